@@ -3,8 +3,8 @@
     python perf/fidelity_rules.py [--wrong]
 
 The lines are written in the styles of models that play patient and surroundings of two bundled cases,
-about half of them without a fault. The rules were mended on the first part; the second was written
-afterwards, and the rules were left as they were. `--wrong` prints the lines that they judge otherwise.
+about half of them without a fault. The rules were corrected on the first part; the second was written
+afterwards. Of hints, meta language and contradictions no rule tells: a judge is asked. `--wrong` prints the lines that they judge otherwise.
 """
 
 from __future__ import annotations
@@ -21,12 +21,25 @@ sys.path.insert(0, str(ROOT))
 
 from medhelm.data.dataset import open_dataset  # noqa: E402
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000  # noqa: E402
-from medhelm_benchmarks.encounters.fault_kinds import KINDS  # noqa: E402
-from medhelm_benchmarks.encounters.fidelity.faults import Line  # noqa: E402
-from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule  # noqa: E402
+from medhelm_benchmarks.encounters.fidelity.faults import (  # noqa: E402
+    BY_RULE,
+    KINDS,
+    Line,
+    faults_by_rule,  # noqa: E402
+)
 from medhelm_benchmarks.encounters.packets import Packets, packets_of  # noqa: E402
 
 LINES = ROOT / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"
+
+
+SPEAKERS = frozenset({"role_break", "mixed_speech"})
+"""Both say that somebody else should speak; of one whom no packet names no rule can tell the two apart."""
+GROUPS = {
+    "leak": frozenset({"leak"}),
+    "invented_finding": frozenset({"invented_finding"}),
+    "role_break or mixed_speech": SPEAKERS,
+    **{kind: frozenset({kind}) for kind in KINDS if kind not in BY_RULE},
+}
 
 
 def cases() -> dict[str, tuple[Packets, str]]:
@@ -74,9 +87,9 @@ def main() -> None:
 
 def counts(rows: Sequence[Judged]) -> Iterator[tuple[str, int, int, int]]:
     """Yield for each kind the lines labelled so, those found, and those of both; last for any fault."""
-    for kind in KINDS:
-        if any(kind in due | said for _, due, said in rows):
-            yield _counted(kind, [(kind in due, kind in said) for _, due, said in rows])
+    for name, kinds in GROUPS.items():
+        if any(kinds & (due | said) for _, due, said in rows):
+            yield _counted(name, [(bool(kinds & due), bool(kinds & said)) for _, due, said in rows])
     yield _counted("any", [(bool(due), bool(said)) for _, due, said in rows])
 
 

@@ -393,7 +393,7 @@ def test_every_name_of_the_shipped_code_is_used_by_it() -> None:
         "path_stats",
     }  # of http.server, rich, importlib
     tops = (PACKAGE, SITE, PLUGINS, ROOT / "metrics")
-    suffixes = (".py", ".pyi", ".js", ".toml", ".yaml")
+    suffixes = (".py", ".pyi", ".js", ".toml", ".yaml", ".md")  # prompts are texts
     texts = {
         p: p.read_text("utf-8") for top in tops for p in top.rglob("*") if p.suffix in suffixes
     }

@@ -1,6 +1,6 @@
 """Encounters: the model under test as the clinician of a standardized patient.
 
-`packets` has what each role is given. MedSP1000 (Liang et al., 2026) and AgentClinic (Schmidgall et al.,
+`prompts` has what each role is given. MedSP1000 (Liang et al., 2026) and AgentClinic (Schmidgall et al.,
 2024) go by it. Each part is imported where it is asked for.
 """
 
@@ -21,16 +21,18 @@ def medhelm_benchmarks() -> list[Benchmark]:
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the metrics of encounters."""
-    from medhelm_benchmarks.encounters.metrics import METRICS
+    from medhelm_benchmarks.encounters.fidelity.faults import SimulationFidelity
+    from medhelm_benchmarks.encounters.grading.completion import METRICS
+    from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy, DiagnosisNamed
 
-    return [*METRICS]
+    return [DiagnosisAccuracy(), DiagnosisNamed(), *METRICS, SimulationFidelity()]
 
 
 @hookimpl
 def medhelm_protocols() -> list[Protocol]:
     """Return the protocols."""
-    from medhelm_benchmarks.encounters.proofs import with_proofs
     from medhelm_benchmarks.encounters.protocol import CONSULTATIONS, ENCOUNTERS
+    from medhelm_benchmarks.encounters.rules import with_proofs
 
     return [with_proofs(ENCOUNTERS), with_proofs(CONSULTATIONS)]
 

@@ -1,4 +1,4 @@
-"""Recognise by its words that a text asks for something: for roles played by rule, and for fidelity."""
+"""Compare texts by their words: what a text asks for, and what it copies from another."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
+NGRAM = 5
+"""Words in a row that count as copied."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -24,3 +26,22 @@ def is_asked(wordings: Iterable[str], text: str) -> bool:
 def folded(text: str) -> str:
     """Return a text's words in their order, so that spacing, case and punctuation do not count."""
     return " ".join(_WORD.findall(text.casefold()))
+
+
+def has_run(text: str, run: str) -> bool:
+    """Return whether a text holds the words of another one in a row; False where it has none."""
+    return bool(folded(run)) and f" {folded(run)} " in f" {folded(text)} "
+
+
+def copied_share(text: str, other: str) -> float:
+    """Return the share of a text's runs of `NGRAM` words that another text holds.
+
+    A shorter text of at least three words counts whole or not at all, a still shorter one never: one
+    word ("aspirin") is not a sign of a leak.
+    """
+    parts, within = folded(text).split(), f" {folded(other)} "
+    if len(parts) < 3:
+        return 0.0
+    size = min(NGRAM, len(parts))
+    runs = [" ".join(parts[i : i + size]) for i in range(len(parts) - size + 1)]
+    return sum(f" {run} " in within for run in runs) / len(runs)

@@ -35,9 +35,11 @@ _Words = Annotated[tuple[_Text, ...], msgspec.Meta(min_length=1)]
 their order and case (`matches.is_asked`)."""
 
 
-class Fact(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A part of a packet."""
+
+
+class Fact(_Part, frozen=True, kw_only=True):
     """Something that the patient's side says when it is asked for it, and not before."""
 
     asked_by: _Words
@@ -48,9 +50,7 @@ class Fact(
     """The first clinical state in which it is so."""
 
 
-class Result(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class Result(_Part, frozen=True, kw_only=True):
     """Holds the result of an action. It is not shown before that is ordered."""
 
     asked_by: _Words
@@ -59,9 +59,7 @@ class Result(
     """The member of the staff who says it; empty: a finding, a reading or an event."""
 
 
-class State(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class State(_Part, frozen=True, kw_only=True):
     """One clinical state. Results of earlier states can still be had, unless this one replaces them."""
 
     label: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,60}$")]
@@ -71,9 +69,7 @@ class State(
     """Triggered by a decision of the clinician."""
 
 
-class PatientPacket(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class PatientPacket(_Part, frozen=True, kw_only=True):
     """The script of the patient's side."""
 
     text: _Text
@@ -86,9 +82,7 @@ class PatientPacket(
     """The reply by rule to a question that no fact answers."""
 
 
-class ControllerPacket(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class ControllerPacket(_Part, frozen=True, kw_only=True):
     """Holds the material of the surroundings: findings, results, staff, and how the case goes on."""
 
     text: _Text
@@ -98,9 +92,7 @@ class ControllerPacket(
     """Titles of those who may speak for the surroundings ("Nurse")."""
 
 
-class Deed(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class Deed(_Part, frozen=True, kw_only=True):
     """Describes a deed that fulfils an item, so that a rule can do it and recognise it."""
 
     channel: Channel
@@ -110,9 +102,7 @@ class Deed(
     """The state in which the oracle does it; earlier does not count."""
 
 
-class RubricItem(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class RubricItem(_Part, frozen=True, kw_only=True):
     """One item of a frozen rubric."""
 
     competency: Competency
@@ -122,9 +112,7 @@ class RubricItem(
     """None: only a reader can tell."""
 
 
-class EvaluatorPacket(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class EvaluatorPacket(_Part, frozen=True, kw_only=True):
     """The frozen rubric. Nobody sees it but the grader."""
 
     items: tuple[RubricItem, ...] = ()
@@ -133,9 +121,7 @@ class EvaluatorPacket(
     rubric_version: str = "v1"
 
 
-class Packets(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class Packets(_Part, frozen=True, kw_only=True):
     """The packets of a case but the clinician's, which is the context of its instance."""
 
     patient: PatientPacket

@@ -1,37 +1,43 @@
-"""Messages to the roles, written from their views: the first one, and one for each turn.
+"""Messages to the roles: the first one, and one for each turn.
 
-History is the messages as they were sent, so that nothing of it is written twice.
+role        sees                                           does not see
+clinician   its packet, replies to it                      all other packets, where the states are
+patient     its packet, the talk                           actions, results, states, any rubric
+controller  its packet as far as it has come, actions,     the patient's packet, any rubric
+            the talk
+grader      the rubric, the transcript                     the other packets
+
+What a role may see is what the function that writes to it takes. A packet is written once, in the first
+message; each turn adds one more. History is the messages as they were sent.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cache
+from importlib import resources
 from typing import Any, Literal
 
 import msgspec
 
 from medhelm import Message
 from medhelm.extract.json_reply import BadReply
-from medhelm_benchmarks.encounters.obligations import (
-    CLINICIAN,
-    CONTROLLER,
-    PATIENT,
-    as_prompt,
-)
-from medhelm_benchmarks.encounters.packets import Fact, State
-from medhelm_benchmarks.encounters.views import (
-    ClinicianView,
-    ControllerView,
-    Heard,
-    Order,
-    PatientView,
-    Said,
-)
+from medhelm_benchmarks.encounters.packets import ControllerPacket, Fact, PatientPacket, State
+from medhelm_benchmarks.encounters.record import Turn
+from medhelm_benchmarks.encounters.replies import Limits
+from medhelm_benchmarks.encounters.states import Place
 
 Form = Literal["json", "markers"]
 """The form of the clinician's replies: one JSON object, or in plain text with marker lines."""
+
+
+@cache
+def prompt_text(name: str) -> str:
+    """Return a text of `texts/`. A role's has its duties, which `docs/encounters.md` lists with their checks."""
+    return (resources.files(__package__) / "texts" / f"{name}.md").read_text("utf-8").rstrip("\n")
+
 
 DIAGNOSIS = (
     "Your task is to find the diagnosis. When you have it, give it as the only action of a turn, in the "
@@ -42,55 +48,54 @@ LIMITS = (
     "A turn has at most {actions} actions of at most {action_characters} characters each, and `speak` has "
     "at most {speech_characters} characters. A reply beyond that is sent back to you."
 )
-MARKERS = (
-    "You are the clinician in this encounter. What you are given here is all that you know of it. Find out "
-    "the rest: in each turn ask the patient one thing, in one to three sentences, or order one "
-    "examination or test by a line `REQUEST TEST: NAME`. When you have the diagnosis, write only the "
-    "line `DIAGNOSIS READY: NAME`; this ends the encounter. You have at most {cap} turns. A reply has at "
-    "most {actions} marker lines with names of at most {action_characters} characters, and at most "
-    "{speech_characters} characters of talk; beyond that it is sent back to you."
-)
 
 
-def clinician_opening(view: ClinicianView, form: Form, *, gives_diagnosis: bool) -> Message:
-    """Return the clinician's first message: its rules, and what it is given."""
-    most = asdict(view.limits)
+def clinician_opening(
+    packet: str,
+    changes: Sequence[str],
+    cap: int,
+    limits: Limits,
+    form: Form,
+    *,
+    gives_diagnosis: bool,
+) -> Message:
+    """Return the clinician's first message. `changes`: those of the first state; `cap`: the most turns."""
+    most = asdict(limits)
     if form == "markers":
-        rules = MARKERS.format(cap=view.cap, **most)
+        rules = prompt_text("markers").format(cap=cap, **most)
     else:
-        rules = f"{as_prompt(CLINICIAN)}\n{LIMITS.format(**most)}"
+        rules = f"{prompt_text('clinician')}\n{LIMITS.format(**most)}"
         if gives_diagnosis:
-            rules = f"{rules}\n\n{DIAGNOSIS.format(cap=view.cap)}"
-    shown = f"\n\n{_json({'events': list(view.opening)})}" if view.opening else ""
-    return Message("user", f"{rules}\n\nWhat you are given:\n\n{view.packet}{shown}")
+            rules = f"{rules}\n\n{DIAGNOSIS.format(cap=cap)}"
+    shown = f"\n\n{_json({'events': list(changes)})}" if changes else ""
+    return Message("user", f"{rules}\n\nWhat you are given:\n\n{packet}{shown}")
 
 
-def answered_text(heard: Heard, form: Form) -> str:
+def answered_text(turn: Turn, form: Form) -> str:
     """Return what the clinician is sent of what came of its last turn."""
     if form == "markers":
-        lines = [*heard.said, *heard.feedback, *heard.events]
+        lines = [*turn.heard, *turn.feedback, *turn.events]
         return "\n".join(lines) or "(no answer)"
     return _json(
         {
-            "patient": list(heard.said),
-            "feedback": list(heard.feedback),
-            "events": list(heard.events),
-            "patient_status": heard.status,
+            "patient": list(turn.heard),
+            "feedback": list(turn.feedback),
+            "events": list(turn.events),
+            "patient_status": turn.status,
         }
     )
 
 
-def patient_opening(view: PatientView) -> Message:
-    """Return the first message to the patient's side: its rules and its script."""
-    script: dict[str, Any] = {"script": view.text}
-    if view.companions:
-        script["companions"] = list(view.companions)
-    if not view.can_speak:
+def patient_opening(packet: PatientPacket) -> Message:
+    """Return the first message to the patient's side, without facts of states that have not begun."""
+    script: dict[str, Any] = {"script": packet.text}
+    if packet.companions:
+        script["companions"] = list(packet.companions)
+    if not packet.can_speak:
         script["patient_can_speak"] = False
-    if view.facts:
-        script["when_asked"] = _facts(view.facts)
-    rules = as_prompt(PATIENT)
-    return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
+    if facts := [fact for fact in packet.facts if fact.state == 0]:
+        script["when_asked"] = _facts(facts)
+    return Message("system", f"{prompt_text('patient')}\n\nYour script:\n\n{_json(script)}")
 
 
 def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:
@@ -99,41 +104,45 @@ def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:
     ]
 
 
-def said_text(said: Said) -> str:
-    """Return what the patient's side is sent of a turn, as one JSON object."""
-    new = {"when_asked_from_now_on": _facts(said.facts)} if said.facts else {}
-    return _json({"clinician_says": said.words, **new})
+def said_text(words: str, facts: Sequence[Fact] = ()) -> str:
+    """Return what the patient's side is sent of a turn. `facts`: of states begun since the last time."""
+    new = {"when_asked_from_now_on": _facts(facts)} if facts else {}
+    return _json({"clinician_says": words, **new})
 
 
-def controller_opening(view: ControllerView) -> Message:
-    """Return the first message to the surroundings: their rules and their material."""
-    material: dict[str, Any] = {"material": view.text}
-    if view.staff:
-        material["staff"] = list(view.staff)
-    if view.first is not None:
-        material["first_state"] = _state(view.first)
+def controller_opening(packet: ControllerPacket) -> Message:
+    """Return the first message to the surroundings, without the states that have not begun."""
+    material: dict[str, Any] = {"material": packet.text}
+    if packet.staff:
+        material["staff"] = list(packet.staff)
+    if packet.states:
+        material["first_state"] = msgspec.to_builtins(packet.states[0])
         material["further_states"] = "each is given to you when it begins"
-    rules = as_prompt(CONTROLLER)
-    return Message("system", f"{rules}\n\nYour material:\n\n{_json(material)}")
+    return Message("system", f"{prompt_text('controller')}\n\nYour material:\n\n{_json(material)}")
 
 
-def _state(state: State) -> dict[str, Any]:
-    built: dict[str, Any] = msgspec.to_builtins(state)
-    return built
+def order_text(
+    talk: Iterable[tuple[str, Sequence[str]]],
+    actions: Sequence[str],
+    place: Place,
+    *,
+    eos: bool,
+    next_state: State | None = None,
+) -> str:
+    """Return what the surroundings are sent of a turn.
 
-
-def order_text(order: Order) -> str:
-    """Return what the controller is sent of a turn, as one JSON object."""
-    place = order.place
+    `talk`: words and answers since they were last asked; `place`: that before this turn; `next_state`:
+    the one that begins by `eos`, where the packet lists states.
+    """
     values: dict[str, Any] = {
-        "talk": [{"clinician": said, "patient": list(heard)} for said, heard in order.talk],
-        "actions": list(order.actions),
-        "eos": order.eos,
+        "talk": [{"clinician": said, "patient": list(heard)} for said, heard in talk],
+        "actions": list(actions),
+        "eos": eos,
         "progress_index": place.index,
         "state_label": place.label,
     }
-    if order.next_state is not None:
-        values["next_state"] = _state(order.next_state)
+    if next_state is not None:
+        values["next_state"] = msgspec.to_builtins(next_state)
     return _json(values)
 
 

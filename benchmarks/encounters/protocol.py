@@ -6,7 +6,7 @@ surroundings, and both answers come back in its next turn. `states` decides how 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -61,18 +61,11 @@ from medhelm_benchmarks.encounters.replies import (
     ControllerReply,
     Limits,
     PatientReply,
+    ask_until_read,
     diagnosis_of,
     read_markers,
 )
-from medhelm_benchmarks.encounters.states import Claim, Place, begin, follow, next_place
-from medhelm_benchmarks.encounters.views import (
-    ClinicianView,
-    ControllerView,
-    Heard,
-    Order,
-    PatientView,
-    Said,
-)
+from medhelm_benchmarks.encounters.states import Place, begin, follow, next_place
 
 CLINICIAN, PATIENT, CONTROLLER = "clinician", "patient", "controller"
 ENCOUNTER, CONSULTATION = "encounter", "consultation"
@@ -80,6 +73,8 @@ SCRIPT = "script/packet"
 """The rule that plays patient and surroundings from the structured part of their packets."""
 
 Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
+_read_patient = partial(read_form, form=PatientReply)
+_read_controller = partial(read_form, form=ControllerReply)
 
 
 class Ended(Exception):
@@ -104,8 +99,6 @@ class Course:
     """Its place among the states."""
     messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """All that each role was sent, with its own replies, but for corrections."""
-    heard: Heard | None = None
-    """Came of the clinician's last turn."""
     talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     """The talk since the surroundings were last asked."""
     told_facts: int = 0
@@ -121,17 +114,6 @@ class Course:
         """Return the most turns."""
         cap: int = self.terms.settings["turns"]
         return cap
-
-    @property
-    def limits(self) -> Limits:
-        """Return the most that one turn of the clinician holds."""
-        return _limits(self.terms)
-
-    @property
-    def form(self) -> Form:
-        """Return how the clinician replies."""
-        form: Form = self.terms.settings.get("reply", "json")
-        return form
 
     @property
     def opening(self) -> tuple[str, ...]:
@@ -179,6 +161,11 @@ def _limits(terms: Terms) -> Limits:
     return Limits(**{name: terms.settings[name] for name in _LIMITS})
 
 
+def _form(terms: Terms) -> Form:
+    form: Form = terms.settings.get("reply", "json")
+    return form
+
+
 def check_settings(terms: Terms) -> None:
     """Refuse settings that no encounter can go by; raises DataError."""
     if terms.settings["turns"] < 1 or terms.settings["retries"] < 0:
@@ -186,7 +173,7 @@ def check_settings(terms: Terms) -> None:
     for name in _LIMITS:
         if terms.settings[name] < 1:
             raise DataError(f"protocol.{name} must be 1 or more")
-    if (form := terms.settings.get("reply", "json")) not in ("json", "markers"):
+    if (form := _form(terms)) not in ("json", "markers"):
         raise DataError(f"protocol.reply={form} is not known; it is json or markers")
 
 
@@ -204,7 +191,7 @@ async def _turn(course: Course, number: int) -> bool:
     turn = Turn(
         state=course.place.index,
         speak=reply.speak.strip(),
-        actions=tuple(a.strip() for a in reply.actions if a.strip()),
+        actions=_lines(reply.actions),
         eos=reply.eos,
         repaired=course.repaired,
     )
@@ -218,62 +205,72 @@ async def _turn(course: Course, number: int) -> bool:
         turn = course.turns[-1] = await _patient(course, turn, step)
         course.talk.append((turn.speak, turn.heard))
     if turn.actions or turn.eos:
-        turn = course.turns[-1] = await _controller(course, turn, step)
-    course.heard = Heard(turn.heard, turn.feedback, turn.events, turn.status)
+        course.turns[-1] = await _controller(course, turn, step)
     return course.place.is_over
 
 
+def _lines(said: Iterable[str]) -> tuple[str, ...]:
+    return tuple(line.strip() for line in said if line.strip())
+
+
 async def _clinician(course: Course, step: str) -> ClinicianReply:
-    if course.heard is None:
-        view = ClinicianView(course.instance.context, course.opening, course.cap, course.limits)
-        now = clinician_opening(view, course.form, gives_diagnosis=course.gives_diagnosis)
+    form = _form(course.terms)
+    if course.turns:
+        now = Message("user", answered_text(course.turns[-1], form))
     else:
-        now = Message("user", answered_text(course.heard, course.form))
-    return await _ask(course, CLINICIAN, now, ClinicianReply, step)
+        now = clinician_opening(
+            course.instance.context,
+            course.opening,
+            course.cap,
+            _limits(course.terms),
+            form,
+            gives_diagnosis=course.gives_diagnosis,
+        )
+
+    def read(text: str) -> tuple[ClinicianReply, str]:
+        reply = read_markers(text) if form == "markers" else read_form(text, ClinicianReply)
+        _limits(course.terms).check(reply[0])
+        return reply
+
+    return await _ask(course, CLINICIAN, now, read, step, form)
 
 
 async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     packet = course.packets.patient
     new = range(course.told_facts + 1, course.place.index + 1)
     course.told_facts = max(course.told_facts, course.place.index)
-    now = Said(turn.speak, tuple(fact for fact in packet.facts if fact.state in new))
     if PATIENT not in course.messages:
-        course.messages[PATIENT] = (patient_opening(PatientView.of(packet)),)
-    message = Message("user", said_text(now))
-    reply = await _ask(course, PATIENT, message, PatientReply, step)
-    heard = tuple(line.strip() for line in reply.speak if line.strip())
-    return msgspec.structs.replace(turn, heard=heard, patient_side=tuple(reply.actors_present))
+        course.messages[PATIENT] = (patient_opening(packet),)
+    facts = [fact for fact in packet.facts if fact.state in new]
+    message = Message("user", said_text(turn.speak, facts))
+    reply = await _ask(course, PATIENT, message, _read_patient, step)
+    return msgspec.structs.replace(
+        turn, heard=_lines(reply.speak), patient_side=tuple(reply.actors_present)
+    )
 
 
 async def _controller(course: Course, turn: Turn, step: str) -> Turn:
-    packet = course.packets.controller
-    then = next_place(packet.states, course.place, eos=turn.eos)
-    begins = packet.states and then.index > course.place.index
-    now = Order(
-        tuple(course.talk),
-        turn.actions,
-        turn.eos,
-        course.place,
-        packet.states[then.index] if begins else None,
-    )
-    course.talk = []
+    states = course.packets.controller.states
+    then = next_place(states, course.place, eos=turn.eos)
+    begins = states[then.index] if states and then.index > course.place.index else None
     if CONTROLLER not in course.messages:
-        course.messages[CONTROLLER] = (controller_opening(ControllerView.of(packet)),)
-    message = Message("user", order_text(now))
-    reply = await _ask(course, CONTROLLER, message, ControllerReply, step)
-    claim = Claim(reply.progress_index, reply.state_label.strip(), reply.should_end)
-    place, overruled = follow(packet.states, course.place, claim, eos=turn.eos)
-    events = tuple(line.strip() for line in reply.events if line.strip())
+        course.messages[CONTROLLER] = (controller_opening(course.packets.controller),)
+    order = order_text(course.talk, turn.actions, course.place, eos=turn.eos, next_state=begins)
+    course.talk = []
+    reply = await _ask(course, CONTROLLER, Message("user", order), _read_controller, step)
+    claim = Place(reply.progress_index, reply.state_label.strip(), reply.should_end)
+    place, overruled = follow(states, course.place, claim, eos=turn.eos)
+    events = _lines(reply.events)
     if place.index > course.place.index:
         course.states.append(place.label)
-        if now.next_state is not None:
-            changes = {folded(change) for change in now.next_state.changes}
+        if begins is not None:
+            changes = {folded(change) for change in begins.changes}
             kept = tuple(line for line in events if folded(line) not in changes)
-            events = kept + now.next_state.changes
+            events = kept + begins.changes
     course.place = place
     return msgspec.structs.replace(
         turn,
-        feedback=tuple(line.strip() for line in reply.feedback if line.strip()),
+        feedback=_lines(reply.feedback),
         events=events,
         status=reply.patient_status.strip(),
         unsupported=tuple(a.raw for a in reply.action_assessments if a.status == "unsupported"),
@@ -282,32 +279,35 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
     )
 
 
-async def _ask(course: Course, role: str, now: Message, kind: type[Reply], step: str) -> Reply:
+async def _ask(
+    course: Course,
+    role: str,
+    now: Message,
+    read: Callable[[str], tuple[Reply, str]],
+    step: str,
+    form: Form = "json",
+) -> Reply:
     """Return a role's reply to a message, after corrections where it cannot be read; raises Ended."""
-    terms, form = course.terms, course.form if role == CLINICIAN else "json"
+    terms = course.terms
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
-    tries: int = terms.settings["retries"] + 1
     messages: tuple[Message, ...] = (*course.messages.get(role, ()), now)
-    sent = messages
-    for attempt in range(tries):
+
+    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+        if attempt:
+            course.repaired[role] = attempt
         request = terms.request(course.instance, role, sent, seed=seed)
-        response = await course.ask(role, request, step=step, attempt=attempt)
-        if response.finish not in ("stop", "length"):
-            raise _failed(role, response)
-        try:
-            if form == "markers" and kind is ClinicianReply:
-                reply, shown = read_markers(response.text)
-            else:
-                reply, shown = read_form(response.text, kind)
-            if isinstance(reply, ClinicianReply):
-                course.limits.check(reply)
-            course.messages[role] = (*messages, Message("assistant", shown))
-            return reply
-        except BadReply as e:
-            fault = e
-        if attempt + 1 < tries:
-            course.repaired[role] = attempt + 1
-            sent = messages + correction(visible_text(response.text), fault, form)
+        return await course.ask(role, request, step=step, attempt=attempt)
+
+    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+        return messages + correction(visible_text(text), fault, form)
+
+    tries = terms.settings["retries"] + 1
+    found, response = await ask_until_read(send, messages, read, correct, tries)
+    if found is not None:
+        course.messages[role] = (*messages, Message("assistant", found[1]))
+        return found[0]
+    if response.finish not in ("stop", "length"):
+        raise _failed(role, response)
     if role == CLINICIAN:
         raise Ended(UNREADABLE, response.finish, text=response.text)
     raise Ended(_ENDING[role], "error", f"{role}: no reply of the form asked for")
@@ -337,18 +337,17 @@ def forecast(
     packets = packets_of(instance)
     cap: int = terms.settings["turns"]
     turns = (2 * cap + 2) / 3
-    order = Order((), (), False, begin(packets.controller.states))
-    form: Form = terms.settings.get("reply", "json")
-    clinician = ClinicianView(instance.context, (), cap, _limits(terms))
+    place, form, limits = begin(packets.controller.states), _form(terms), _limits(terms)
     first = {
-        CLINICIAN: (clinician_opening(clinician, form, gives_diagnosis=gives_diagnosis),),
-        PATIENT: (
-            patient_opening(PatientView.of(packets.patient)),
-            Message("user", said_text(Said(""))),
+        CLINICIAN: (
+            clinician_opening(
+                instance.context, (), cap, limits, form, gives_diagnosis=gives_diagnosis
+            ),
         ),
+        PATIENT: (patient_opening(packets.patient), Message("user", said_text(""))),
         CONTROLLER: (
-            controller_opening(ControllerView.of(packets.controller)),
-            Message("user", order_text(order)),
+            controller_opening(packets.controller),
+            Message("user", order_text((), (), place, eos=False)),
         ),
     }
     later = sum(len(msgspec.json.encode(state)) for state in packets.controller.states[1:]) // 3

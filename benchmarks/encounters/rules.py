@@ -18,22 +18,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from medhelm import (
     Benchmark,
     DataError,
+    Episode,
     Instance,
     Message,
     ModelSpec,
+    Protocol,
     Provider,
     Request,
+    Response,
+    Terms,
 )
 from medhelm.errors import UnknownName
+from medhelm.protocols.protocol import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
-from medhelm_benchmarks.encounters.obligations import PATIENT as PATIENT_DUTIES
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import MARKERS
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.protocol import (
     CLINICIAN,
     CONSULTATION,
@@ -101,7 +107,7 @@ class RuleModel:
             return ""
         if not self.is_script:
             return _clinician(self.name, instance, messages)
-        if messages[0].content.startswith(PATIENT_DUTIES[0].sentence):
+        if messages[0].content.startswith(prompt_text("patient")):
             return _patient(instance, messages)
         return _controller(messages)
 
@@ -199,7 +205,7 @@ Move = tuple[str, list[str]]
 
 def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> str:
     turn = sum(m.role == "assistant" for m in messages)
-    is_plain = messages[0].content.startswith(MARKERS.partition("{cap}")[0])
+    is_plain = messages[0].content.startswith(prompt_text("markers").partition("{cap}")[0])
     is_named = is_plain or f"`{NAMED} NAME`" in messages[0].content
     if name == "silent":
         return "(silent)" if is_plain else _reply(("", []), eos=False)
@@ -310,3 +316,57 @@ def models() -> list[ModelSpec]:
         for provider, names in _NAMES.items()
         for name in names
     ]
+
+
+PROOFS = {
+    "oracle": "oracle",
+    "empty": "silent",
+    "ends_at_once": "ends_at_once",
+    "asks_everything": "asks_everything",
+    "orders_everything": "orders_everything",
+}
+"""Names of the proofs, and the rule that is the clinician."""
+
+
+def play(protocol: Protocol, benchmark: Benchmark, instance: Instance, clinician: str) -> Episode:
+    """Return the encounter of a case with a clinician by rule, all other roles by script."""
+    script = _rule(SCRIPTS, "packet")
+    players = dict.fromkeys(protocol.roles, script)
+    players[protocol.roles[0]] = _rule(PROVIDER, clinician)
+
+    async def ask(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
+        text = players[role].answer(benchmark, instance, 0, request)
+        return Response(instance_id=instance.id, text=text)
+
+    terms = Terms(
+        roles={role: RoleTerms(max_output_tokens=1024) for role in protocol.roles},
+        settings=protocol.settings,
+    )
+    conducting = protocol.conduct(benchmark, instance, terms, ask).__await__()
+    try:
+        next(conducting)
+    except StopIteration as end:
+        answer = end.value
+    else:  # rules answer at once
+        raise AssertionError("an encounter by rule waits for nothing")
+    response = Response(
+        instance_id=instance.id, text=answer.text, finish=answer.finish, error=answer.error
+    )
+    return Episode(instance=instance, response=response, ending=answer.ending, state=answer.state)
+
+
+def _rule(provider: str, name: str) -> RuleModel:
+    return RuleModel(ModelSpec(name=f"{provider}/{name}", provider=provider, model=name))
+
+
+def proofs_of(
+    protocol: Protocol, benchmark: Benchmark, instance: Instance
+) -> Iterator[tuple[str, Episode]]:
+    """Yield the encounters of a case by name, the oracle's first."""
+    for name, clinician in PROOFS.items():
+        yield name, play(protocol, benchmark, instance, clinician)
+
+
+def with_proofs(protocol: Protocol) -> Protocol:
+    """Return a protocol that brings its proofs."""
+    return replace(protocol, proofs=partial(proofs_of, protocol))

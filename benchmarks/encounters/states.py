@@ -32,20 +32,11 @@ Overruled = Literal[
 
 @dataclass(frozen=True)
 class Place:
-    """Holds the place of an encounter: index and label change together."""
+    """A place in an encounter, as it is or as the controller claims: index and label change together."""
 
     index: int = 0
     label: str = INITIAL
     is_over: bool = False
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Holds the place of the encounter by the controller's word."""
-
-    index: int
-    label: str
-    is_over: bool
 
 
 def begin(states: Sequence[State]) -> Place:
@@ -63,61 +54,38 @@ def next_place(states: Sequence[State], now: Place, *, eos: bool) -> Place:
 
 
 def follow(
-    states: Sequence[State], now: Place, claim: Claim, *, eos: bool
+    states: Sequence[State], now: Place, claim: Place, *, eos: bool
 ) -> tuple[Place, tuple[Overruled, ...]]:
     """Return the place after a turn, and what of the controller's claim is overruled."""
-    if not eos:
-        return now, _held(now, claim)
-    if states:
-        return _listed(states, now, claim)
-    return _in_text(now, claim)
-
-
-def _held(now: Place, claim: Claim) -> tuple[Overruled, ...]:
-    """Return what is overruled where the clinician has not ended the state."""
+    has_moved = (claim.index, claim.label) != (now.index, now.label)
     found: list[Overruled] = []
-    if (claim.index, claim.label) != (now.index, now.label):
-        found.append("progress_without_eos")
-    if claim.is_over:
-        found.append("end_without_eos")
-    return tuple(found)
-
-
-def _listed(
-    states: Sequence[State], now: Place, claim: Claim
-) -> tuple[Place, tuple[Overruled, ...]]:
-    then = next_place(states, now, eos=True)
-    claimed = Place(claim.index, claim.label, claim.is_over)
-    if claimed == then:
-        return then, ()
-    if then.is_over:
-        moved = (claim.index, claim.label) != (now.index, now.label)
-        return then, ("progress_after_the_last",) if moved else ("neither_end_nor_progress",)
-    if claim.is_over:
-        return then, ("end_before_the_last",)
-    return then, (_kind(now, claim),)
-
-
-def _in_text(now: Place, claim: Claim) -> tuple[Place, tuple[Overruled, ...]]:
-    is_new = claim.label not in ("", now.label)
-    if claim.index > now.index and is_new:
-        found: list[Overruled] = ["jump"] if claim.index > now.index + 1 else []
+    if not eos:
+        if has_moved:
+            found.append("progress_without_eos")
+        if claim.is_over:
+            found.append("end_without_eos")
+        return now, tuple(found)
+    if states:
+        then = next_place(states, now, eos=True)
+        if claim == then:
+            return then, ()
+        if then.is_over:
+            return then, ("progress_after_the_last" if has_moved else "neither_end_nor_progress",)
+        return then, ("end_before_the_last" if claim.is_over else _departure(now, claim),)
+    if claim.index > now.index and claim.label not in ("", now.label):
+        if claim.index > now.index + 1:
+            found.append("jump")
         if claim.is_over:
             found.append("end_and_progress")
         return Place(now.index + 1, claim.label), tuple(found)
-    if claim.is_over:
-        kept = (claim.index, claim.label) == (now.index, now.label)
-        over = Place(now.index, now.label, is_over=True)
-        return over, () if kept else (_kind(now, claim),)
-    return now, (_kind(now, claim),)
+    over = Place(now.index, now.label, claim.is_over)
+    return over, () if claim.is_over and not has_moved else (_departure(now, claim),)
 
 
-def _kind(now: Place, claim: Claim) -> Overruled:
+def _departure(now: Place, claim: Place) -> Overruled:
     """Return how a claim departs from one step of index and label."""
     if claim.index > now.index + 1:
         return "jump"
-    if claim.index == now.index and claim.label == now.label:
-        return "neither_end_nor_progress"
-    if claim.index == now.index:
-        return "label_without_index"
-    return "index_without_label"
+    if claim.index != now.index:
+        return "index_without_label"
+    return "neither_end_nor_progress" if claim.label == now.label else "label_without_index"

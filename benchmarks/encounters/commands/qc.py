@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,15 +16,19 @@ from medhelm.errors import UsageError
 from medhelm_benchmarks.encounters.data.cases import (
     CASES,
     RUBRICS,
-    Census,
     count_rubrics,
-    row_of,
+    items_of_scenario,
     unread_text,
 )
-from medhelm_benchmarks.encounters.data.checks import Flag, item_flags, leak_flags, length_flags
-from medhelm_benchmarks.encounters.data.layout import Scenario, read_scenarios
-from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
-from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES, Packets, RubricItem
+from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
+from medhelm_benchmarks.encounters.data.layout import read_scenarios
+from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
+from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
+
+NOT_CHECKED = (
+    "not checked, since only a model can tell: whether the clinician's packet gives an item away in other "
+    "words, and whether a packet tells a role more than it may know (`medhelm curate` asks both)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,75 +53,54 @@ def run(args: argparse.Namespace) -> int:
     items = {r.id: (r.case, r.items) for r in rubrics.values()}
     flags: list[Flag] = []
     for scenario in scenarios:
-        own = _items(scenario, rubrics)
+        own = items_of_scenario(scenario, rubrics.get(scenario.id))
         items[scenario.id] = (scenario.case, own)
-        flags += _flags(scenario, own)
-    census = count_rubrics((case, name, own) for name, (case, own) in items.items())
-    for scenario in scenarios:
         for name in scenario.unread:
             print(f"medhelm: {unread_text(scenario.id, name)}", file=sys.stderr)
+            flags.append(Flag(scenario=scenario.id, kind="file_not_read", where=name))
+        flags += scenario_flags(scenario.id, scenario.texts, own)
     if args.flags:
         lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in flags)
         Path(args.flags).write_bytes(lines)
-    without = sorted(set(rubrics) - {s.id for s in scenarios})
+    found = {
+        "scenarios_with_packets": len(scenarios),
+        "rubrics_without_packets": len(set(rubrics) - {s.id for s in scenarios}),
+        **count_rubrics((case, name, own) for name, (case, own) in items.items()),
+        "flags": dict(sorted(Counter(flag.kind for flag in flags).items())),
+        "flagged_scenarios": len({flag.scenario for flag in flags}),
+        "not_checked": NOT_CHECKED,
+    }
     if args.format == "json":
-        print_json("qc-encounters", _values(census, flags, len(scenarios), len(without)))
+        print_json("qc-encounters", found)
     else:
-        _print(census, flags, len(scenarios), len(without))
+        _print(found)
     return int(args.strict and bool(flags))
 
 
-def _items(scenario: Scenario, rubrics: dict[str, FrozenRubric]) -> tuple[RubricItem, ...]:
-    row = row_of(scenario, rubrics.get(scenario.id))
-    return msgspec.convert(row["packets"], Packets).evaluator.items
-
-
-def _flags(scenario: Scenario, items: tuple[RubricItem, ...]) -> list[Flag]:
-    return [
-        *(Flag(scenario=scenario.id, kind="file_not_read", where=name) for name in scenario.unread),
-        *length_flags(scenario.id, scenario.texts),
-        *leak_flags(scenario.id, scenario.texts["clinician"], items),
-        *item_flags(scenario.id, items, scenario.texts["evaluator"]),
-    ]
-
-
-def _values(
-    census: Census, flags: list[Flag], scenarios: int, without_packets: int
-) -> dict[str, object]:
-    return {
-        "scenarios_with_packets": scenarios,
-        "rubrics_without_packets": without_packets,
-        "rubrics": census.rubrics,
-        "articles": census.articles,
-        "scorable": census.scorable,
-        "scorable_articles": census.scorable_articles,
-        "without_items": list(census.without_items),
-        "items": dict(census.items),
-        "shared_rubrics": census.shared,
-        "groups_of_shared_rubrics": census.shared_groups,
-        "flags": dict(Counter(flag.kind for flag in flags)),
-        "flagged_scenarios": len({flag.scenario for flag in flags}),
-    }
-
-
-def _print(census: Census, flags: list[Flag], scenarios: int, without_packets: int) -> None:
-    print(f"scenarios with packets: {scenarios:,}; rubrics without: {without_packets:,}")
-    print(f"rubrics: {census.rubrics:,} of {census.articles:,} articles")
-    print(f"scorable: {census.scorable:,} of {census.scorable_articles:,} articles")
-    print(f"without an item, left out: {len(census.without_items):,}")
-    print(f"shared: {census.shared:,} rubrics in {census.shared_groups:,} groups")
-    total = sum(census.items.values())
-    print(f"items: {total:,}\n")
+def _print(found: Mapping[str, Any]) -> None:
+    for name in (
+        "scenarios_with_packets",
+        "rubrics_without_packets",
+        "rubrics",
+        "articles",
+        "scorable",
+        "scorable_articles",
+        "shared_rubrics",
+        "groups_of_shared_rubrics",
+    ):
+        print(f"{name.replace('_', ' ')}: {found[name]:,}")
+    print(f"without an item, left out: {len(found['without_items']):,}\n")
+    counts = {**found["items"], "all": sum(found["items"].values())}
     print_rows(
         {
-            "competency": [*census.items, "all"],
-            "name": [*(COMPETENCY_NAMES[code] for code in census.items), ""],
-            "items": [f"{n:,}" for n in (*census.items.values(), total)],
+            "competency": list(counts),
+            "name": [COMPETENCY_NAMES.get(code, "") for code in counts],
+            "items": [f"{n:,}" for n in counts.values()],
         },
         numbers=("items",),
     )
-    kinds = Counter(flag.kind for flag in flags)
-    if scenarios:
-        print(f"flagged scenarios: {len({f.scenario for f in flags}):,} of {scenarios:,}")
-    for kind, n in sorted(kinds.items()):
+    if scenarios := found["scenarios_with_packets"]:
+        print(f"flagged scenarios: {found['flagged_scenarios']:,} of {scenarios:,}")
+    for kind, n in found["flags"].items():
         print(f"flag {kind}: {n:,}")
+    print(found["not_checked"])

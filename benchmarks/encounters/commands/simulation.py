@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.cli.options import add_plugins, open_registry
+from medhelm.cli.own_runs import add_budget
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 
 if TYPE_CHECKING:
+    from medhelm.cli.sweep import Asked
     from medhelm.tables.study.selection import GradedRun
+    from medhelm_benchmarks.encounters.fidelity.faults import Fault
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
 
-_TABLES = ("simulation", "marked", "cast", "variance")
+_LEVELS = ("role", "clinician", "cast", "variance")
 _LEAST = 0.95
 _EXAMPLES = 20
 
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of lines without a fault below which an encounter is marked "
         "(default: %(default)s)",
     )
-    parser.add_argument("--table", choices=_TABLES, help="one table (default: all)")
+    parser.add_argument("--level", choices=_LEVELS, help="rows of one kind (default: all)")
     parser.add_argument(
         "--examples",
         metavar="FILE",
@@ -57,43 +60,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
-    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for the judge")
-    parser.add_argument("--budget-tokens", type=int, metavar="N", help="cap on tokens")
+    add_budget(parser, "the judge")
     add_plugins(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables and return 0; else the code of what stopped the judge."""
+    """Print the table and return 0; else the code of what stopped the judge."""
     from medhelm_benchmarks.encounters.fidelity.stored import check_run
-    from medhelm_benchmarks.encounters.fidelity.tables import (
-        cast_table,
-        marked_table,
-        rates_table,
-        scored,
-        variance_table,
-    )
+    from medhelm_benchmarks.encounters.fidelity.tables import simulation_table
 
     form = chosen_format(args.format, args.out)
     if not 0 <= args.least <= 1:
         raise UsageError(f"--least must lie between 0 and 1, not {args.least:g}")
-    runs = [check_run(r) for r in _runs(args)]
-    stopped = None
-    if args.judge:
-        runs, stopped = _judge(runs, args)
+    graded = _runs(args)
+    asked, judged = _judge(graded, args) if args.judge else (None, {})
+    runs = [check_run(one, judged) for one in graded]
     if args.examples:
         lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
         Path(args.examples).write_bytes(lines)
-    found = [scored(r) for r in runs]
-    newest = list({(r.run.path.parents[1]): r for r in found}.values())
-    tables = {
-        "simulation": lambda: rates_table(newest, is_judged=bool(args.judge)),
-        "marked": lambda: marked_table(newest, args.least),
-        "cast": lambda: cast_table(found),
-        "variance": lambda: variance_table(found),
-    }
-    emit([tables[name]() for name in ([args.table] if args.table else _TABLES)], form, args.out)
-    if stopped is not None:
-        raise stopped
+    table = simulation_table(runs, args.least, is_judged=bool(args.judge), level=args.level)
+    emit([table], form, args.out)
+    if asked is not None:
+        asked.raise_worst()
     return 0
 
 
@@ -128,50 +116,51 @@ def _chosen(
 
 
 def _judge(
-    runs: Sequence[CheckedRun], args: argparse.Namespace
-) -> tuple[list[CheckedRun], Exception | None]:
-    """Return the runs as a judge sees them, and what stopped it."""
-    from medhelm.models import ModelPool, check_model, privacy
+    graded: Sequence[GradedRun], args: argparse.Namespace
+) -> tuple[Asked, dict[str, tuple[Fault, ...]]]:
+    """Return how the asking of the judge ended, and what it found in each encounter."""
+    from medhelm.cli.sweep import ask_runs, capped_ledger
     from medhelm.models.catalogue import find_model
-    from medhelm.models.costs import Ledger
-    from medhelm.models.identity import reads_prompt
-    from medhelm_benchmarks.encounters.fidelity.stored import Judging, judge_runs
+    from medhelm.runs.own_runs import own_run
+    from medhelm_benchmarks.encounters.fidelity import judge as by_judge
+    from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = find_model(args.judge, open_registry(args.plugin).models)
-    if not reads_prompt(judge):
-        raise UsageError(f"{judge.name} is a rule and judges nothing; name a language model")
-    for run in runs:
-        card = run.run.record.card
-        privacy.check(card.name, card.data_class, judge.name, judge.endpoint_class)
-    check_model(judge, os.environ)
-    ledger = Ledger(args.budget_usd, args.budget_tokens)
-    ledger.check([judge])
-
-    def say(text: str) -> None:
-        print(f"medhelm: {text}", file=sys.stderr, flush=True)
-
-    async def work() -> tuple[list[CheckedRun], Exception | None]:
-        pool = ModelPool(os.environ)
-        judging = Judging(judge, pool, ledger, say)
-        try:
-            return await judge_runs(runs, judging), judging.stopped
-        finally:
-            await pool.close()
-            for line in pool.said():
-                say(line)
-
-    return asyncio.run(work())
+    folders = {run.path.parents[1]: run for run in graded}.values()
+    runs = []
+    for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
+        encounters = [
+            by_judge.to_judge(place_of(run), episode)
+            for run in folders
+            if run.benchmark == name
+            for episode in stored_encounters(run)
+        ]
+        runs.append(
+            own_run(
+                name,
+                [instance for instance in encounters if by_judge.has_lines(instance)],
+                by_judge.FIDELITY,
+                {by_judge.JUDGE: judge},
+                by_judge.judge_folder(Path(args.results_dir), name, judge),
+                data_class=card.data_class,
+                environ=os.environ,
+                max_output_tokens=by_judge.BUDGET,
+                reasoning_output_tokens=by_judge.REASONING_BUDGET,
+            )
+        )
+    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    return asked, {k: v for run in runs for k, v in by_judge.judged_faults(run.path).items()}
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     """Yield the first faults of each kind and role; their words only of public data."""
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: Counter[tuple[str, str, str]] = Counter()
     for run in runs:
         is_public = run.run.record.card.data_class == "public"
         for encounter in run.encounters:
             for fault in encounter.faults:
                 key = (run.model(fault.role), fault.role, fault.kind)
-                seen[key] = seen.get(key, 0) + 1
+                seen[key] += 1
                 if seen[key] > _EXAMPLES:
                     continue
                 yield {

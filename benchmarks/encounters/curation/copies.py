@@ -1,21 +1,21 @@
-"""Copies of the source for each role, built line by line, and the checks that they are nothing else."""
+"""Copies of the source for each role, built line by line: a scenario on its way."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
 
 from medhelm_benchmarks.encounters.curation.forms import (
     Audit,
-    Draft,
     Lines,
-    Packet,
     Partition,
-    Place,
     Rewrite,
     ScenarioMeta,
 )
-from medhelm_benchmarks.encounters.curation.sources import Article, Document
+from medhelm_benchmarks.encounters.curation.sources import Article, Document, Place
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, PacketRole
 from medhelm_benchmarks.encounters.matches import folded
 
@@ -23,18 +23,33 @@ _LONG_LINE = 6
 """Words from which a line that two roles keep is worth a second look."""
 
 
+@dataclass(frozen=True)
+class Packet:
+    """The lines that a role keeps, with those that are rewritten."""
+
+    kept: frozenset[Place]
+    rewrites: Mapping[Place, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A scenario on its way."""
+
+    meta: ScenarioMeta
+    packets: Mapping[PacketRole, Packet]
+
+
 def range_faults(article: Article, ranges: Iterable[Lines]) -> list[str]:
     """Return what is wrong with lines that a reply names."""
+    lengths = {d.name: len(d.lines) for d in article.documents}
     faults: list[str] = []
     for lines in ranges:
-        document = article.document(lines.document)
-        if document is None:
-            known = ", ".join(repr(d.name) for d in article.documents)
+        if lines.document not in lengths:
+            known = ", ".join(map(repr, lengths))
             faults.append(f"there is no document {lines.document[:80]!r}, only {known}")
-        elif not lines.first <= lines.last <= len(document.lines):
+        elif not lines.first <= lines.last <= (length := lengths[lines.document]):
             faults.append(
-                f"lines {lines.first} to {lines.last} of {document.name!r}: it has lines 1 to "
-                f"{len(document.lines)}"
+                f"lines {lines.first} to {lines.last} of {lines.document!r}: it has lines 1 to {length}"
             )
     return list(dict.fromkeys(faults))
 
@@ -46,57 +61,50 @@ def places(ranges: Iterable[Lines]) -> frozenset[Place]:
 
 def draft_of(meta: ScenarioMeta, partition: Partition) -> Draft:
     """Return the scenario that a partition makes."""
-    own = {role: places(getattr(partition, role)) for role in PACKET_ROLES}
-    packets = {role: Packet(kept) for role, kept in own.items()}
-    return _rewritten(Draft(meta, packets), partition.rewrites)
+    packets = {role: Packet(places(getattr(partition, role))) for role in PACKET_ROLES}
+    return _rewritten(meta, packets, partition.rewrites)
 
 
 def audited(draft: Draft, audit: Audit) -> Draft:
     """Return the scenario after its audit. The evaluator's packet stays as it is."""
     packets = dict(draft.packets)
     for role in PACKET_ROLES[:-1]:
-        gone = places(cut.lines for cut in audit.remove if cut.role == role)
-        kept = packets[role].kept - gone
+        kept = packets[role].kept - places(cut.lines for cut in audit.remove if cut.role == role)
         if role == "patient":
             kept |= places(audit.restore_for_patient)
         rewrites = {place: text for place, text in packets[role].rewrites.items() if place in kept}
         packets[role] = Packet(kept, rewrites)
-    return _rewritten(Draft(draft.meta, packets), audit.rewrites)
+    return _rewritten(draft.meta, packets, audit.rewrites)
 
 
-def _rewritten(draft: Draft, rewrites: Iterable[Rewrite]) -> Draft:
-    packets = dict(draft.packets)
+def _rewritten(
+    meta: ScenarioMeta, packets: dict[PacketRole, Packet], rewrites: Iterable[Rewrite]
+) -> Draft:
     for rewrite in rewrites:
         packet = packets[rewrite.role]
         own = {**packet.rewrites, (rewrite.document, rewrite.line): rewrite.text}
         packets[rewrite.role] = Packet(packet.kept, own)
-    return Draft(draft.meta, packets)
+    return Draft(meta, packets)
 
 
 def rewrite_faults(article: Article, draft: Draft) -> list[str]:
     """Return rewrites of lines that a role does not keep, and those that bring in other words."""
-    said = " ".join(filter(None, map(str, _values(draft.meta))))
-    allowed = set(folded(said).split())
+    stated = filter(None, msgspec.structs.astuple(draft.meta))
+    allowed = set(folded(" ".join(stated)).split())
     faults: list[str] = []
     for role, packet in draft.packets.items():
         for place, text in packet.rewrites.items():
             name = f"the rewrite of line {place[1]} of {place[0]!r} for the {role}"
-            document = article.document(place[0])
-            if place not in packet.kept or document is None:
+            if place not in packet.kept:
                 faults.append(f"{name}: the {role} does not keep that line")
             elif len(text.splitlines()) > 1:
                 faults.append(f"{name} has more than one line")
-            elif new := _new_words(document.lines[place[1] - 1], text, allowed):
+            elif new := _new_words(article.line(place), text, allowed):
                 faults.append(
                     f"{name} brings in {', '.join(map(repr, new[:5]))}: a rewrite only takes words "
                     "away, in their order, or repeats the scenario's metadata"
                 )
     return faults
-
-
-def _values(meta: ScenarioMeta) -> Iterator[str | None]:
-    for name in meta.__struct_fields__:
-        yield getattr(meta, name)
 
 
 def _new_words(source: str, text: str, allowed: set[str]) -> list[str]:
@@ -133,13 +141,6 @@ def text_of(article: Article, packet: Packet) -> str:
     return "\n\n".join(f"# {name}\n\n{text}" for name, text in copies if text)
 
 
-def strange_lines(document: Document, packet: Packet, copy: str) -> list[int]:
-    """Return the numbers of a copy's lines that are neither in its source nor a logged rewrite."""
-    known = {line.rstrip() for line in document.lines} | {""}
-    known |= {t.rstrip() for place, t in packet.rewrites.items() if place[0] == document.name}
-    return [n for n, line in enumerate(copy.splitlines(), 1) if line.rstrip() not in known]
-
-
 def diff_of(document: Document, packet: Packet, role: PacketRole) -> str:
     """Return what a copy leaves out and rewrites, as a unified diff from the source."""
     copied = copy_of(document, packet).splitlines()
@@ -152,9 +153,4 @@ def diff_of(document: Document, packet: Packet, role: PacketRole) -> str:
 def shared_with_evaluator(article: Article, draft: Draft) -> list[Place]:
     """Return the longer lines that the clinician keeps and the evaluator, too."""
     both = draft.packets["clinician"].kept & draft.packets["evaluator"].kept
-    texts: list[tuple[Place, Sequence[str]]] = []
-    for place in sorted(both):
-        document = article.document(place[0])
-        assert document is not None  # ranges are checked before
-        texts.append((place, document.lines[place[1] - 1].split()))
-    return [place for place, words in texts if len(words) >= _LONG_LINE]
+    return [place for place in sorted(both) if len(article.line(place).split()) >= _LONG_LINE]

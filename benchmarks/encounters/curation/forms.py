@@ -1,14 +1,11 @@
-"""Forms of replies in which a model names lines of documents, and a scenario as it is built from them."""
+"""Forms of replies in which a model names lines of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import msgspec
 
-from medhelm_benchmarks.encounters.data.layout import PacketRole
 from medhelm_benchmarks.encounters.packets import Competency
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -60,11 +57,7 @@ class Triage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def criteria(self) -> dict[str, Criterion]:
         """Return the three criteria by name."""
-        return {
-            "encounter_task": self.encounter_task,
-            "counterpart": self.counterpart,
-            "scene": self.scene,
-        }
+        return {name: getattr(self, name) for name in ("encounter_task", "counterpart", "scene")}
 
     @property
     def is_simulatable(self) -> bool:
@@ -135,23 +128,3 @@ class LeakReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The judge's leaks."""
 
     leaks: list[Leak]
-
-
-Place = tuple[str, int]
-"""A document and the number of a line in it."""
-
-
-@dataclass(frozen=True)
-class Packet:
-    """The lines that a role keeps, with those that are rewritten."""
-
-    kept: frozenset[Place]
-    rewrites: Mapping[Place, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A scenario on its way."""
-
-    meta: ScenarioMeta
-    packets: Mapping[PacketRole, Packet]

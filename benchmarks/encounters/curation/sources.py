@@ -16,6 +16,8 @@ from medhelm.files.durable import why
 from medhelm.files.folders import entries
 
 TEXTS = (".md", ".markdown", ".txt")
+Place = tuple[str, int]
+"""A document and the number of a line in it."""
 CONVERTED = (".docx", ".pptx", ".xlsx", ".pdf", ".html", ".htm")
 
 
@@ -46,9 +48,10 @@ class Article:
     left_out: tuple[str, ...] = ()
     """Files of other kinds, and those without text."""
 
-    def document(self, name: str) -> Document | None:
-        """Return the document of a name; None where there is none."""
-        return next((d for d in self.documents if d.name == name), None)
+    def line(self, place: Place) -> str:
+        """Return a line of a document."""
+        (document,) = (d for d in self.documents if d.name == place[0])
+        return document.lines[place[1] - 1]
 
 
 def find_articles(folder: Path) -> list[Path]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from medhelm_benchmarks.encounters.data.rubrics import (
 )
 from medhelm_benchmarks.encounters.packets import (
     COMPETENCIES,
-    Competency,
     ControllerPacket,
     EvaluatorPacket,
     Packets,
@@ -55,13 +53,12 @@ def read_rows(paths: Sequence[Path], split: str) -> Iterator[Row]:
 
 
 def row_of(scenario: Scenario, rubric: FrozenRubric | None) -> dict[str, Any]:
-    """Return the row of a scenario; without a frozen rubric the items are read from its packet."""
-    items = rubric.items if rubric else items_of_markdown(scenario.texts["evaluator"])
+    """Return the row of a scenario."""
     packets = Packets(
         patient=PatientPacket(text=scenario.texts["patient"]),
         controller=ControllerPacket(text=scenario.texts["controller"]),
         evaluator=EvaluatorPacket(
-            items=items,
+            items=items_of_scenario(scenario, rubric),
             text=scenario.texts["evaluator"],
             rubric_version=rubric.version if rubric else "from the packet",
         ),
@@ -74,6 +71,11 @@ def row_of(scenario: Scenario, rubric: FrozenRubric | None) -> dict[str, Any]:
         "metadata": dict(scenario.metadata),
         "unread": list(scenario.unread),
     }
+
+
+def items_of_scenario(scenario: Scenario, rubric: FrozenRubric | None) -> tuple[RubricItem, ...]:
+    """Return the items of a scenario: those of its frozen rubric, else those of its packet."""
+    return rubric.items if rubric else items_of_markdown(scenario.texts["evaluator"])
 
 
 def row_findings(row: Row) -> Iterator[RowFinding]:
@@ -107,48 +109,33 @@ def to_instance(row: Row) -> Instance | LeftOut:
 def read_subset(path: Path) -> frozenset[str]:
     """Return the scenarios of a list, as `case/scenario`."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=_Subset)
+        return frozenset(msgspec.json.decode(path.read_bytes(), type=_Subset).scenarios)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise DataError(
             f'{path}: not JSON of the form {{"scenarios": ["case/scenario", ...]}}'
         ) from None
-    return frozenset(found.scenarios)
 
 
 class _Subset(msgspec.Struct, frozen=True):
     scenarios: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Census:
-    """Counts what a set of rubrics holds."""
+def count_rubrics(rubrics: Iterable[tuple[str, str, Sequence[RubricItem]]]) -> dict[str, Any]:
+    """Return counts of rubrics, each (article, `case/scenario`, items), by name.
 
-    rubrics: int
-    articles: int
-    scorable: int
-    """Rubrics with an item."""
-    scorable_articles: int
-    without_items: tuple[str, ...]
-    """Scenarios that are left out."""
-    items: Mapping[Competency, int]
-    shared: int
-    """Rubrics whose items another scenario has, too, letter by letter."""
-    shared_groups: int
-
-
-def count_rubrics(rubrics: Iterable[tuple[str, str, Sequence[RubricItem]]]) -> Census:
-    """Return the counts of rubrics, each (article, `case/scenario`, items)."""
+    `shared`: rubrics whose items another scenario has, too, letter by letter, in so many groups.
+    """
     found = list(rubrics)
     scorable = [(article, tuple(items)) for article, _, items in found if items]
     groups = [n for n in Counter(items for _, items in scorable).values() if n > 1]
     codes = Counter(item.competency for _, items in scorable for item in items)
-    return Census(
-        rubrics=len(found),
-        articles=len({article for article, _, _ in found}),
-        scorable=len(scorable),
-        scorable_articles=len({article for article, _ in scorable}),
-        without_items=tuple(name for _, name, items in found if not items),
-        items={code: codes[code] for code in COMPETENCIES},
-        shared=sum(groups),
-        shared_groups=len(groups),
-    )
+    return {
+        "rubrics": len(found),
+        "articles": len({article for article, _, _ in found}),
+        "scorable": len(scorable),
+        "scorable_articles": len({article for article, _ in scorable}),
+        "without_items": [name for _, name, items in found if not items],
+        "items": {code: codes[code] for code in COMPETENCIES},
+        "shared_rubrics": sum(groups),
+        "groups_of_shared_rubrics": len(groups),
+    }

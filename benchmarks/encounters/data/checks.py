@@ -5,19 +5,18 @@ A flag is for a person to look at. It names places and shares and holds no text 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from medhelm_benchmarks.encounters.data.layout import PacketRole
-from medhelm_benchmarks.encounters.matches import folded
+from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem
 
 FlagKind = Literal[
     "leak_by_overlap",
     "leak_by_judge",
-    "line_not_in_source",
     "item_not_in_source",
     "duplicate_item",
     "item_too_short",
@@ -29,23 +28,15 @@ FlagKind = Literal[
     "source_changed",
     "file_not_read",
 ]
-
-NGRAM = 5
-"""Words in a row that count as copied."""
 LEAKED = 0.6
 """The share of an item's words in a row that is in the clinician's packet, from which it leaks."""
-LEAST_WORDS: Mapping[PacketRole, int] = {
-    "clinician": 15,
-    "patient": 20,
-    "controller": 10,
-    "evaluator": 10,
+PACKET_WORDS: Mapping[PacketRole, tuple[int, int]] = {
+    "clinician": (15, 1_500),
+    "patient": (20, 12_000),
+    "controller": (10, 20_000),
+    "evaluator": (10, 20_000),
 }
-MOST_WORDS: Mapping[PacketRole, int] = {
-    "clinician": 1_500,
-    "patient": 12_000,
-    "controller": 20_000,
-    "evaluator": 20_000,
-}
+"""The fewest words that can be played from, and the most that a packet has."""
 ITEM_WORDS = (2, 150)
 RUBRIC_ITEMS = (3, 120)
 
@@ -61,64 +52,53 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words, items, or the share that overlaps."""
 
 
-def copied_share(text: str, other: str) -> float:
-    """Return the share of a text's runs of `NGRAM` words that another text holds.
+def scenario_flags(
+    scenario: str, texts: Mapping[PacketRole, str], items: Sequence[RubricItem]
+) -> Iterator[Flag]:
+    """Yield what is flagged in a scenario: lengths, items that leak, repeat or are not in the source."""
 
-    A shorter text of at least three words counts whole or not at all, a still shorter one never: one
-    word ("aspirin") is not a sign of a leak.
-    """
-    words, within = folded(text).split(), f" {folded(other)} "
-    if len(words) < 3:
-        return 0.0
-    size = min(NGRAM, len(words))
-    runs = [" ".join(words[i : i + size]) for i in range(len(words) - size + 1)]
-    return sum(f" {run} " in within for run in runs) / len(runs)
+    def flag(kind: FlagKind, where: str = "", measure: float | None = None) -> Flag:
+        return Flag(scenario=scenario, kind=kind, where=where, measure=measure)
 
-
-def leak_flags(scenario: str, clinician: str, items: Sequence[RubricItem]) -> Iterator[Flag]:
-    """Yield the items whose words are in the clinician's packet."""
-    for number, item in enumerate(items, 1):
-        share = copied_share(item.text, clinician)
-        if share >= LEAKED:
-            yield Flag(
-                scenario=scenario,
-                kind="leak_by_overlap",
-                where=f"item {number}",
-                measure=round(share, 3),
-            )
-
-
-def item_flags(scenario: str, items: Sequence[RubricItem], evaluator: str) -> Iterator[Flag]:
-    """Yield items that repeat, are not in the evaluator's packet word by word, or are short or long."""
-    source = f" {folded(evaluator)} "
-    first: dict[str, int] = {}
-    least, most = ITEM_WORDS
-
-    def flag(kind: FlagKind, number: int, measure: float) -> Flag:
-        return Flag(scenario=scenario, kind=kind, where=f"item {number}", measure=measure)
-
-    for number, item in enumerate(items, 1):
-        text = folded(item.text)
-        count = len(text.split())
-        if f" {text} " not in source:
-            yield flag("item_not_in_source", number, round(copied_share(item.text, evaluator), 3))
-        if (other := first.setdefault(text, number)) != number:
-            yield flag("duplicate_item", number, other)
-        if count < least:
-            yield flag("item_too_short", number, count)
-        if count > most:
-            yield flag("item_too_long", number, count)
-    if items and len(items) < RUBRIC_ITEMS[0]:
-        yield Flag(scenario=scenario, kind="rubric_too_short", measure=len(items))
-    if len(items) > RUBRIC_ITEMS[1]:
-        yield Flag(scenario=scenario, kind="rubric_too_long", measure=len(items))
-
-
-def length_flags(scenario: str, texts: Mapping[PacketRole, str]) -> Iterator[Flag]:
-    """Yield packets that are too short to play from, or longer than a packet is."""
     for role, text in texts.items():
-        count = len(text.split())
-        if count < LEAST_WORDS[role]:
-            yield Flag(scenario=scenario, kind="packet_too_short", where=role, measure=count)
-        if count > MOST_WORDS[role]:
-            yield Flag(scenario=scenario, kind="packet_too_long", where=role, measure=count)
+        yield from _outside(flag, "packet", len(text.split()), PACKET_WORDS[role], role)
+    if items:
+        yield from _outside(flag, "rubric", len(items), RUBRIC_ITEMS)
+    first: dict[str, int] = {}
+    for number, item in enumerate(items, 1):
+        where, words = f"item {number}", folded(item.text)
+        if (share := copied_share(item.text, texts["clinician"])) >= LEAKED:
+            yield flag("leak_by_overlap", where, round(share, 3))
+        if not has_run(texts["evaluator"], item.text):
+            share = copied_share(item.text, texts["evaluator"])
+            yield flag("item_not_in_source", where, round(share, 3))
+        if (other := first.setdefault(words, number)) != number:
+            yield flag("duplicate_item", where, other)
+        yield from _outside(flag, "item", len(words.split()), ITEM_WORDS, where)
+
+
+_SHORT: dict[str, FlagKind] = {
+    "packet": "packet_too_short",
+    "rubric": "rubric_too_short",
+    "item": "item_too_short",
+}
+_LONG: dict[str, FlagKind] = {
+    "packet": "packet_too_long",
+    "rubric": "rubric_too_long",
+    "item": "item_too_long",
+}
+
+
+def _outside(
+    flag: Callable[[FlagKind, str, float], Flag],
+    what: str,
+    count: int,
+    limits: tuple[int, int],
+    where: str = "",
+) -> Iterator[Flag]:
+    """Yield a flag for what is shorter or longer than its limits."""
+    least, most = limits
+    if count < least:
+        yield flag(_SHORT[what], where, count)
+    if count > most:
+        yield flag(_LONG[what], where, count)

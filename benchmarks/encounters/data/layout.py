@@ -108,31 +108,18 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
     """
     shown = _visible(folder, folder)
     tables = [p for p in shown if p.suffix in _TABLES and p.is_file()]
-    folders = [p for p in shown if p.is_dir()]
     found = False
     for table in tables:
         for number, row in read_file(table):
             found = True
             yield _of_row(row, f"{table.name}, row {number}")
-    for case in folders if not tables else ():
-        places = _visible(case, folder)
+    for case in (p for p in shown if p.is_dir() and not tables):
+        places = [p for p in _visible(case, folder) if p.is_dir()]  # no link leads out of it
         meta = read_meta(case / META_FILE)
         for place in places:
-            roles = _role_folders(place, folder) if place.is_dir() else {}
-            if roles:
+            if (scenario := _of_folder(place, folder, meta.get(place.name, {}))) is not None:
                 found = True
-                texts = {role: _role_text(role, path, folder) for role, path in roles.items()}
-                known = meta.get(place.name, {})
-                others = [p.name for p in _visible(place, folder) if p not in roles.values()]
-                unread = [
-                    f"{path.name}/{file.relative_to(path).as_posix()}"
-                    for path in roles.values()
-                    for file in _files(path, folder)
-                    if not _is_text(file)
-                ]
-                yield _scenario(case.name, place.name, texts, known, others, unread)
-            elif place.is_dir() and place.name != SOURCE:
-                _refuse_other_names(place, folder)
+                yield scenario
     if not found:
         raise DataError(
             f"{folder}: there is no scenario; it needs <case>/<scenario>/<role>/ with the roles "
@@ -168,20 +155,49 @@ def _visible(folder: Path, root: Path, *, is_deep: bool = False) -> list[Path]:
     return [p for p in found if not p.name.startswith("__MACOSX")]
 
 
-def _role_folders(scenario: Path, root: Path) -> dict[PacketRole, Path]:
-    """Return the folder of each role; nothing where the folder is not of a scenario."""
-    found: dict[PacketRole, Path] = {}
-    for path in _visible(scenario, root):
+def _of_folder(place: Path, root: Path, metadata: Mapping[str, str]) -> Scenario | None:
+    """Return the scenario of a folder; None where it is not one of packets."""
+    shown = _visible(place, root)
+    roles: dict[PacketRole, Path] = {}
+    for path in shown:
         role = _ROLE_OF.get(plain_name(path.name))
         if role is None or not path.is_dir():
             continue
-        if role in found:
+        if role in roles:
             raise DataError(
-                f"{_place(scenario)}: {found[role].name!r} and {path.name!r} are both the folder of "
+                f"{_place(place)}: {roles[role].name!r} and {path.name!r} are both the folder of "
                 f"the {role}; move one of them away"
             )
-        found[role] = path
-    return found
+        roles[role] = path
+    if not roles:
+        if place.name != SOURCE:
+            _refuse_other_names(place, root)
+        return None
+    texts: dict[PacketRole, str] = {}
+    unread: list[str] = []
+    for role, path in roles.items():
+        files = _files(path, root)
+        others = [f.relative_to(path).as_posix() for f in files if not _is_text(f)]
+        if len(others) == len(files) > 0:
+            raise DataError(
+                f"{_place(path)}: {', '.join(map(repr, others[:5]))} cannot be read as text; packets are "
+                f"files of {' '.join(sorted(TEXTS))}"
+            )
+        named = ((f.relative_to(path).as_posix(), _text(f, path)) for f in files if _is_text(f))
+        texts[role] = _joined(role, named)
+        unread += [f"{path.name}/{name}" for name in others]
+    unfit = [p.name for p in shown if p not in roles.values()]
+    return _scenario(place.parent.name, place.name, texts, metadata, unfit, unread)
+
+
+def _text(file: Path, folder: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as e:
+        place = f"{_place(folder)}/{file.name}"
+        raise DataError(f"{place}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
+    except OSError as e:
+        raise DataError(f"cannot read {file}: {why(e)}") from None
 
 
 def _refuse_other_names(place: Path, root: Path) -> None:
@@ -220,28 +236,6 @@ def _files(folder: Path, root: Path) -> list[Path]:
 
 def _is_text(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in TEXTS
-
-
-def _role_text(role: PacketRole, folder: Path, root: Path) -> str:
-    """Return the files of a role, joined under their names."""
-    files = [path for path in _files(folder, root) if _is_text(path)]
-    if not files and (unread := [p.name for p in _visible(folder, root)]):
-        raise DataError(
-            f"{_place(folder)}: {', '.join(map(repr, unread[:5]))} cannot be read as text; packets are "
-            f"files of {' '.join(sorted(TEXTS))}"
-        )
-    parts: list[tuple[str, str]] = []
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as e:
-            raise DataError(
-                f"{_place(folder)}/{file.name}: not UTF-8 at byte {e.start}; save it as UTF-8"
-            ) from None
-        except OSError as e:
-            raise DataError(f"cannot read {file}: {why(e)}") from None
-        parts.append((file.relative_to(folder).as_posix(), text))
-    return _joined(role, parts)
 
 
 def _joined(role: PacketRole, files: Iterable[tuple[str, str]]) -> str:

@@ -49,51 +49,46 @@ class FrozenRubric:
         return f"{self.case}/{self.scenario}"
 
 
-def read_rubrics(path: Path) -> dict[str, FrozenRubric]:
-    """Return the rubrics of a file of JSON lines by `case/scenario`; raises DataError with the row."""
+def read_rubrics(path: Path, *, is_whole: bool = True) -> dict[str, FrozenRubric]:
+    """Return the rubrics of a file of JSON lines by `case/scenario`; raises DataError with the row.
+
+    `is_whole`: each has a version and a list of every competency.
+    """
     found: dict[str, FrozenRubric] = {}
     for number, row in read_jsonl(path):
         place = f"{path.name}, row {number}"
-        rubric = rubric_of(row, place)
+        rubric = _rubric_of(row, place, is_whole=is_whole)
         if rubric.id in found:
             raise DataError(f"{place}: {rubric.id} has a rubric already; keep one of them")
         found[rubric.id] = rubric
     return found
 
 
-def rubric_of(row: Mapping[str, Any], place: str) -> FrozenRubric:
-    """Return the rubric of a record; raises DataError that names the place and the field."""
-    for name in ("case_id", "scenario", "rubric_version"):
+def _rubric_of(row: Mapping[str, Any], place: str, *, is_whole: bool) -> FrozenRubric:
+    names = ("case_id", "scenario", "rubric_version")
+    for name in names if is_whole else names[:2]:
         if not isinstance(row.get(name), str) or not row[name]:
             raise DataError(f"{place}: {name!r} is not a text")
-    for code in COMPETENCIES:
-        if code not in row:
-            raise DataError(f"{place}: there is no {code!r}; write [] where it has no item")
-    return FrozenRubric(
-        row["case_id"], row["scenario"], row["rubric_version"], items_of_row(row, place)
-    )
-
-
-def items_of_row(row: Mapping[str, Any], place: str) -> tuple[RubricItem, ...]:
-    """Return the items of a record by competency; raises DataError that names the place and the field.
-
-    Items under a name that is not a competency are refused, since they would be in no score.
-    """
-    for name, value in row.items():
+    for name, value in row.items():  # else they would be in no score
         if isinstance(value, list) and name not in COMPETENCIES:
             known = ", ".join(COMPETENCIES)
             raise DataError(f"{place}: {name!r} is not a competency; they are {known}")
     items: list[RubricItem] = []
     for code in COMPETENCIES:
+        if is_whole and code not in row:
+            raise DataError(f"{place}: there is no {code!r}; write [] where it has no item")
         texts = row.get(code, [])
         if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
             raise DataError(f"{place}: {code!r} is not a list of texts")
+        if repeated := [text for n, text in enumerate(texts) if text in texts[:n]]:
+            raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")
         items += [RubricItem(competency=code, text=text) for text in texts]
-    return tuple(items)
+    version = str(row.get("rubric_version", ""))
+    return FrozenRubric(row["case_id"], row["scenario"], version, tuple(items))
 
 
 def rubric_record(rubric: FrozenRubric) -> dict[str, Any]:
-    """Return the record of a rubric, which `rubric_of` reads."""
+    """Return the record of a rubric, which `read_rubrics` reads."""
     lists = {c: [i.text for i in rubric.items if i.competency == c] for c in COMPETENCIES}
     head = {"case_id": rubric.case, "scenario": rubric.scenario, "rubric_version": rubric.version}
     return head | lists

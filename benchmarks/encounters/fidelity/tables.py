@@ -1,153 +1,132 @@
-"""Tables of fidelity: rates by who plays a role, means without marked encounters, casts, variance."""
+"""The table of fidelity: rates by who plays a role, means without marked encounters, casts, variance."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from medhelm import Column, Layout, Table, make_table
-from medhelm.schema.run import GraderTerms
+from medhelm import Part, Table, make_table
 from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Row
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fault_kinds import KINDS, MEANING, ROLES, SHORT, Played
-from medhelm_benchmarks.encounters.fidelity.components import Cellkey, components
-from medhelm_benchmarks.encounters.fidelity.faults import counted
-from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun, scores_of
+from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, MEANING, ROLES, Played
+from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
+from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast_parts
 
 FACTORS = ("case", "run", "patient", "evaluator")
+_COLUMNS = (
+    count("judged", "encounters with a usable reply of the judge", "judged"),
+    count("rank", "rank among the clinicians with this cast", "rank"),
+    count("moved", "ranks between the best and the worst under any cast", "moved"),
+    text("others", "who plays the surroundings, and settings of the protocol", "surroundings"),
+    text("factor", "what varies", "factor"),
+    count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
+    number("variance", "estimated variance", "metric", "variance", digits=4),
+    number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
+)
+_PARTS = {
+    "cast": ("Ranks by cast", ("model", "cast", "cases", "mean", "rank", "moved")),
+    "variance": (
+        "Where the variance comes from",
+        ("model", "others", "factor", "levels", "variance", "sd"),
+    ),
+}
+LEVELS = ("role", "clinician", *_PARTS)
+_SAID = (
+    "cast: clinicians that were run with every one of several casts, on common cases and by one evaluator: "
+    "the one that most of these runs have. A ranking that moves with the cast is one of the cast, too.",
+    "variance: random effects without interactions, on the cases that have every combination (mean "
+    "squares). run: `repeats`, all roles seeded anew. patient: the cast's patient and "
+    "`protocol.patient_seed`. Where a role is sent no seed (temperature 0 without `send_seed: always`), both "
+    "show what the server alone varies. evaluator: gradings by different evaluators. A factor with one level "
+    "has no estimate; an estimate below 0 says that it is too small to be seen.",
+)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """A checked run with the values of its encounters on the main metric."""
-
-    checked: CheckedRun
-    metric: str
-    values: Mapping[tuple[str, int], float]
-
-    @property
-    def run(self) -> GradedRun:
-        """The graded run."""
-        return self.checked.run
-
-    @property
-    def cast(self) -> str:
-        """Return the models of patient and surroundings."""
-        return " + ".join(self.checked.model(role) for role in ROLES)
-
-
-def scored(checked: CheckedRun) -> Scored:
-    """Return a run with its values."""
-    metric = checked.run.record.grading.metrics[0].name
-    return Scored(checked, metric, scores_of(checked.run, metric))
-
-
-def rates_table(runs: Sequence[Scored], *, is_judged: bool) -> Table:
-    """Return the rates of each kind of fault by who played the role."""
-    groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
-    for scored_run in runs:
-        for role in ROLES:
-            key = (scored_run.run.benchmark, role, scored_run.checked.model(role))
-            groups[key] += scored_run.checked.encounters
-    rows = [_rates(key, encounters) for key, encounters in sorted(groups.items())]
-    kinds = [
-        number(k, f"lines per line of the role: {MEANING[k]}", "share", SHORT[k], is_percent=True)
-        for k in KINDS
+def simulation_table(
+    runs: Sequence[CheckedRun], least: float, *, is_judged: bool, level: str | None = None
+) -> Table:
+    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
+    newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
+    kinds = KINDS if is_judged else BY_RULE
+    makers: dict[str, Iterable[Row]] = {
+        "role": _roles(newest),
+        "clinician": _clinicians(newest, least),
+        "cast": cast_rows(runs),
+        "variance": variance_rows(runs),
+    }
+    said = [
+        *(f"{kind}: {MEANING[kind]}." for kind in kinds),
+        f"A case is marked where less than {least:g} of the lines of patient and surroundings are without a "
+        "fault. Means are over encounters, not weighted by case.",
+        *_SAID,
     ]
-    columns: list[Column] = [
-        text("benchmark", "name of the benchmark", "benchmark"),
-        text("role", "who is played", "role"),
-        text("model", "by which model", "model"),
-        count("encounters", "encounters in which the role was played", "enc."),
-        count("judged", "encounters with a usable reply of the judge", "judged"),
-        count("lines", "lines that the role said", "lines"),
-        *kinds,
-        number("clean", "lines without a fault", "share", "clean", is_percent=True),
-    ]
-    notes = [f"{kind}: {MEANING[kind]}." for kind in KINDS]
     if not is_judged:
-        notes.append(
-            "By rule alone: contradictions are told by a judge only, and the rates of the other "
-            "kinds are lower bounds. Add --judge MODEL."
+        missing = ", ".join(kind.replace("_", " ") for kind in KINDS if kind not in BY_RULE)
+        said.append(
+            f"By rule alone: not checked, since only a judge can tell: {missing}. The rates of the other kinds "
+            "are lower bounds. Add --judge MODEL."
         )
-    layout = Layout(leaving=("benchmark", "judged"), main=("role", "model", "clean"))
+    parts = cast_parts(kinds, ("benchmark",)) + tuple(
+        Part(level=name, title=title, group=("benchmark",), columns=columns)
+        for name, (title, columns) in _PARTS.items()
+    )
     return make_table(
         "simulation",
-        "Faults of the roles, by who played them",
-        columns,
-        rows,
-        notes,
+        "Fidelity of the simulation",
+        (*cast_columns(kinds, least), *_COLUMNS),
+        [{**row, "level": n} for n, rows in makers.items() if level in (None, n) for row in rows],
+        said,
         {},
-        layout=layout,
+        parts=parts,
+        layout=LAYOUT,
     )
 
 
-def _rates(key: tuple[str, Played, str], encounters: Sequence[Checked]) -> dict[str, object]:
-    benchmark, role, model = key
-    lines = sum(counted(e.lines, role) for e in encounters)
-    judged = sum(e.by_judge is not None for e in encounters)
-    faults = Counter(f.kind for e in encounters for f in e.faults if f.role == role)
-    faulty = sum(len({f.line for f in e.faults if f.role == role}) for e in encounters)
-    row: dict[str, object] = {
-        "benchmark": benchmark,
-        "role": role,
-        "model": model,
-        "encounters": len(encounters),
-        "judged": judged,
-        "lines": lines,
-    }
-    if lines:
-        row |= {kind: faults[kind] / lines for kind in KINDS}
-        row["clean"] = 1 - faulty / lines
-        if not judged:
-            row["contradiction"] = None
-    return row
-
-
-def marked_table(runs: Sequence[Scored], least: float) -> Table:
-    """Return each clinician's mean with and without the encounters below a fidelity."""
-    columns = [
-        text("benchmark", "name of the benchmark", "benchmark"),
-        text("clinician", "the model under test", "clinician"),
-        text("cast", "who plays patient and surroundings", "cast"),
-        text("metric", "the main metric", "metric"),
-        count("encounters", "encounters with a score", "enc."),
-        count("marked", f"of them below a fidelity of {least:g}", "marked"),
-        number("mean", "mean over encounters with a score", "metric", "mean"),
-        number("mean_unmarked", "mean without those that are marked", "metric", "unmarked"),
-        number("difference", "mean without them minus mean", "metric", "diff."),
-    ]
-    rows = []
+def _roles(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+    """Yield the rates of each kind of fault by who played the role."""
+    groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
     for run in runs:
-        marked = {(e.case, e.repeat) for e in run.checked.encounters if is_marked(e, least)}
-        kept = [v for key, v in run.values.items() if key not in marked]
-        mean, without = _mean(run.values.values()), _mean(kept)
-        row: dict[str, object] = {
+        for role in ROLES:
+            groups[run.run.benchmark, role, run.model(role)] += run.encounters
+    for (benchmark, role, model), encounters in sorted(groups.items()):
+        lines = sum(line.role == role for e in encounters for line in e.lines)
+        judged = sum(e.by_judge is not None for e in encounters)
+        faults = [(n, f) for n, e in enumerate(encounters) for f in e.faults if f.role == role]
+        row: Row = {"benchmark": benchmark, "role": role, "model": model}
+        row |= {"cases": len(encounters), "judged": judged, "lines": lines}
+        if lines:
+            kinds = Counter(fault.kind for _, fault in faults)
+            found = KINDS if judged else BY_RULE
+            row |= {kind: kinds[kind] / lines for kind in found}
+            row["clean"] = 1 - len({(n, fault.line) for n, fault in faults}) / lines
+        yield row
+
+
+def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[Row]:
+    """Yield each clinician's mean with and without the encounters below a fidelity."""
+    for run in runs:
+        marked = {(e.case, e.repeat) for e in run.encounters if is_marked(e, least)}
+        mean = _mean(run.values.values())
+        without = _mean(v for key, v in run.values.items() if key not in marked)
+        has_both = mean is not None and without is not None
+        yield {
             "benchmark": run.run.benchmark,
-            "clinician": run.run.model,
+            "model": run.run.model,
             "cast": run.cast,
-            "metric": run.metric,
-            "encounters": len(run.values),
+            "cases": len(run.values),
             "marked": len(marked & set(run.values)),
             "mean": mean,
             "mean_unmarked": without,
+            "difference": without - mean if has_both else None,  # type: ignore[operator]
         }
-        if mean is not None and without is not None:
-            row["difference"] = without - mean
-        rows.append(row)
-    notes = [
-        f"An encounter is marked where less than {least:g} of the lines of patient and surroundings are "
-        "without a fault. The means are over encounters, not weighted by case."
-    ]
-    layout = Layout(leaving=("benchmark", "metric"), main=("clinician", "mean"))
-    return make_table(
-        "marked", "Scores without marked encounters", columns, rows, notes, {}, layout=layout
-    )
 
 
 def is_marked(encounter: Checked, least: float) -> bool:
@@ -155,78 +134,53 @@ def is_marked(encounter: Checked, least: float) -> bool:
     return encounter.fidelity is not None and encounter.fidelity < least
 
 
-def cast_table(runs: Sequence[Scored]) -> Table:
-    """Return the means and ranks of clinicians under each cast, on the cases that all have."""
-    columns = [
-        text("benchmark", "name of the benchmark", "benchmark"),
-        text("clinician", "the model under test", "clinician"),
-        text("cast", "who plays patient and surroundings", "cast"),
-        count("cases", "cases that all these runs have a score of", "cases"),
-        number("mean", "mean over these cases", "metric", "mean"),
-        count("rank", "rank among the clinicians with this cast", "rank"),
-        count("moved", "ranks between the best and the worst under any cast", "moved"),
-    ]
-    rows: list[dict[str, object]] = []
+def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+    """Yield the means and ranks of clinicians under each cast, on the cases that all have."""
     for benchmark, group in _by_benchmark(runs):
-        rows += _ranks(benchmark, _crossed(_graded_alike(group)))
-    notes = [
-        "Clinicians that were run with every one of several casts, on common cases. A ranking that moves "
-        "with the cast is one of the cast, too. All by one evaluator: the one that most of these runs have."
-    ]
-    return make_table("cast", "Sensitivity of ranks to the cast", columns, rows, notes, {})
+        crossed = _crossed(_graded_alike(group))
+        by_case = [_case_means(run.values) for run in crossed]
+        common = set(by_case[0]).intersection(*by_case[1:]) if by_case else set()
+        means = {
+            (run.run.model, run.cast): _mean(own[case] for case in common)
+            for run, own in zip(crossed, by_case, strict=True)
+        }
+        ranks: dict[tuple[str, str], int] = {}
+        for key, mean in means.items():
+            if mean is not None:
+                rivals = (v for (_, cast), v in means.items() if cast == key[1] and v is not None)
+                ranks[key] = 1 + sum(v > mean for v in rivals)
+        for (model, cast), mean in means.items():
+            own_ranks = [rank for (name, _), rank in ranks.items() if name == model]
+            yield {
+                "benchmark": benchmark,
+                "model": model,
+                "cast": cast,
+                "cases": len(common),
+                "mean": mean,
+                "rank": ranks.get((model, cast)),
+                "moved": max(own_ranks) - min(own_ranks) if own_ranks else None,
+            }
 
 
-def _graded_alike(runs: Sequence[Scored]) -> list[Scored]:
+def _graded_alike(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
     """Return the runs by the evaluator that most of them have, the newer one where two have as many."""
-    by_evaluator: dict[tuple[str, ...], list[Scored]] = defaultdict(list)
+    by_evaluator: dict[tuple[str, ...], list[CheckedRun]] = defaultdict(list)
     for run in runs:
         key = _evaluator_of(run.run), *_rubrics_of(run.run)
         by_evaluator[key] = [*by_evaluator.pop(key, []), run]
-    folders = [{run.run.path.parents[1] for run in own} for own in by_evaluator.values()]
-    most = max(map(len, folders), default=0)
-    alike = [
-        own for own, names in zip(by_evaluator.values(), folders, strict=True) if len(names) == most
-    ]
-    return alike[-1] if alike else []
+    return max(
+        reversed(by_evaluator.values()),
+        key=lambda own: len({run.run.path.parents[1] for run in own}),
+        default=[],
+    )
 
 
-def _crossed(runs: Sequence[Scored]) -> list[Scored]:
+def _crossed(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
     """Return one run for each clinician and cast, of those that have all casts."""
     newest = {(r.run.model, r.cast): r for r in runs}
     casts = {cast for _, cast in newest}
     whole = [m for m in {m for m, _ in newest} if all((m, c) in newest for c in casts)]
     return [r for (m, _), r in sorted(newest.items()) if m in whole] if len(casts) > 1 else []
-
-
-def _ranks(benchmark: str, runs: Sequence[Scored]) -> list[dict[str, object]]:
-    if not runs:
-        return []
-    by_case = [_case_means(r.values) for r in runs]
-    common = set(by_case[0]).intersection(*by_case[1:])
-    means = {
-        (r.run.model, r.cast): _mean(m[c] for c in common)
-        for r, m in zip(runs, by_case, strict=True)
-    }
-    ranks: dict[tuple[str, str], int] = {}
-    for key, mean in means.items():
-        rivals = [v for (_, cast), v in means.items() if cast == key[1] and v is not None]
-        if mean is not None:
-            ranks[key] = 1 + sum(v > mean for v in rivals)
-    rows: list[dict[str, object]] = []
-    for (model, cast), mean in means.items():
-        own = [rank for (m, _), rank in ranks.items() if m == model]
-        rows.append(
-            {
-                "benchmark": benchmark,
-                "clinician": model,
-                "cast": cast,
-                "cases": len(common),
-                "mean": mean,
-                "rank": ranks.get((model, cast)),
-                "moved": max(own) - min(own) if own else None,
-            }
-        )
-    return rows
 
 
 def _case_means(values: Mapping[tuple[str, int], float]) -> dict[str, float]:
@@ -237,40 +191,94 @@ def _case_means(values: Mapping[tuple[str, int], float]) -> dict[str, float]:
     return {case: sum(own) / len(own) for case, own in by_case.items()}
 
 
-def variance_table(runs: Sequence[Scored]) -> Table:
-    """Return the variance of each clinician's scores by case, run, patient's run and evaluator."""
-    columns = [
-        text("benchmark", "name of the benchmark", "benchmark"),
-        text("clinician", "the model under test", "clinician"),
-        text("others", "who plays the surroundings, and settings of the protocol", "surroundings"),
-        text("factor", "what varies", "factor"),
-        count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
-        number("variance", "estimated variance", "metric", "variance", digits=4),
-        number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
-    ]
-    rows: list[dict[str, object]] = []
+def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+    """Yield the variance of each clinician's scores by case, run, patient's run and evaluator."""
     for benchmark, group in _by_benchmark(runs):
-        for model, others in sorted({(r.run.model, _others_of(r.run)) for r in group}):
-            values: dict[Cellkey, float] = {}
-            for run in (r for r in group if (r.run.model, _others_of(r.run)) == (model, others)):
-                patient, evaluator = _patient_of(run.run), _evaluator_of(run.run)
-                for (case, repeat), value in run.values.items():
-                    values[case, str(repeat), patient, evaluator] = value
-            for part in components(values, FACTORS):
-                row: dict[str, object] = {"benchmark": benchmark, "clinician": model}
-                row |= {"others": others, "factor": part.factor, "levels": part.levels}
-                row["variance"] = part.variance
-                if part.variance is not None and part.variance > 0:
-                    row["sd"] = part.variance**0.5
-                rows.append(row)
-    notes = [
-        "Random effects without interactions, on the cases that have every combination (mean squares). "
-        "run: `repeats`, all roles seeded anew. patient: the cast's patient and "
-        "`protocol.patient_seed`. Where a role is sent no seed (temperature 0 without `send_seed: always`), "
-        "both show what the server alone varies. evaluator: gradings by different evaluators. A factor with one level "
-        "has no estimate; an estimate below 0 says that it is too small to be seen."
-    ]
-    return make_table("variance", "Where the variance comes from", columns, rows, notes, {})
+        values: dict[tuple[str, str], dict[Cellkey, float]] = defaultdict(dict)
+        for run in group:
+            patient, evaluator = _patient_of(run.run), _evaluator_of(run.run)
+            own = values[run.run.model, _others_of(run.run)]
+            for (case, repeat), value in run.values.items():
+                own[case, str(repeat), patient, evaluator] = value
+        for (model, others), found in sorted(values.items()):
+            for part in components(found, FACTORS):
+                has_sd = part.variance is not None and part.variance > 0
+                yield {
+                    "benchmark": benchmark,
+                    "model": model,
+                    "others": others,
+                    "factor": part.factor,
+                    "levels": part.levels,
+                    "variance": part.variance,
+                    "sd": part.variance**0.5 if has_sd else None,  # type: ignore[operator]
+                }
+
+
+Cellkey = tuple[str, ...]
+REST = "rest"
+
+
+@dataclass(frozen=True)
+class Component:
+    """The variance of one factor."""
+
+    factor: str
+    levels: int
+    variance: float | None
+    """None where the factor has one level, or nothing is left over to compare with."""
+
+
+def balanced(
+    values: Mapping[Cellkey, float], factors: Sequence[str]
+) -> tuple[NDArray[np.float64], list[list[str]]] | None:
+    """Return values as an array over the levels of the factors, the first cut to what is complete.
+
+    The first factor is the case: one that lacks a value at any combination of the others is left out.
+    None where no case is complete.
+    """
+    levels = [sorted({key[n] for key in values}) for n in range(len(factors))]
+    others = list(product(*levels[1:]))
+    cases = [c for c in levels[0] if all((c, *other) in values for other in others)]
+    if not cases:
+        return None
+    shape = (len(cases), *(len(level) for level in levels[1:]))
+    flat = [values[(c, *other)] for c in cases for other in others]
+    return np.array(flat, dtype=np.float64).reshape(shape), [cases, *levels[1:]]
+
+
+def components(values: Mapping[Cellkey, float], factors: Sequence[str]) -> list[Component]:
+    """Return the variance of each factor and of the rest; nothing where no case is complete.
+
+    A fully crossed design without interactions: a value is a mean plus one random effect for each factor
+    plus a rest. The estimates are those of the analysis of variance for balanced data (mean squares). One
+    below 0 is shown as it is, since it says that the factor is too small to be seen.
+    """
+    found = balanced(values, factors)
+    if found is None:
+        return []
+    array, levels = found
+    mean = array.mean()
+    effects: list[NDArray[np.float64]] = []
+    for axis in range(array.ndim):
+        others = tuple(a for a in range(array.ndim) if a != axis)
+        effects.append(array.mean(axis=others) - mean)
+    fitted = np.full(array.shape, mean)
+    for axis, effect in enumerate(effects):
+        shape = [1] * array.ndim
+        shape[axis] = -1
+        fitted = fitted + effect.reshape(shape)
+    used = 1 + sum(len(level) - 1 for level in levels)
+    left = array.size - used
+    rest = float(((array - fitted) ** 2).sum() / left) if left > 0 else None
+    result = []
+    for factor, level, effect in zip(factors, levels, effects, strict=True):
+        per_level = array.size / len(level)
+        variance = None
+        if len(level) > 1 and rest is not None:
+            square = per_level * float((effect**2).sum()) / (len(level) - 1)
+            variance = (square - rest) / per_level
+        result.append(Component(factor, len(level), variance))
+    return [*result, Component(REST, left, rest)]
 
 
 def _patient_of(run: GradedRun) -> str:
@@ -294,16 +302,15 @@ def _rubrics_of(run: GradedRun) -> list[str]:
 
 def _evaluator_of(run: GradedRun) -> str:
     """Return who judged, and how: gradings that differ in other metrics alone are by one evaluator."""
-    terms = [(t.grader, t.version, t.jury, _without_rubric(t)) for t in run.record.grading.graders]
+    terms = [
+        (t.grader, t.version, t.jury, {n: v for n, v in t.settings.items() if n != RUBRIC})
+        for t in run.record.grading.graders
+    ]
     return msgspec.json.encode(terms, order="sorted").decode()
 
 
-def _without_rubric(terms: GraderTerms) -> dict[str, Any]:
-    return {name: value for name, value in terms.settings.items() if name != RUBRIC}
-
-
-def _by_benchmark(runs: Iterable[Scored]) -> Iterator[tuple[str, list[Scored]]]:
-    found: dict[str, list[Scored]] = defaultdict(list)
+def _by_benchmark(runs: Iterable[CheckedRun]) -> Iterator[tuple[str, list[CheckedRun]]]:
+    found: dict[str, list[CheckedRun]] = defaultdict(list)
     for run in runs:
         found[run.run.benchmark].append(run)
     yield from sorted(found.items())

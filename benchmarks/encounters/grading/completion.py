@@ -97,6 +97,17 @@ def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Count
     return {name: float(value) for name, value in sums.items()}
 
 
+def rate(sums: Counted) -> float | None:
+    """Return a case's share of items."""
+    return sums["rate"]
+
+
+def rate_of_competencies(sums: Counted) -> float | None:
+    """Return the mean of a case's shares by competency; None where there is none."""
+    own = [sums[f"rate/{c}"] for c in COMPETENCIES if sums[f"cases/{c}"]]
+    return sum(own) / len(own) if own else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion(GradedMetric):
     """A reading of which items of a rubric are met."""
@@ -172,36 +183,17 @@ def _said(sums: Counted, ending: str) -> str:
     return "; ".join([ending, *(part for part in parts if not part.startswith("0 "))])
 
 
-@dataclass(frozen=True)
-class Rate:
-    """Returns a case's share of items."""
-
-    def __call__(self, sums: Counted) -> float | None:
-        """Return it."""
-        return sums["rate"]
-
-
-@dataclass(frozen=True)
-class RateOfCompetencies:
-    """Returns the mean of a case's shares by competency."""
-
-    def __call__(self, sums: Counted) -> float | None:
-        """Return it; None where there is none."""
-        own = [sums[f"rate/{c}"] for c in COMPETENCIES if sums[f"cases/{c}"]]
-        return sum(own) / len(own) if own else None
-
-
 METRICS = (
-    Completion(name="encounter_completion", aggregation=CASE_MEAN, value=Rate()),
-    Completion(name="encounter_pooled", aggregation=POOLED, value=Rate()),
+    Completion(name="encounter_completion", aggregation=CASE_MEAN, value=rate),
+    Completion(name="encounter_pooled", aggregation=POOLED, value=rate),
     Completion(
         name="encounter_competency_mean",
         aggregation=_by_competency("encounter_competency_mean", "met", "items"),
-        value=RateOfCompetencies(),
+        value=rate_of_competencies,
     ),
     Completion(
         name="encounter_competency_case_mean",
         aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
-        value=RateOfCompetencies(),
+        value=rate_of_competencies,
     ),
 )

@@ -16,7 +16,9 @@ from medhelm import (
     Forecast,
     Instance,
     Message,
+    Metric,
     Outcome,
+    Response,
     Score,
     Terms,
 )
@@ -30,6 +32,7 @@ from medhelm.schema.aggregation import Share
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, encounter_of
+from medhelm_benchmarks.encounters.replies import ask_until_read
 
 _TAG = tag_pattern(("gold", "given"))
 _SCHEMA = closed({"reason": TEXT, "same": BOOLEAN})
@@ -57,21 +60,27 @@ def read_same(text: str, given: str = "") -> bool:
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return one judge's verdict on the diagnosis of a consultation."""
     given = _given(shown)
-    sent: tuple[Message, ...] = messages(shown.instance.references[0], given)
-    for attempt in range(1 + terms.settings[REPAIRS]):
+
+    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
         request = terms.request(shown.instance, JUDGE, sent, _SCHEMA)
-        response = await ask(JUDGE, request, step="diagnosis", attempt=attempt)
-        if response.finish in ("error", "oversize"):
-            return FinalAnswer(finish=response.finish, error="a call to the judge failed")
-        if response.finish == "refusal":
-            return FinalAnswer(state={"same": None}, ending="refused")
-        try:
-            return FinalAnswer(state={"same": read_same(response.text, given)})
-        except BadReply as e:
-            asked = f"Your reply could not be read: {e}. Reply again with the JSON object alone."
-            said = response.text.strip() or "(empty)"
-            sent = (*sent, Message("assistant", said), Message("user", asked))
-    return FinalAnswer(state={"same": None}, ending="unreadable")
+        return await ask(JUDGE, request, step="diagnosis", attempt=attempt)
+
+    def correct(sent: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+        asked = f"Your reply could not be read: {fault}. Reply again with the JSON object alone."
+        return (*sent, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
+
+    same, response = await ask_until_read(
+        send,
+        messages(shown.instance.references[0], given),
+        lambda text: read_same(text, given),
+        correct,
+        1 + terms.settings[REPAIRS],
+    )
+    if response.finish in ("error", "oversize"):
+        return FinalAnswer(finish=response.finish, error="a call to the judge failed")
+    if response.finish == "refusal":
+        return FinalAnswer(state={"same": None}, ending="refused")
+    return FinalAnswer(state={"same": same}, ending="unreadable" if same is None else "")
 
 
 def forecast(
@@ -153,3 +162,24 @@ class DiagnosisAccuracy(GradedMetric):
         sums = {"right": right, "cases": 1.0, **own}
         given = encounter.diagnosis or ""
         return Score(value=right, outcome=outcome, extracted=given, reason=reason, sums=sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisNamed(Metric):
+    """1 where the diagnosis that was given has all words of the gold, else 0.
+
+    A strict stand-in for a grader: another name of the same disease counts as wrong.
+    """
+
+    name: str = "diagnosis_named"
+    source: str = "AgentClinic (arXiv 2405.07960), by words in place of a judge"
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return 0 or 1; an encounter that ended without a diagnosis is 0."""
+        if episode.ending == UNREADABLE:
+            return Score(value=None, outcome="unparsed", reason=UNREADABLE)
+        given = encounter_of(episode).diagnosis
+        if given is None:
+            return Score(value=0.0, reason=f"no diagnosis: {episode.ending}")
+        is_right = words(instance.references[0]) <= words(given)
+        return Score(value=float(is_right), extracted=given, reason=episode.ending)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -11,14 +10,23 @@ from typing import Any
 
 import msgspec
 
-from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Terms
+from medhelm import (
+    Benchmark,
+    DataError,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    Response,
+    Terms,
+)
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import Ask
-from medhelm_benchmarks.encounters.data.rubrics import items_of_row
+from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.grading.verdicts import (
     SCHEMA,
     Batch,
@@ -27,23 +35,18 @@ from medhelm_benchmarks.encounters.grading.verdicts import (
     read_batch,
 )
 from medhelm_benchmarks.encounters.matches import is_asked
-from medhelm_benchmarks.encounters.obligations import EVALUATOR, as_prompt
 from medhelm_benchmarks.encounters.packets import (
     Deed,
     RubricItem,
     packets_of,
 )
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
+from medhelm_benchmarks.encounters.replies import ask_until_read
 
 SIZE, RUBRIC = "batch", "rubric"
 _LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = tag_pattern(("encounter", "items"))
-_FORM = (
-    'Reply with one JSON object and nothing else: {"items": [{"competency": "PC", "item": "<the item, '
-    'word for word>", "met": true, "turns": [2]}, ...]}, with every item of the list once and in its '
-    "order. `met` is true or false. `turns` has the numbers of the turns that show it and is empty "
-    "where the item is not met."
-)
 
 
 def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
@@ -51,53 +54,25 @@ def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
 
     Raises DataError where there are none: an encounter without items cannot be scored.
     """
-    if rubric:
-        found = read_rubrics(rubric).get(instance.id)
-        if found is None:
-            raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
-        return found
-    items = packets_of(instance).evaluator.items
-    if not items:
-        raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
-    return items
-
-
-def read_rubrics(path: str) -> Mapping[str, tuple[RubricItem, ...]]:
-    """Return the items of each case from a JSON-lines file in MedSP1000's form; raises DataError.
-
-    A line has `case_id`, `scenario` and a list of items for each competency.
-    """
+    if not rubric:
+        items = packets_of(instance).evaluator.items
+        if not items:
+            raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
+        return items
     try:
-        there = Path(path).stat()
-        return _read_rubrics(path, there.st_mtime_ns, there.st_size)
+        there = Path(rubric).stat()
+        own = _rubrics(rubric, there.st_mtime_ns, there.st_size).get(instance.id)
     except (OSError, UnicodeDecodeError) as e:
-        raise DataError(f"rubrics {path} cannot be read: {e}; give grader.rubric=FILE") from None
+        raise DataError(f"rubrics {rubric} cannot be read: {e}; give grader.rubric=FILE") from None
+    if own is None or not own.items:
+        raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
+    return own.items
 
 
 @lru_cache(maxsize=4)
-def _read_rubrics(path: str, changed: int, size: int) -> Mapping[str, tuple[RubricItem, ...]]:
-    """Return the items of a file as it is; `changed` and `size` tell it from what it was."""
-    found: dict[str, tuple[RubricItem, ...]] = {}
-    lines = Path(path).read_text("utf-8-sig").split("\n")
-    for number, line in enumerate(lines, start=1):
-        place = f"rubrics {path}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            key = f"{row['case_id']}/{row['scenario']}"
-        except (ValueError, KeyError, TypeError):
-            raise DataError(
-                f"{place}: not a JSON object with case_id, scenario and items"
-            ) from None
-        items = items_of_row(row, place)
-        if repeated := [item.text for item, n in Counter(items).items() if n > 1]:
-            raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")
-        if key in found:
-            raise DataError(f"{place}: {key} has a rubric already; keep one of them")
-        if items:
-            found[key] = items
-    return found
+def _rubrics(path: str, changed: int, size: int) -> Mapping[str, FrozenRubric]:
+    """Return the rubrics of a file as it is; `changed` and `size` tell it from what it was."""
+    return read_rubrics(Path(path), is_whole=False)
 
 
 def shown_turns(encounter: Encounter) -> str:
@@ -130,11 +105,7 @@ def messages(encounter: Encounter, items: Sequence[RubricItem]) -> tuple[Message
         json.dumps({"competency": i.competency, "item": i.text}, ensure_ascii=False) for i in items
     )
     body = fenced("encounter", shown_turns(encounter), _TAG)
-    rules = (
-        "You judge an encounter between a clinician and a standardized patient by a frozen list of "
-        f"items.\n{as_prompt(EVALUATOR)}\n{_FORM}"
-    )
-    return Message("system", rules), Message("user", f"{body}{_LISTED}{listed}")
+    return Message("system", prompt_text("evaluator")), Message("user", f"{body}{_LISTED}{listed}")
 
 
 def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
@@ -145,12 +116,12 @@ def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
 
 async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
-    encounter = msgspec.convert(dict(shown.state), Encounter)
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
     batches = batched(items, terms.settings[SIZE])
-    case = _Case(shown.instance, encounter, terms, ask)
-    found = await together(case.judge(n, batch) for n, batch in enumerate(batches, start=1))
+    found = await together(
+        _judge(shown, terms, ask, n, batch) for n, batch in enumerate(batches, start=1)
+    )
     ends = {end for _, end in found}
     if "error" in ends:
         return FinalAnswer(finish="error", error="a call to the evaluator failed")
@@ -176,40 +147,38 @@ def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]
     return [items[n : n + size] for n in range(0, len(items), size)]
 
 
-class _Case:
-    """Asks one evaluator about one encounter."""
+async def _judge(
+    shown: Shown, terms: Terms, ask: Ask, number: int, items: Sequence[RubricItem]
+) -> tuple[Batch, str]:
+    """Return the verdicts on a batch, and how its call ended where it has none.
 
-    def __init__(self, instance: Instance, encounter: Encounter, terms: Terms, ask: Ask) -> None:
-        self._instance, self._encounter, self._terms, self._ask = instance, encounter, terms, ask
+    A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
+    one that can be read the valid verdicts count.
+    """
+    encounter = msgspec.convert(dict(shown.state), Encounter)
+    first = messages(encounter, items)
+    best: Batch | None = None
 
-    async def judge(self, number: int, items: Sequence[RubricItem]) -> tuple[Batch, str]:
-        """Return the verdicts on a batch, and how its call ended where it has none.
+    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+        request = terms.request(shown.instance, JUDGE, sent, SCHEMA)
+        return await ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
 
-        A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
-        one that can be read the valid verdicts count.
-        """
-        sent: tuple[Message, ...] = messages(self._encounter, items)
-        best: Batch | None = None
-        fault = "unreadable"
-        for attempt in range(1 + self._terms.settings[REPAIRS]):
-            request = self._terms.request(self._instance, JUDGE, sent, SCHEMA)
-            response = await self._ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
-            if response.finish in ("error", "oversize"):
-                return _void(items, response.finish), response.finish
-            if response.finish == "refusal":
-                fault = "refused"
-                break
-            try:
-                best = read_batch(response.text, items, len(self._encounter.turns), sent[1].content)
-                why = "; ".join(best.faults)
-            except BadReply as e:
-                why, fault = str(e), "truncated" if response.finish == "length" else "unreadable"
-            if not why:
-                break
-            asked = f"Your reply is not as asked for ({why}). Reply again, with every item once."
-            said = response.text.strip() or "(empty)"
-            sent = (*sent[:2], Message("assistant", said), Message("user", asked))
-        return best or _void(items, fault), ""
+    def read(text: str) -> Batch:
+        nonlocal best
+        best = read_batch(text, items, len(encounter.turns), first[1].content)
+        if best.faults:
+            raise BadReply("; ".join(best.faults))
+        return best
+
+    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+        asked = f"Your reply is not as asked for ({fault}). Reply again, with every item once."
+        return (*first, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
+
+    _, response = await ask_until_read(send, first, read, correct, 1 + terms.settings[REPAIRS])
+    if response.finish in ("error", "oversize"):
+        return _void(items, response.finish), response.finish
+    ends = {"refusal": "refused", "length": "truncated"}
+    return best or _void(items, ends.get(response.finish, "unreadable")), ""
 
 
 def _void(items: Sequence[RubricItem], fault: str) -> Batch:

@@ -6,54 +6,70 @@ By rule alone, from the scores of `simulation_fidelity`, so that sites show it o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from medhelm import Layout, Part, Table, TableRequest, TableSpec, make_table
+from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Row
 from medhelm.tables.study.cells import Cell, MetricScores
 from medhelm.tables.study.study import Study
-from medhelm_benchmarks.encounters.fault_kinds import BY_RULE, MEANING, ROLES, SHORT
-from medhelm_benchmarks.encounters.grading.cast_fidelity import FIDELITY
+from medhelm_benchmarks.encounters.fidelity.faults import (
+    BY_RULE,
+    FIDELITY,
+    HEADINGS,
+    MEANING,
+    ROLES,
+    FaultKind,
+)
 
 LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
-COLUMNS = (
-    text("benchmark", "name of the benchmark"),
-    text("level", "role: who was played by whom; clinician: a model, with and without marked cases"),
-    text("role", "who is played", "role"),
-    text("model", "by which model; of a clinician: its own name", "model"),
-    text("cast", "of a clinician: who played patient and surroundings", "cast"),
-    yes("ranked", "whether the clinician is ranked"),
-    count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
-    number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
-    *(
-        number(kind, f"lines per line of the role: {MEANING[kind]}", "share", SHORT[kind], digits=1, is_percent=True)
-        for kind in BY_RULE
-    ),
-    number("clean", "lines without a fault by rule", "share", "clean", digits=1, is_percent=True),
-    count("marked", f"cases with less than {LEAST:g} clean lines", "marked"),
-    number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
-    number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
-    number("difference", "mean without them less mean", "metric", "diff.", digits=3),
-)  # fmt: skip
+
+
+def cast_columns(kinds: Iterable[FaultKind], least: float) -> tuple[Column, ...]:
+    """Return the columns of who played a role, and of scores without encounters below `least`."""
+    return (
+        text("benchmark", "name of the benchmark"),
+        text("level", "the kind of row: role (who was played by whom), clinician (scores without marked cases)"),
+        text("role", "who is played", "role"),
+        text("model", "by which model; of a clinician: its own name", "model"),
+        text("cast", "of a clinician: who played patient and surroundings", "cast"),
+        yes("ranked", "whether the clinician is ranked"),
+        count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
+        number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
+        *(
+            number(kind, f"lines per line of the role: {MEANING[kind]}", "share", HEADINGS[kind], digits=1, is_percent=True)
+            for kind in kinds
+        ),
+        number("clean", "lines without a fault", "share", "clean", digits=1, is_percent=True),
+        count("marked", f"cases with less than {least:g} clean lines", "marked"),
+        number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
+        number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
+        number("difference", "mean without them less mean", "metric", "diff.", digits=3),
+    )  # fmt: skip
+
+
+COLUMNS = cast_columns(BY_RULE, LEAST)
 _SAID = (
     f"Of patient and surroundings, not of the clinician. A case is marked where less than {LEAST:g} of "
     "their lines are without a fault.",
-    "By rule alone: lower bounds, and no contradictions. `medhelm qc simulation --judge MODEL` has a model "
-    "read the lines, too.",
+    "By rule alone: lower bounds, without contradictions, hints and meta language. "
+    "`medhelm qc simulation --judge MODEL` has a model read the lines, too.",
 )
-_LAYOUT = Layout(main=("role", "model", "clean", "mean"))
-_PARTS = {
-    "role": ("Who played the roles", ("role", "model", "cases", "lines", *BY_RULE, "clean")),
-    "clinician": (
-        "Scores without marked cases",
-        ("model", "cast", "cases", "clean", "marked", "mean", "mean_unmarked", "difference"),
-    ),
-}
+LAYOUT = Layout(main=("role", "model", "clean", "mean"))
+
+
+def cast_parts(kinds: Iterable[FaultKind], own: tuple[str, ...]) -> tuple[Part, ...]:
+    """Return the grids of text formats, each under the columns `own`."""
+    roles = ("role", "model", "cases", "lines", *kinds, "clean")
+    scores = ("model", "cast", "cases", "clean", "marked", "mean", "mean_unmarked", "difference")
+    return (
+        Part(level="role", title="Who played the roles", group=own, columns=roles),
+        Part(level="clinician", title="Scores without marked cases", group=own, columns=scores),
+    )
 
 
 def fidelity(asked: TableRequest) -> Table:
@@ -63,7 +79,6 @@ def fidelity(asked: TableRequest) -> Table:
     rows = [
         row for b in found for rows in (_roles(study, b), _clinicians(study, b)) for row in rows
     ]
-    own = ("benchmark",) if len(found) > 1 else ()
     return make_table(
         "encounter_cast",
         "Fidelity of the cast",
@@ -71,11 +86,8 @@ def fidelity(asked: TableRequest) -> Table:
         rows,
         [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])],
         notes.settings(study),
-        parts=tuple(
-            Part(level=level, title=title, group=own, columns=names)
-            for level, (title, names) in _PARTS.items()
-        ),
-        layout=_LAYOUT,
+        parts=cast_parts(BY_RULE, ("benchmark",) if len(found) > 1 else ()),
+        layout=LAYOUT,
     )
 
 

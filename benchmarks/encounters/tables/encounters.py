@@ -8,24 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import msgspec
 import numpy as np
 
-from medhelm import Aggregation, Table, TableRequest, TableSpec, make_table
+from medhelm import Aggregation, Column, Layout, Part, Table, TableRequest, TableSpec, make_table
 from medhelm.errors import UsageError
 from medhelm.schema.aggregation import Share
-from medhelm.stats.aggregation import Floats, Pooling
-from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
+from medhelm.stats.aggregation import Floats, Pooling, holm
+from medhelm.stats.intervals import (
+    PERMUTATIONS,
+    bootstrap,
+    cluster_sums,
+    clustered_percentile,
+    percentile,
+    permutation_p,
+    seed_of,
+    swap_differences,
+)
 from medhelm.tables import notes
+from medhelm.tables.format.column_kinds import count, ends, number, text, yes
 from medhelm.tables.format.table import Row, Settings
 from medhelm.tables.slices import instance_tags
 from medhelm.tables.study.cells import Cell, Keys
 from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
-from medhelm_benchmarks.encounters.tables.columns import COLUMNS, ENDED, LAYOUT, parts
-from medhelm_benchmarks.encounters.tables.strategies import paired_strategies
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
 DRAWS = 10_000
@@ -38,6 +47,108 @@ _READINGS: Mapping[str, Aggregation] = {
     "competency_mean": METRICS[2].aggregation,
     "competency_case_mean": METRICS[3].aggregation,
 }
+
+
+def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
+    interval = (f"{name}_low", f"{name}_high")
+    return (
+        number(name, description, "share", heading, interval, 3),
+        *ends(name, name, "share"),
+    )
+
+
+def _share(name: str, description: str, heading: str = "") -> Column:
+    return number(name, description, "share", heading, digits=1, is_percent=True)
+
+
+ENDED = "encounters that were completed or capped and have a score, of the cases of n"
+COLUMNS: tuple[Column, ...] = (
+    text("benchmark", "name of the benchmark"),
+    text(
+        "level",
+        "model: over all cases; competency: over the items of one; specialty: over the cases of one, of "
+        "at least 5; length: over one tenth of the cases by the input of the clinician; strategy: two "
+        "strategies of a model on the same cases",
+    ),
+    text("model", "name of the clinician's model; missing in a row over all models", "model"),
+    text("cast", "who played the other roles"),
+    text("group", "the competency, specialty, tenth, or the two strategies", "group"),
+    yes("ranked", "whether the model is ranked"),
+    count("n", "cases behind the row: those that every ranked model has", "n"),
+    count("clusters", "source articles of these cases"),
+    *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
+    *_score("pooled", "items met / items, over all cases", "pooled"),
+    *_score(
+        "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
+    ),
+    *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
+    number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
+    number("items", "items of the rubrics", "", "items", digits=0),
+    number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
+    number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
+    number("extra", "texts that evaluators judged and that are no item"),
+    *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
+    number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),
+    number("score_other", "that of the second, on the same cases", "share", "the second"),
+    *_score("difference", "the first less the second", "difference"),
+    number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
+    number("input_chars", f"mean length of what the clinician has before it in its last turn, over {ENDED}", "characters", "input", digits=0),
+    count("attempted", "encounters asked for", "asked"),
+    count("scored", "encounters with a score", "scored", of="attempted"),
+    text("not_scored", "encounters without one, by outcome", "not scored"),
+    _share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
+    _share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
+    number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
+    number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
+    number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
+    number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
+    _share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
+    number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
+    number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
+    number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
+)  # fmt: skip
+
+_LAYOUT = Layout(
+    main=("group", "case_mean", "accuracy", "difference"), missing={"model": "all models"}
+)
+
+
+_PARTS = {
+    ("model", "Completion"): (
+        "model",
+        *("case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"),
+        *("capped", "n", "scored", "not_scored"),
+    ),
+    ("model", "What the clinicians did"): (
+        "model",
+        *("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"),
+        *("overruled", "input_chars"),
+    ),
+    ("model", "Items"): ("model", "met", "items", "invalid", "no_evidence", "extra"),
+    ("competency", "By competency"): ("group", "pooled", "met", "items", "case_mean", "n"),
+    ("specialty", "By specialty"): ("group", "case_mean", "accuracy", "met", "items", "n"),
+    ("length", "By length of input"): ("group", "input_chars", "case_mean", "accuracy", "n"),
+    ("strategy", "Strategies on the same cases"): (
+        *("group", "score_one", "score_other", "difference", "p_holm", "n", "clusters"),
+    ),
+}
+"""The grids of text formats, by level and title. Those of a model's parts stand under its name."""
+
+
+def _parts(has_several: bool) -> tuple[Part, ...]:
+    """Return the grids; those of several benchmarks name each."""
+    own = ("benchmark",) if has_several else ()
+    return tuple(
+        Part(
+            level=level,
+            title=title,
+            group=own if level == "model" else (*own, "model"),
+            columns=names,
+        )
+        for (level, title), names in _PARTS.items()
+    )
+
+
 _SAID = (
     "case mean: each case counts once (equation 2 of the paper, and its figures). pooled: each item "
     "counts once (its headline). mean of competencies: of the pooled shares (its table 1).",
@@ -62,8 +173,8 @@ def encounters(asked: TableRequest) -> Table:
         rows,
         said,
         notes.settings(study) | {"draws": DRAWS},
-        parts=parts(len(found) > 1),
-        layout=LAYOUT,
+        parts=_parts(len(found) > 1),
+        layout=_LAYOUT,
     )
 
 
@@ -151,7 +262,7 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[Row]:
     specialties = _specialties(own, models, asked)
     yield from sorted(specialties, key=lambda row: models.index(str(row["model"])))
     yield from _lengths(own, models)
-    for row in paired_strategies(panel, next(iter(own.readings.values())), own.settings):
+    for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
         yield {"benchmark": own.benchmark, **row}
 
 
@@ -276,15 +387,15 @@ def _bins(
     own: _Encounters, model: str | None, column: str, values: Floats, clusters: Keys
 ) -> Iterator[Row]:
     order = np.argsort(values[:, 2], kind="stable")
-    for number, part in enumerate(np.array_split(order, BINS), start=1):
+    for tenth, part in enumerate(np.array_split(order, BINS), start=1):
         keys, codes = np.unique(clusters[part], return_inverse=True)
         sums = cluster_sums(values[part, :2], codes, len(keys))
         seed = seed_of(
-            own.settings.bootstrap_seed, own.benchmark, "length", model or "", str(number)
+            own.settings.bootstrap_seed, own.benchmark, "length", model or "", str(tenth)
         )
         drawn = bootstrap(sums, own.settings.draws, seed)
         found = percentile(drawn[:, 0] / drawn[:, 1], own.settings.confidence)
-        yield _row(own, model, "length", group=f"{number} of {BINS}") | {
+        yield _row(own, model, "length", group=f"{tenth} of {BINS}") | {
             "n": len(part),
             "clusters": len(keys),
             "input_chars": float(values[part, 2].mean()),
@@ -292,6 +403,74 @@ def _bins(
             f"{column}_low": found.low,
             f"{column}_high": found.high,
         }
+
+
+def _strategies(panel: Panel, reading: Aggregation, settings: Settings) -> Iterator[Row]:
+    """Return a row for each pair of strategies of one model, on the cases that both have a score of.
+
+    The difference is that of a reading, the first strategy less the second. Its interval is of a
+    bootstrap over source articles, its p of swaps of the two within articles, corrected by Holm over
+    the rows.
+    """
+    rows = [row for pair in _pairs(panel) for row in _pair(panel, reading, settings, *pair)]
+    corrected = holm([float(str(row["p_holm"])) for row in rows])
+    for row, p in zip(rows, corrected, strict=True):
+        yield row | {"p_holm": p}
+
+
+def _pairs(panel: Panel) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of models that are one model with different strategies, the plain one last."""
+    by_model: dict[str, list[str]] = {}
+    for name, cell in panel.cells.items():
+        by_model.setdefault(_plain(name, cell.record.spec.model.strategy), []).append(name)
+    for plain, names in sorted(by_model.items()):
+        names.sort(key=lambda name: (name == plain, name))
+        yield from combinations(names, 2)
+
+
+def _plain(name: str, strategy: str) -> str:
+    return name.removesuffix(f"+{strategy}") if strategy else name
+
+
+def _pair(
+    panel: Panel, reading: Aggregation, settings: Settings, one: str, other: str
+) -> Iterator[Row]:
+    scores = [panel.scores(name) for name in (one, other)]
+    ids = np.intersect1d(scores[0].ids, scores[1].ids)
+    if not len(ids):
+        return
+    at = [own.among(ids) for own in scores]
+    keys, codes = np.unique(scores[0].clusters[at[0]], return_inverse=True)
+    sums = [
+        cluster_sums(own.pooling.columns(own.sums, reading.sums)[there], codes, len(keys))
+        for own, there in zip(scores, at, strict=True)
+    ]
+    value, width = Pooling(reading, reading.sums), len(reading.sums)
+    specs = [panel.cells[name].record.spec.model for name in (one, other)]
+    plain = _plain(one, specs[0].strategy)
+    seed = seed_of(settings.bootstrap_seed, plain, one, other)
+    first, second = (float(value(part.sum(axis=0)[None])[0]) for part in sums)
+    drawn = bootstrap(np.hstack(sums), settings.draws, seed)
+    gaps = value(drawn[:, :width]) - value(drawn[:, width:])
+    swapped = swap_differences(sums[0], sums[1], value, permutations=PERMUTATIONS, seed=seed)
+    yield {
+        "level": "strategy",
+        "model": plain,
+        "group": " less ".join(spec.strategy or "none" for spec in specs),
+        "n": len(ids),
+        "clusters": len(keys),
+        "score_one": first,
+        "score_other": second,
+        "difference": first - second,
+        "p_holm": permutation_p(first - second, swapped),
+    } | _gap_ends(gaps, settings, np.bincount(codes))
+
+
+def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> Row:
+    if len(sizes) < 2:
+        return {}
+    found = clustered_percentile(gaps, settings.confidence, sizes)
+    return {"difference_low": found.low, "difference_high": found.high}
 
 
 def _refuse_other_items(own: _Encounters) -> None:

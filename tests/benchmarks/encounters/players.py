@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medhelm import Message, ModelSpec, Request
-from medhelm_benchmarks.encounters.obligations import CONTROLLER, PATIENT
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.rules import RuleModel
 from tests.benchmarks.encounters.stage import BENCHMARK, CASE, says
 
@@ -31,7 +31,7 @@ def reply(body: Mapping[str, Any]) -> str:
     first = messages[0].content
     if first.startswith("You judge an encounter"):
         return judge(messages[1].content)
-    if first.startswith((PATIENT[0].sentence, CONTROLLER[0].sentence)):
+    if first.startswith((prompt_text("patient"), prompt_text("controller"))):
         request = Request(instance_id="", messages=tuple(messages), max_output_tokens=9)
         return SCRIPT.answer(BENCHMARK, CASE, 0, request)
     return MOVES[sum(m.role == "assistant" for m in messages) % TURNS]

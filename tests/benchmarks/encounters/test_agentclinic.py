@@ -11,7 +11,7 @@ import pytest
 from medhelm import load_results
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC, to_instance
-from medhelm_benchmarks.encounters.metrics import DiagnosisNamed
+from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisNamed
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of

@@ -117,7 +117,7 @@ def test_a_server_that_answers_badly_gives_the_same_cases(desk: Path) -> None:
     with serve_in_thread(teaching.sloppy(0.3), faults=faults) as server:
         code, out, err = curate("packets", "--model", model(desk, server), "--out", "bad")
         assert code == 0 and server.requests > 8, (out, err)
-        assert "an answer that was lost on its way counts with the most that it may have had" in out
+        assert "lost" in out, "an answer that was lost on its way is counted"
     assert cases_only(desk / "good") == cases_only(desk / "bad")
 
 
@@ -145,7 +145,7 @@ def test_office_files_and_pdf_become_the_same_packets(desk: Path) -> None:
 def test_a_budget_stops_and_the_same_command_goes_on(desk: Path) -> None:
     with serve_in_thread(teaching.good) as server:
         args = ("packets", "--model", model(desk, server), "--out", "out")
-        code, _, err = curate(*args, "--budget-tokens", "9000")
+        code, _, err = curate(*args, "--budget-tokens", "18500")
         assert code not in (0, 1) or "cap" in err
         sent = server.requests
         assert 0 < sent < SENT
@@ -160,9 +160,9 @@ def test_what_cannot_be_curated_is_named(desk: Path) -> None:
         for args, message in (
             (("packets",), "--model is missing"),
             (("nowhere", "--model", name), "cannot read nowhere"),
-            (private, "--source-class private: model 'test/curator' is external"),
+            (private, "the data are private and the curator 'test/curator' is external"),
             (("packets", "--model", name, "--out", "packets/x"), "is within packets"),
-            (("packets", "--model", "encounter/silent"), "is a rule and writes nothing"),
+            (("packets", "--model", "encounter/silent"), "is a rule and cannot be the curator"),
         ):
             code, _, err = curate(*args)
             assert code in (2, 5) and message in err, (code, err)
@@ -171,4 +171,4 @@ def test_what_cannot_be_curated_is_named(desk: Path) -> None:
         assert curate("packets", "--model", name, "--out", "out")[0] == 0
         model(desk, server, model="curator-2")
         code, _, err = curate("packets", "--model", name, "--out", "out")
-        assert "holds cases made with another model" in err
+        assert code == 2 and "with another model" in err

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,15 @@ from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fault_kinds import KINDS
-from medhelm_benchmarks.encounters.fidelity.components import components
-from medhelm_benchmarks.encounters.fidelity.faults import Fault, lines_of
+from medhelm_benchmarks.encounters.fidelity.faults import (
+    Fault,
+    SimulationFidelity,
+    faults_by_rule,
+    lines_of,
+)
 from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
-from medhelm_benchmarks.encounters.fidelity.rules import faults_by_rule
-from medhelm_benchmarks.encounters.fidelity.stored import check_run
-from medhelm_benchmarks.encounters.fidelity.tables import Scored, cast_table, scored, variance_table
-from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
+from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
+from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
@@ -88,13 +90,11 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
         ("Mother: You could say Asks since when CANARY_RUBRIC the child has been ill", None),
         ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "leak"),
         ("Nurse: The drip is running.", "mixed_speech"),
-        ("Dr Reed: She is well.", "mixed_speech"),
+        ("Dr Reed: She is well.", "role_break"),
         ("Uncle: She is well.", "role_break"),
         ("I have been ill since last night.", "role_break"),
         ("(whimpers)", None),
-        ("Mother: My script does not say that.", "meta_language"),
-        ("Mother: That is not specified.", "meta_language"),
-        ("Mother: You should order an infusion.", "hint"),
+        ("Mother: You should order an infusion.", None),
         ("Mother: She weighs 11.4 kilos.", "invented_finding"),
     ],
 )
@@ -114,9 +114,6 @@ def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
         ("Heart rate 212 per minute.", "invented_finding"),
         ("Patient: It hurts.", "mixed_speech"),
         ("Mother: It hurts.", "mixed_speech"),
-        ("The team should give fluids.", "hint"),
-        ("Consider giving fluids.", "hint"),
-        ("The case materials hold nothing on that.", "meta_language"),
         ("The child breathes quietly.", None),
     ],
 )
@@ -138,9 +135,9 @@ def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
         ("Nurse: Heart rate 160 per minute.", (), "", "role_break"),
         ("Heart rate 160 per minute.", ("Nurse",), "order MRI of the brain", None),
         (
-            "The MRI of her brain is not open at night.",
+            "There will be no MRI of the brain at night.",
             (),
-            "order MRI of the brain",
+            "MRI of the brain",
             "invented_finding",
         ),
     ],
@@ -170,7 +167,7 @@ def test_what_was_asked_for_later_leaked_before() -> None:
 
 
 def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
-    said = patient("Mother: Since last night.", "Nurse: My script says you should give fluids.")
+    said = patient("Mother: Since last night.", "Nurse: The drip is running.")
     orders = says("How long has this been so?", "heart rate")
     shows = controller("Heart rate 160 per minute.", "Heart rate 212 per minute.")
     heard, seen = in_turn(said), in_turn(shows)
@@ -180,7 +177,7 @@ def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
     assert {name: n for name, n in score.sums.items() if n} == {
         **{"clean": 2, "lines": 4, "patient/clean": 1, "patient/lines": 2},
         **{"controller/clean": 1, "controller/lines": 2, "controller/invented_finding": 1},
-        **{"patient/mixed_speech": 1, "patient/meta_language": 1, "patient/hint": 1},
+        **{"patient/mixed_speech": 1},
     }
     silent = SimulationFidelity().score(CASE, play(CASE, in_turn(says()), turns=1))
     assert (silent.value, silent.outcome) == (None, "uninformative")
@@ -239,13 +236,13 @@ def roles(prompt: str) -> str:
     """Return a patient that talks of its script, and a judge that finds it."""
     if "You check how true" not in prompt:
         return json.dumps(
-            {"speak": ["The script does not say."], "actors_present": {"Patient": "here"}}
+            {"speak": ["Uncle: The script is mute."], "actors_present": {"Patient": "here"}}
         )
     lines = [line for line in prompt.splitlines() if line.startswith("[") and "script" in line]
     if not lines:
         return json.dumps({"faults": []})
     number = int(lines[0][1 : lines[0].index("]")])
-    found = [{"line": number, "kind": "hint", "quote": "The script", "against": ""}]
+    found = [{"line": number, "kind": "hint", "quote": "the script", "against": ""}]
     return json.dumps({"faults": found})
 
 
@@ -264,46 +261,50 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         args = ("qc", "simulation", "--results-dir", "r", "--format", "json")
         code, out, err = command(*args, "--examples", "e.jsonl")
         assert code == 0, err
-        tables = {t["table"]: t["rows"] for t in _tables(out)}
-        by_model = {(r["role"], r["model"]): r for r in tables["simulation"]}
-        assert by_model["patient", "test/patient"]["meta_language"] == 1.0
-        assert by_model["patient", "test/patient"]["contradiction"] is None
+        rows = by_level(out)
+        by_model = {(r["role"], r["model"]): r for r in rows["role"]}
+        assert by_model["patient", "test/patient"]["role_break"] == 1.0
+        assert "hint" not in by_model["patient", "test/patient"], "no rule tells"
         assert by_model["patient", "script/packet"]["clean"] == 1.0
-        marked = {(r["clinician"], r["cast"]): r for r in tables["marked"]}
+        marked = {(r["model"], r["cast"]): r for r in rows["clinician"]}
         bad = marked["encounter/asks_everything", "test/patient + script/packet"]
-        assert bad["marked"] == bad["encounters"] == 3 and bad["mean_unmarked"] is None
+        assert bad["marked"] == bad["cases"] == 3 and bad["mean_unmarked"] is None
         assert marked["encounter/oracle", "script/packet + script/packet"]["marked"] == 0
-        assert {r["moved"] for r in tables["cast"]} == {0} and len(tables["cast"]) == 4
-        assert tables["variance"]
+        assert {r["moved"] for r in rows["cast"]} == {0} and len(rows["cast"]) == 4
+        assert rows["variance"]
         cast = ("tables", "--table", "encounter_cast", "--results-dir", "r", "--data", "sample")
         code, out, err = command(*cast, "--latest", "--format", "json")
         assert code == 0, err
         found = {(r["level"], r["role"], r["model"]): r for r in _tables(out)[0]["rows"]}
         patient_row = found["role", "patient", "test/patient"]
-        assert (patient_row["cases"], patient_row["meta_language"]) == (3, 1.0)
+        assert (patient_row["cases"], patient_row["role_break"]) == (3, 1.0)
         assert patient_row["clean"] == 0.0
         asked = found["clinician", None, "encounter/asks_everything"]
         assert (asked["marked"], asked["cases"], asked["mean_unmarked"]) == (3, 3, None)
         assert ("clinician", None, "encounter/oracle") not in found  # nobody was asked anything
         first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
-        assert (first["kind"], first["by"], first["quote"]) == (
-            "meta_language",
-            "rule",
-            "The script",
-        )
+        assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
         judge = model(tmp_path, server, "test/judge")
         before = server.requests
-        judged = (*args, "--judge", judge, "--table", "simulation")
+        judged = (*args, "--judge", judge, "--level", "role")
         code, out, err = command(*judged, "--model", "encounter/asks_everything")
         assert code == 0, err
         assert server.requests > before
         sent = server.requests
-        row = {(r["role"], r["model"]): r for r in _tables(out)[0]["rows"]}
+        row = {(r["role"], r["model"]): r for r in by_level(out)["role"]}
         assert row["patient", "test/patient"]["hint"] > 0
         assert row["patient", "test/patient"]["judged"] == 3
         again = command(*judged, "--model", "encounter/asks_everything")
         assert again[0] == 0 and again[1] == out and server.requests == sent
+
+
+def by_level(out: str) -> dict[str, list[dict[str, Any]]]:
+    (table,) = _tables(out)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in table["rows"]:
+        found.setdefault(row["level"], []).append(row)
+    return found
 
 
 def _tables(out: str) -> list[dict[str, Any]]:
@@ -319,7 +320,6 @@ def test_what_the_rules_find_is_right_and_the_docs_say_how_much_they_miss() -> N
     rows = [*script.judged()]
     assert len(rows) == 176 and sum(not due for _, due, _ in rows) == 92
     found = [*script.counts(rows)]
-    assert {kind for kind, *_ in found} == {*KINDS, "any"} - {"contradiction"}
     assert all(right >= 0.9 * said for _, _, said, right in found)
     docs = (ROOT / "docs" / "encounters.md").read_text("utf-8").splitlines()
     assert [row for row in map(script.row_of, found) if row not in docs] == []
@@ -329,9 +329,9 @@ def test_a_grading_by_other_metrics_is_not_another_evaluator(tmp_path: Path) -> 
     change = msgspec.structs.replace
     given = {"data": "sample", "results_dir": tmp_path, "plugins": [str(PLUGIN)]}
     evaluate(["encounter/oracle", "encounter/asks_everything"], "stage", **given)  # type: ignore[arg-type]
-    runs = [scored(check_run(run)) for run in graded_runs(tmp_path)[0]]
+    runs = [check_run(run) for run in graded_runs(tmp_path)[0]]
 
-    def graded(run: Scored, name: str, cast: str = "", **more: Any) -> Scored:
+    def graded(run: CheckedRun, name: str, cast: str = "", **more: Any) -> CheckedRun:
         """Return a run as another grading has it, or as with another patient."""
         record = run.run.record
         spec, players = record.spec, record.spec.cast
@@ -342,11 +342,14 @@ def test_a_grading_by_other_metrics_is_not_another_evaluator(tmp_path: Path) -> 
         record = change(record, spec=spec, grading=grading, grading_hash=name)
         path = run.run.path.parents[2] / f"request{cast}" / "gradings" / name
         own = dataclasses.replace(run.run, record=record, path=path)
-        checked = dataclasses.replace(run.checked, run=own)
-        return dataclasses.replace(run, checked=checked)
+        return with_values(dataclasses.replace(run, run=own), run.values)
 
-    def evaluators(*found: Scored) -> set[object]:
-        rows = variance_table(found).rows
+    def with_values(run: CheckedRun, values: Mapping[tuple[str, int], float]) -> CheckedRun:
+        run.__dict__["values"] = values  # in place of those in the folder
+        return run
+
+    def evaluators(*found: CheckedRun) -> set[object]:
+        rows = variance_rows(found)
         return {row["levels"] for row in rows if row["factor"] == "evaluator"}
 
     again = [graded(run, "same") for run in runs]
@@ -356,10 +359,10 @@ def test_a_grading_by_other_metrics_is_not_another_evaluator(tmp_path: Path) -> 
     ]
     assert evaluators(*runs, *again) == {1} and evaluators(*runs, *other) == {2}
     # the newest grading of one cast is by another evaluator than those of the other cast
-    zero = [dataclasses.replace(run, values=dict.fromkeys(run.values, 0.0)) for run in other]
+    zero = [with_values(dataclasses.replace(run), dict.fromkeys(run.values, 0.0)) for run in other]
     beside = [graded(run, "same", cast="x/patient") for run in runs]
-    rows = cast_table([*runs, *beside, *zero]).rows
-    means = {(row["clinician"], row["cast"]): row["mean"] for row in rows}
+    rows = [*cast_rows([*runs, *beside, *zero])]
+    means = {(row["model"], row["cast"]): row["mean"] for row in rows}
     assert len(means) == 4
     for cast in ("script/packet", "x/patient"):
         assert means["encounter/oracle", f"{cast} + script/packet"] == 1.0

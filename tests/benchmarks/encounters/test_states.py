@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from medhelm_benchmarks.encounters.packets import State
-from medhelm_benchmarks.encounters.states import Claim, Place, begin, follow, next_place
+from medhelm_benchmarks.encounters.states import Place, begin, follow, next_place
 
 TWO = (State(label="a"), State(label="b"))
 HERE = Place(0, "a")
@@ -16,16 +16,16 @@ HERE = Place(0, "a")
 @pytest.mark.parametrize(
     ("claim", "place", "overruled"),
     [
-        (Claim(1, "b", False), Place(1, "b"), ()),
-        (Claim(0, "a", False), Place(1, "b"), ("neither_end_nor_progress",)),
-        (Claim(0, "a", True), Place(1, "b"), ("end_before_the_last",)),
-        (Claim(3, "d", False), Place(1, "b"), ("jump",)),
-        (Claim(0, "b", False), Place(1, "b"), ("label_without_index",)),
-        (Claim(1, "a", False), Place(1, "b"), ("index_without_label",)),
+        (Place(1, "b", False), Place(1, "b"), ()),
+        (Place(0, "a", False), Place(1, "b"), ("neither_end_nor_progress",)),
+        (Place(0, "a", True), Place(1, "b"), ("end_before_the_last",)),
+        (Place(3, "d", False), Place(1, "b"), ("jump",)),
+        (Place(0, "b", False), Place(1, "b"), ("label_without_index",)),
+        (Place(1, "a", False), Place(1, "b"), ("index_without_label",)),
     ],
 )
 def test_listed_states_advance_by_one_whatever_is_claimed(
-    claim: Claim, place: Place, overruled: tuple[str, ...]
+    claim: Place, place: Place, overruled: tuple[str, ...]
 ) -> None:
     assert follow(TWO, HERE, claim, eos=True) == (place, overruled)
 
@@ -34,27 +34,27 @@ def test_after_the_last_listed_state_it_is_over() -> None:
     last = Place(1, "b")
     over = Place(1, "b", is_over=True)
     assert next_place(TWO, last, eos=True) == over
-    assert follow(TWO, last, Claim(1, "b", True), eos=True) == (over, ())
-    assert follow(TWO, last, Claim(2, "c", False), eos=True) == (over, ("progress_after_the_last",))
-    assert follow(TWO, last, Claim(1, "b", False), eos=True)[1] == ("neither_end_nor_progress",)
+    assert follow(TWO, last, Place(1, "b", True), eos=True) == (over, ())
+    assert follow(TWO, last, Place(2, "c", False), eos=True) == (over, ("progress_after_the_last",))
+    assert follow(TWO, last, Place(1, "b", False), eos=True)[1] == ("neither_end_nor_progress",)
 
 
 @pytest.mark.parametrize(
     ("claim", "place", "overruled"),
     [
-        (Claim(1, "b", False), Place(1, "b"), ()),
-        (Claim(0, "a", True), Place(0, "a", is_over=True), ()),
-        (Claim(4, "b", False), Place(1, "b"), ("jump",)),
-        (Claim(1, "b", True), Place(1, "b"), ("end_and_progress",)),
-        (Claim(1, "a", False), HERE, ("index_without_label",)),
-        (Claim(1, "", False), HERE, ("index_without_label",)),
-        (Claim(0, "b", False), HERE, ("label_without_index",)),
-        (Claim(0, "a", False), HERE, ("neither_end_nor_progress",)),
-        (Claim(0, "b", True), Place(0, "a", is_over=True), ("label_without_index",)),
+        (Place(1, "b", False), Place(1, "b"), ()),
+        (Place(0, "a", True), Place(0, "a", is_over=True), ()),
+        (Place(4, "b", False), Place(1, "b"), ("jump",)),
+        (Place(1, "b", True), Place(1, "b"), ("end_and_progress",)),
+        (Place(1, "a", False), HERE, ("index_without_label",)),
+        (Place(1, "", False), HERE, ("index_without_label",)),
+        (Place(0, "b", False), HERE, ("label_without_index",)),
+        (Place(0, "a", False), HERE, ("neither_end_nor_progress",)),
+        (Place(0, "b", True), Place(0, "a", is_over=True), ("label_without_index",)),
     ],
 )
 def test_states_in_a_text_are_the_controllers_to_tell_within_the_rules(
-    claim: Claim, place: Place, overruled: tuple[str, ...]
+    claim: Place, place: Place, overruled: tuple[str, ...]
 ) -> None:
     assert follow((), HERE, claim, eos=True) == (place, overruled)
 
@@ -64,7 +64,7 @@ def test_without_eos_nothing_moves_and_every_other_claim_is_counted(
     states: tuple[State, ...],
 ) -> None:
     for index, label, is_over in product((0, 1, 5), ("a", "b", ""), (False, True)):
-        place, overruled = follow(states, HERE, Claim(index, label, is_over), eos=False)
+        place, overruled = follow(states, HERE, Place(index, label, is_over), eos=False)
         assert place == HERE
         expected = ["progress_without_eos"] if (index, label) != (0, "a") else []
         expected += ["end_without_eos"] if is_over else []
@@ -72,7 +72,7 @@ def test_without_eos_nothing_moves_and_every_other_claim_is_counted(
 
 
 def test_from_any_claims_index_and_label_change_together_by_at_most_one() -> None:
-    claims = [Claim(i, x, o) for i, x, o in product((0, 1, 2, 9), ("a", "b", "c", ""), (0, 1))]
+    claims = [Place(i, x, o) for i, x, o in product((0, 1, 2, 9), ("a", "b", "c", ""), (0, 1))]
     for states, first, second in product(((), TWO), claims, claims):
         place = begin(states)
         for claim, eos in ((first, True), (second, True)):

@@ -1,0 +1,424 @@
+"""The protocol of curation: an article becomes scenarios with packets and rubrics, phase by phase.
+
+Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks. What is wrong with
+a reply goes back to its writer at most twice. What a check still finds in a finished scenario is a flag for
+a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from medhelm import (
+    Ask,
+    Benchmark,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    ModelSpec,
+    Protocol,
+    Response,
+    Terms,
+)
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import read_form
+from medhelm.models.tokens import estimate_tokens
+from medhelm_benchmarks.encounters.curation import prompts
+from medhelm_benchmarks.encounters.curation.copies import (
+    Draft,
+    audited,
+    draft_of,
+    places,
+    range_faults,
+    rewrite_faults,
+    shared_with_evaluator,
+    text_of,
+)
+from medhelm_benchmarks.encounters.curation.forms import (
+    Audit,
+    Extraction,
+    LeakReport,
+    Partition,
+    ScenarioMeta,
+    Triage,
+)
+from medhelm_benchmarks.encounters.curation.sources import Article
+from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
+from medhelm_benchmarks.encounters.data.layout import META_FIELDS, PACKET_ROLES
+from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
+from medhelm_benchmarks.encounters.matches import folded, has_run
+from medhelm_benchmarks.encounters.packets import RubricItem
+from medhelm_benchmarks.encounters.replies import ask_until_read, rejected
+
+CURATOR, JUDGE = "curator", "judge"
+REPAIRS = 2
+BUDGETS = {"triage": 4_096, "partition": 4_096, "audit": 4_096, "rubric": 16_384, "leaks": 4_096}
+"""Output tokens of one reply, by phase."""
+REASONING_BUDGET = 24_576
+MOST_SCENARIOS = 40
+"""Of one article; more is a fault of its triage."""
+_EXPECTED_SCENARIOS = 3
+"""The paper's 613 articles have 1,638."""
+_OWN_WORDS = 900
+"""Tokens of a prompt besides the article."""
+_REPLIES = {"triage": 500, "partition": 400, "audit": 300, "rubric": 1_500, "leaks": 150}
+"""Tokens that a reply is expected to have, by phase."""
+_R = TypeVar("_R", bound=msgspec.Struct)
+
+
+class Made(msgspec.Struct, frozen=True):
+    """The replies that a scenario's packets are made of."""
+
+    partition: Partition
+    audit: Audit
+
+
+class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The end state of an article: all that its files are written from, besides its documents."""
+
+    case: str
+    status: str
+    """made, not simulatable, or discarded."""
+    reasons: tuple[str, ...] = ()
+    scenarios: dict[str, str] = {}
+    """The ending of each scenario, with its reasons."""
+    rubrics: tuple[dict[str, object], ...] = ()
+    flags: tuple[Flag, ...] = ()
+    triage: Triage | None = None
+    made: dict[str, Made] = {}
+
+    def drafts(self) -> Iterator[Draft]:
+        """Yield the scenarios that were made."""
+        for meta in self.triage.scenarios if self.triage else ():
+            if made := self.made.get(meta.scenario_id):
+                yield audited(draft_of(meta, made.partition), made.audit)
+
+
+class Ended(Exception):
+    """A phase has no usable reply: how it ends (failed, discarded) and why, without text of the source."""
+
+    def __init__(self, status: str, phase: str, reasons: Sequence[str]) -> None:
+        super().__init__(phase)
+        self.status, self.reasons = status, tuple(f"{phase}: {reason}" for reason in reasons)
+
+
+def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) -> Protocol:
+    """Return the protocol for these articles, by the ids of their instances."""
+    return Protocol(
+        name="curation",
+        version=prompts.PROMPT_VERSION,
+        roles=(CURATOR, JUDGE),
+        budgets={JUDGE: BUDGETS["leaks"]},
+        conduct=partial(_conduct, articles, players),
+        forecast=partial(_forecast, articles, players),
+    )
+
+
+def instance_of(article: Article) -> Instance:
+    """Return an article as an instance: its name, and the hashes of its files."""
+    content = [(d.name, d.sha256) for d in article.documents]
+    return Instance(id=article.case, context=msgspec.json.encode(content).decode())
+
+
+def budget_of(model: ModelSpec, phase: str) -> int:
+    """Return the output tokens of one reply of a phase."""
+    if model.max_output_tokens is not None:
+        return model.max_output_tokens
+    return REASONING_BUDGET if model.reasoning else BUDGETS[phase.partition("/")[0]]
+
+
+async def _conduct(
+    articles: Mapping[str, Article],
+    players: Mapping[str, ModelSpec],
+    benchmark: Benchmark,
+    instance: Instance,
+    terms: Terms,
+    ask: Ask,
+) -> FinalAnswer:
+    """Return how an article ended, with what its files are made of."""
+    article = articles[instance.id]
+    writer = _Writer(article, instance, players, terms, ask)
+    try:
+        curated = await _article(writer)
+    except Ended as e:
+        if e.status == "failed":
+            return FinalAnswer(finish="error", error="; ".join(e.reasons))
+        curated = CuratedArticle(case=article.case, status=e.status, reasons=e.reasons)
+    state = msgspec.to_builtins(curated)
+    return FinalAnswer(text=curated.status, ending=curated.status, state=state)
+
+
+async def _article(writer: _Writer) -> CuratedArticle:
+    article = writer.article
+    triage = await writer.reply(
+        "triage",
+        prompts.triage_messages(article),
+        Triage,
+        partial(triage_faults, article),
+    )
+    if not triage.is_simulatable:
+        missing = tuple(name for name, c in triage.criteria.items() if not c.is_met)
+        status = "not simulatable"
+        return CuratedArticle(case=article.case, status=status, reasons=missing, triage=triage)
+    ends: dict[str, str] = {}
+    made: dict[str, Made] = {}
+    rubrics: list[dict[str, object]] = []
+    flags: list[Flag] = []
+    for meta in triage.scenarios:
+        name = meta.scenario_id
+        try:
+            found = await _scenario(writer, meta)
+        except Ended as e:
+            if e.status == "failed":
+                raise
+            ends[name] = ": ".join(("discarded", *e.reasons))
+            continue
+        ends[name] = "made" if found else "not ready"
+        if found:
+            made[name], items, own = found
+            rubrics.append(rubric_record(FrozenRubric(article.case, name, "v1", items)))
+            flags += own
+    return CuratedArticle(
+        case=article.case,
+        status="made" if made else "discarded",
+        scenarios=ends,
+        rubrics=tuple(rubrics),
+        flags=tuple(flags),
+        triage=triage,
+        made=made,
+    )
+
+
+async def _scenario(
+    writer: _Writer, meta: ScenarioMeta
+) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
+    """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
+    article, name = writer.article, meta.scenario_id
+    partition = await writer.reply(
+        f"partition/{name}",
+        prompts.partition_messages(article, meta),
+        Partition,
+        partial(partition_faults, article, meta),
+        partial(partition_doubts, article, meta),
+    )
+    if not partition.is_ready:
+        return None
+    draft = draft_of(meta, partition)
+    audit = await writer.reply(
+        f"audit/{name}",
+        prompts.audit_messages(article, draft),
+        Audit,
+        partial(audit_faults, article, draft),
+    )
+    draft = audited(draft, audit)
+    extraction = await writer.reply(
+        f"rubric/{name}",
+        prompts.rubric_messages(article, draft),
+        Extraction,
+        partial(extraction_faults, article, draft),
+    )
+    items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)
+    report = await writer.reply(
+        f"leaks/{name}",
+        prompts.leak_messages(article, draft, items),
+        LeakReport,
+        partial(leak_faults, text_of(article, draft.packets["clinician"]), items),
+        role=JUDGE,
+    )
+    texts = {role: text_of(article, draft.packets[role]) for role in PACKET_ROLES}
+    place = f"{article.case}/{name}"
+    flags = list(scenario_flags(place, texts, items))
+    flags += [
+        Flag(scenario=place, kind="leak_by_judge", where=f"item {number}")
+        for number in sorted({leak.item for leak in report.leaks})
+    ]
+    return Made(partition, audit), items, flags
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Asks for the replies of one article."""
+
+    article: Article
+    instance: Instance
+    players: Mapping[str, ModelSpec]
+    terms: Terms
+    ask: Ask
+
+    async def reply(
+        self,
+        phase: str,
+        messages: tuple[Message, ...],
+        form: type[_R],
+        find_faults: Callable[[_R], list[str]],
+        find_doubts: Callable[[_R], list[str]] = lambda _: [],
+        *,
+        role: str = CURATOR,
+    ) -> _R:
+        """Return a phase's reply without faults; raises Ended. Doubts go back once, and discard nothing."""
+        usable: _R | None = None
+        faults: list[str] = []
+        is_cut = False
+
+        async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+            nonlocal is_cut
+            request = msgspec.structs.replace(
+                self.terms.request(self.instance, role, sent),
+                max_output_tokens=budget_of(self.players[role], phase),
+            )
+            response = await self.ask(role, request, step=phase, attempt=attempt)
+            is_cut = response.finish == "length"
+            return response
+
+        def read(text: str) -> _R:
+            nonlocal usable, faults
+            try:
+                reply = read_form(text, form)[0]
+                faults = find_faults(reply)
+            except BadReply as e:
+                cut = "it was cut at the limit of its tokens: write less"
+                faults = [cut if is_cut else str(e)]
+            else:
+                if not faults and usable is None:
+                    usable, faults = reply, find_doubts(reply)
+                if not faults:
+                    return reply
+            raise BadReply("\n".join(faults[:20]))
+
+        found, response = await ask_until_read(send, messages, read, rejected, 1 + REPAIRS)
+        if response.finish in ("error", "oversize"):
+            raise Ended("failed", phase, [response.error or response.finish])
+        if response.finish == "refusal":
+            raise Ended("discarded", phase, ["the model refused"])
+        if (reply := found or usable) is None:
+            raise Ended("discarded", phase, faults)
+        return reply
+
+
+def triage_faults(article: Article, reply: Triage) -> list[str]:
+    """Return what is wrong with phase 1: evidence, scenarios, metadata that the source does not state."""
+    faults: list[str] = []
+    for name, criterion in reply.criteria.items():
+        faults += range_faults(article, criterion.lines)
+        if criterion.is_met and not criterion.lines:
+            faults.append(f"{name} is met and no line shows it")
+    unnamed = [d.name for d in article.documents if d.name not in reply.documents]
+    faults += [f"documents: nothing of {name!r}" for name in unnamed]
+    names = [meta.scenario_id for meta in reply.scenarios]
+    if reply.is_simulatable and not names:
+        faults.append("all criteria are met and there is no scenario")
+    if not reply.is_simulatable and names:
+        faults.append("a criterion is not met and there are scenarios")
+    if names != [f"scenario{n}" for n in range(1, len(names) + 1)]:
+        faults.append("the scenarios are not scenario1, scenario2, ... in this order")
+    if len(names) > MOST_SCENARIOS:
+        faults.append(f"there are {len(names)} scenarios; {MOST_SCENARIOS} is the most")
+    source = " ".join(f" {folded(line)} " for d in article.documents for line in d.lines)
+    for meta in reply.scenarios:
+        for field in META_FIELDS[1:]:
+            value = getattr(meta, field)
+            if value is not None and f" {folded(value)} " not in source:
+                faults.append(f"{meta.scenario_id}: the source does not state its {field}")
+    return faults
+
+
+def partition_faults(article: Article, meta: ScenarioMeta, reply: Partition) -> list[str]:
+    """Return what is wrong with phase 2: lines, empty packets, rewrites."""
+    ranges = [r for role in PACKET_ROLES for r in getattr(reply, role)]
+    if not reply.is_ready:
+        return ["it is not ready and keeps lines"] if ranges else []
+    faults = range_faults(article, ranges)
+    return faults or _draft_faults(article, draft_of(meta, reply))
+
+
+def _draft_faults(article: Article, draft: Draft) -> list[str]:
+    """Return packets without a line, and rewrites that bring in other words."""
+    empty = [role for role in PACKET_ROLES if not text_of(article, draft.packets[role]).strip()]
+    return [f"the {role} keeps nothing" for role in empty] + rewrite_faults(article, draft)
+
+
+def partition_doubts(article: Article, meta: ScenarioMeta, reply: Partition) -> list[str]:
+    """Return what to look at once more: lines that clinician and evaluator keep."""
+    if not reply.is_ready:
+        return []
+    return [
+        f"clinician and evaluator both keep line {n} of {name!r}: is it nothing that is rated?"
+        for name, n in shared_with_evaluator(article, draft_of(meta, reply))
+    ]
+
+
+def audit_faults(article: Article, draft: Draft, reply: Audit) -> list[str]:
+    """Return what is wrong with phase 3: lines, packets that it empties, rewrites."""
+    named = [*(cut.lines for cut in reply.remove), *reply.restore_for_patient]
+    if faults := range_faults(article, named):
+        return faults
+    faults = [
+        f"the {cut.role} does not keep lines {cut.lines.first} to {cut.lines.last} of "
+        f"{cut.lines.document!r}"
+        for cut in reply.remove
+        if not places([cut.lines]) & draft.packets[cut.role].kept
+    ]
+    return faults + _draft_faults(article, audited(draft, reply))
+
+
+def extraction_faults(article: Article, draft: Draft, reply: Extraction) -> list[str]:
+    """Return items that do not stand in their lines letter by letter, and those that repeat."""
+    if faults := range_faults(article, (item.lines for item in reply.items)):
+        return faults
+    kept = draft.packets["evaluator"].kept
+    seen: dict[str, int] = {}
+    for number, item in enumerate(reply.items, 1):
+        own = sorted(places([item.lines]) & kept)
+        lines = " ".join(article.line(place) for place in own)
+        if " ".join(item.text.split()) not in " ".join(lines.split()):
+            faults.append(f"item {number} is not in its lines letter by letter")
+        if (first := seen.setdefault(folded(item.text), number)) != number:
+            faults.append(f"item {number} repeats item {first}")
+    return faults
+
+
+def leak_faults(briefing: str, items: Sequence[RubricItem], reply: LeakReport) -> list[str]:
+    """Return leaks of items that do not exist, or with words that the briefing does not hold."""
+    known = range(1, len(items) + 1)
+    return [f"there is no item {leak.item}" for leak in reply.leaks if leak.item not in known] + [
+        f"the quote for item {leak.item} is not in the briefing"
+        for leak in reply.leaks
+        if not has_run(briefing, leak.quote)
+    ]
+
+
+def _forecast(
+    articles: Mapping[str, Article],
+    players: Mapping[str, ModelSpec],
+    benchmark: Benchmark,
+    instance: Instance,
+    terms: Terms,
+) -> Iterator[Forecast]:
+    """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
+    documents = articles[instance.id].documents
+    whole = estimate_tokens("\n".join(line for d in documents for line in d.lines)) + _OWN_WORDS
+    part = int(0.4 * whole)  # of one packet alone
+    tries, n, most = 1 + REPAIRS, _EXPECTED_SCENARIOS, MOST_SCENARIOS
+    for role, once, each in (
+        (CURATOR, ("triage",), ("partition", "audit", "rubric")),
+        (JUDGE, (), ("leaks",)),
+    ):
+        model = players[role]
+        sent = sum(part if phase in ("rubric", "leaks") else whole for phase in each)
+        begin, begun = len(once) * whole, sum(budget_of(model, phase) for phase in once)
+        replies = sum(budget_of(model, phase) for phase in each)
+        yield Forecast(
+            role=role,
+            calls=len(once) + n * len(each),
+            calls_limit=tries * (len(once) + most * len(each)),
+            input_tokens=begin + n * sent,
+            input_tokens_limit=tries * (begin + begun + most * (sent + tries * replies)),
+            output_tokens=sum(_REPLIES[p] for p in once) + n * sum(_REPLIES[p] for p in each),
+            output_tokens_limit=tries * (begun + most * replies),
+        )
