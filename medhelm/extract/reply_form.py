@@ -18,7 +18,7 @@ from medhelm.extract.json_reply import NOT_ONE, VERDICT, BadReply, read_json
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
 _WRAPPER = re.compile(
-    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|label)s?",
+    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|label|action|item)s?",
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")
@@ -81,11 +81,11 @@ def read_object(text: str, schema: Mapping[str, Any], answer: str = "") -> dict[
 
 
 def read_members(
-    text: str, names: Iterable[str], key: str = "id"
+    text: str, names: Iterable[str], keys: Sequence[str] = ("id",)
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the members of a reply's only object by these names, and all others; raises BadReply.
 
-    A list of objects that each hold their name under `key` is read as one object of them.
+    A list of objects that each hold their name under one of `keys` is read as one object of them.
     """
     known = [*names]
     try:
@@ -94,8 +94,9 @@ def read_members(
             (listed,) = value.values()
             value = listed if isinstance(listed, list) else value
         if isinstance(value, list):
-            pairs = [(str(v[key]), v) for v in value if isinstance(v, dict) and key in v]
-            if len(pairs) < len(value) or len(dict(pairs)) < len(pairs):
+            members = [v for v in value if isinstance(v, dict)]
+            pairs = [(str(v[k]), v) for v in members for k in keys if k in v]
+            if not len(value) == len(pairs) == len(dict(pairs)):
                 raise BadReply("the list is not of objects with a name each")
             value = dict(pairs)
         if not isinstance(value, dict):

@@ -23,23 +23,32 @@ APPROPRIATE, INAPPROPRIATE = "Appropriate", "Inappropriate"
 _SHORT = {"yes": APPROPRIATE, "true": APPROPRIATE, "no": INAPPROPRIATE, "false": INAPPROPRIATE}
 
 _KEY = r"(?:label|verdict|rating|judge?ment|classification|assessment|decision|answer)"
+_ID_KEYS = ("id", "action_id", "step_id", "action", "step")
 _OWN_KEY = re.compile(rf"{_KEY}|(?:is_)?(?:in)?appropriate", re.IGNORECASE)
+_STRENGTH = r"(?:(?:very|highly|strongly|clearly|definitely)[ \t]{1,3})?"
 _WORD = (
-    r"(?:(?:very|highly|strongly|clearly|definitely)[ \t]{1,3})?"
-    r"(?P<no>not[ \t]{1,3}|non[ \t-]?|in|un)?appropriate(?![^\W_])"
+    rf"(?:(?P<no>(?:[\u274c\u2717\u2718\u2716]\ufe0f?[ \t*_]{{0,3}})?{_STRENGTH}"
+    r"(?:not[ \t]{1,3}|non[ \t-]?|in|un))"
+    rf"|(?:[\u2705\u2714\u2713]\ufe0f?[ \t*_]{{0,3}})?{_STRENGTH})appropriate(?![^\W_])"
 )
-_OPEN = r"[ \t*_`\"'\\(\[<\u2705\u2714\ufe0f]{0,9}"
+_OPEN = r"[ \t*_`\"'\\(\[<]{0,9}"
 _LABEL = re.compile(_OPEN + _WORD, re.IGNORECASE)
 _COMMENT = re.compile(r"[\s*_`\"'\\)\]}>]{0,9}(?:$|[.,;:({\[!|\u2013\u2014]|-+\s|//)")
 """Matches the text behind a label: nothing, or a comment behind a sign."""
-_TURNED = re.compile(r"\W{0,9}(?:yes|no|true|false)(?![^\W_])", re.IGNORECASE)
+_TURNED = re.compile(
+    r"[\s*_`\"')\]>]{0,9}(?:[:=?|\u2013\u2014-]\W{0,9}(?:yes|no|true|false)(?![^\W_])"
+    r"|[.,;(!]\W{0,9}(?:yes|no|true|false)(?=[.,;)]|\W*$))",
+    re.IGNORECASE,
+)
 """Answers a question that the label is a part of: `Appropriate: no`."""
+_CLOSED = re.compile(r"[\"']\s{0,9}[,}\]]")
+"""Matches the end of a string in JSON, whose label nothing else changes."""
 _SECOND = re.compile(r"(?<![^\W_])(?:not[ \t]{1,3}|non[ \t-]?|in|un)?appropriate", re.IGNORECASE)
 _BEHIND_ID = re.compile(
     r"[\"'*_`)>\\]{0,4}(?:"
     r"[ \t]{0,4}(?:[:=|\u2192]|-+>|[-\u2013\u2014]{1,2}[ \t])>?(?:[ \t]{0,4}\{\s{0,9})?"
     rf"|\s{{0,9}},?\s{{0,9}}(?=[\"'\\]{{1,2}}{_KEY}\W)"
-    r"|[ \t]{1,4}(?:(?:is|becomes)[ \t]{1,4})?"
+    r"|(?P<loose>[ \t]{1,4})(?:(?:is|becomes)[ \t]{1,4})?"
     rf")(?:[\s\"'\\]{{0,9}}{_KEY}[\"'\\]{{0,2}}\s{{0,4}}:)?{_OPEN}{_WORD}",
     re.IGNORECASE,
 )
@@ -57,7 +66,9 @@ _BEFORE_ROW = re.compile(
     r"(?:^|\n)(?P<quote>[ \t]{0,3}\")?[ \t>*_#\u2022+|-]{0,16}(?:\d{1,3}[.)][ \t]{1,4})?[*_`(]{0,4}$"
 )
 _STEP_SIGNS = re.compile(r"[\s.:)|*_`\"'-]{1,9}")
-_LISTED = re.compile(r"[\s,;&/\"'*_`]{0,9}(?:and|or|to|through|not)?[\s,;&/\"'*_`]{0,9}", re.IGNORECASE)
+_LISTED = re.compile(
+    r"[\s,;&/\"'*_`]{0,9}(?:and|or|to|through|not)?[\s,;&/\"'*_`]{0,9}", re.IGNORECASE
+)
 """Matches the text between two ids of a list, which one label behind it may be of."""
 _MOST_COMMENT = 600
 """Characters behind a label that are searched for a second one."""
@@ -111,8 +122,9 @@ def _valid(said: _Said) -> int:
 
 def _of_object(text: str, menu: Mapping[str, str]) -> tuple[_Said, int]:
     """Return the labels of a reply that is one object by ids, and how many ids are unknown."""
+    names = (*menu, APPROPRIATE, INAPPROPRIATE)
     try:
-        own, others = read_members(text.translate(_QUOTES), (*menu, APPROPRIATE, INAPPROPRIATE))
+        own, others = read_members(text.translate(_QUOTES), names, _ID_KEYS)
     except BadReply:
         return {}, 0
     said: defaultdict[str, set[str]] = defaultdict(set)
@@ -139,17 +151,17 @@ def read_word(value: Any) -> str:
     found = _LABEL.match(value)
     if found is None:
         return _SHORT.get(value.strip(" .*_").casefold(), "")
-    return _with_comment(found, value[found.end() :])
+    return _word(found) if _is_comment(value[found.end() :]) else ""
 
 
-def _with_comment(found: re.Match[str], behind: str) -> str:
-    """Return the label of a match; empty where the text behind it may change what it says."""
-    return (INAPPROPRIATE if found["no"] else APPROPRIATE) if _is_comment(behind) else ""
+def _word(found: re.Match[str]) -> str:
+    return INAPPROPRIATE if found["no"] else APPROPRIATE
 
 
 @lru_cache(maxsize=256)  # a reply says the same few signs behind dozens of labels
 def _is_comment(behind: str) -> bool:
-    return (
+    """Return whether the text behind a label cannot change what it says."""
+    return _CLOSED.match(behind) is not None or (
         _COMMENT.match(behind) is not None
         and _TURNED.match(behind) is None
         and _SECOND.search(behind) is None
@@ -171,12 +183,22 @@ def _of_pairs(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
     """Return the labels of all ids that have one behind them, wherever they are in a text."""
     shown = unify(text).translate(_QUOTES)
     said: defaultdict[str, set[str]] = defaultdict(set)
+    mentions = []
     pairs = [*_pairs(shown, menu)]
     starts = [*(start for _, start, _ in pairs[1:]), len(shown)]
     for (name, _, found), stop in zip(pairs, starts, strict=False):
-        if not is_cut or found.end() < len(shown):
-            behind = shown[found.end() : min(stop, found.end() + _MOST_COMMENT)]
-            said[name].add(_with_comment(found, behind.partition("\n")[0]))
+        behind = shown[found.end() : min(stop, found.end() + _MOST_COMMENT)].partition("\n")[0]
+        if is_cut and found.end() == len(shown):
+            continue
+        if _is_comment(behind):
+            said[name].add(_word(found))
+        elif found.re is _BEHIND_ID and found["loose"]:  # "so a2 is not appropriate although ..."
+            mentions.append((name, _word(found)))
+        else:
+            said[name].add("")
+    for name, word in mentions:
+        if name in said:
+            said[name].add(word)
     return said
 
 
@@ -208,7 +230,7 @@ def _at_end(text: str, at: int) -> re.Match[str] | None:
     """Return the label that ends a line of words; None for JSON, and where it is not the only one."""
     stop = text.find("\n", at)
     line = text[at : stop if stop >= 0 else len(text)]
-    if len(line) > _MOST_COMMENT or any(sign in line for sign in "{}[]\""):
+    if len(line) > _MOST_COMMENT or any(sign in line for sign in '{}[]"'):
         return None
     label = _LAST.search(text, at, at + len(line))
     is_only = label is not None and "appropriate" not in text[at : label.start()].casefold()
