@@ -57,7 +57,9 @@ LAYERS = (
 OPEN = {
     "medhelm",
     "medhelm.cli.options",
+    "medhelm.cli.own_runs",
     "medhelm.cli.rating_forms",
+    "medhelm.cli.sweep",
     "medhelm.cli.tables",
     "medhelm.config",
     "medhelm.data.dataset",
@@ -90,6 +92,7 @@ OPEN = {
     "medhelm.runs.ask",
     "medhelm.runs.interrupts",
     "medhelm.runs.logs",
+    "medhelm.runs.own_runs",
     "medhelm.schema.aggregation",
     "medhelm.schema.data",
     "medhelm.schema.episode",

@@ -69,12 +69,13 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
         refusals = [str(refusal) for refusal in refused]
         print_json("estimate", {"runs": estimates, "total": totals, "refused": refusals})
     else:
-        _print(estimates, totals)
+        print_estimates(estimates, totals)
         if refused:
             print(f"`medhelm run` refuses {len(refused)} of these; the first: {refused[0]}")
 
 
-def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
+def print_estimates(estimates: Sequence[RunEstimate], totals: Totals) -> None:
+    """Print what runs are expected to need, and at most."""
     numbers = [*map(_numbers, estimates), _numbers(totals)]
     columns = {
         "model": [*(e.model for e in estimates), "total"],

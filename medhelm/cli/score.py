@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """
     results, registry = Path(args.results_dir), open_registry(args.plugin)
     if args.ask_again:
-        from medhelm.cli.sweep import judge_again
+        from medhelm.cli.sweep import ask_runs, capped_ledger
 
         runs = runs_to_judge(
             results,
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             models=args.model,
             root=data_folder(args),
         )
-        judge_again(runs, args.budget_usd, args.budget_tokens, "the same command")
+        ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens)).raise_worst()
     graded: list[RunRecord] = []
     failed: list[str] = []
     skipped: list[str] = []

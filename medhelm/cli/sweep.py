@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,14 +42,13 @@ _LOAD_AFTER_S = 0.5
 
 def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
-    display, end = _run(jobs, registry)
-    graded = [
-        e.run.path / "gradings" / e.run.grading_hash for e in end.endings if e.record is not None
-    ]
+    asked = _run(jobs, registry)
+    endings = asked.end.endings
+    graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
     show_tables(graded, Path(jobs[0].results_dir), registry)
-    for line in trial_lines(end.endings):
+    for line in trial_lines(endings):
         print(line)
-    _raise_worst(end, display, command)
+    asked.raise_worst(command)
 
 
 def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
@@ -56,7 +56,7 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
 
     `at_once`: how many jobs of the sweep may ask an endpoint at once.
     """
-    _, end = _run([job], registry, at_once)
+    end = _run([job], registry, at_once).end
     for ending in end.endings:
         if ending.error is not None:
             raise ending.error
@@ -169,11 +169,10 @@ def refuse_swept(jobs: Sequence[Job]) -> None:
 
 def _run(
     jobs: Sequence[Job], registry: Registry, at_once: Mapping[str, int] | None = None
-) -> tuple[Display, SweepEnd]:
+) -> Asked:
     refuse_swept(jobs)
     runs = plan_runs(jobs, registry, os.environ)
-    ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
-    ledger.check(paid_models(runs))
+    ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     if note := unplayed_note(jobs, registry):
         print(note, file=sys.stderr)
     if note := variants_note(jobs, runs):
@@ -181,27 +180,42 @@ def _run(
     if note := jury_note(jobs, runs, registry, os.environ):
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
-    return _ask(runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
+    return ask_runs(runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
 
 
-def judge_again(
-    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None, command: str
-) -> None:
-    """Ask the judges of stored runs once more; raises what stopped a run or all."""
+def capped_ledger(
+    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None
+) -> Ledger:
+    """Return the ledger of a command; raises UsageError for a cap in USD where a price is missing."""
     ledger = Ledger(budget_usd, budget_tokens)
-    ledger.check([j for run in runs if (own := run.grading.raters) for j in own.judges])
-    display, end = _ask(runs, ledger)
-    _raise_worst(end, display, command)
+    ledger.check(paid_models(runs))
+    return ledger
 
 
-def _ask(
+@dataclass(frozen=True)
+class Asked:
+    """What a sweep on the terminal came to."""
+
+    end: SweepEnd
+    ledger: Ledger
+    display: Display
+
+    def raise_worst(self, command: str = "the same command") -> None:
+        """Print on stderr what went wrong and which command goes on, then raise the first of the errors."""
+        _raise_worst(self.end, self.display, command)
+
+
+def ask_runs(
     runs: Sequence[Run],
     ledger: Ledger,
     at_once: Mapping[str, int] | None = None,
     *,
     is_told: bool = False,
-) -> tuple[Display, SweepEnd]:
-    """Return the display and the end of a sweep. `is_told`: the words of all servers are shown."""
+) -> Asked:
+    """Return how runs ended, shown on the terminal while they are asked; raises nothing that a run can cause.
+
+    `is_told`: the words of all servers are shown.
+    """
     pool = ModelPool(os.environ, at_once)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
@@ -209,7 +223,7 @@ def _ask(
         print(speed, file=sys.stderr)
     for line in pool.said(is_shown=is_told):
         print(f"medhelm: {line}", file=sys.stderr)
-    return display, end
+    return Asked(end, ledger, display)
 
 
 def make_results(results: Path) -> None:
@@ -280,6 +294,8 @@ def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
     """Return what stopped a run, or that none of its answers has a value."""
     if ending.error is not None or ending.record is None:
         return ending.error
+    if not ending.record.results:  # a run of one's own has no metric
+        return None
     result = ending.record.results[0]
     if result.counted or not result.outcomes or is_stopped:
         return None

@@ -112,6 +112,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: float | None = None
     """Over all expected calls, where nothing is stored of earlier runs and without what a model thinks;
     None: by the rule for one answer."""
+    output_tokens_limit: int | None = None
+    """Over all calls at most; None: the budget of the role for each of them."""
     cached_tokens: float = 0
     """Part of `input_tokens` that a provider's cache may hold: it began an earlier call, too."""
 

@@ -315,8 +315,11 @@ class _Role:
         elif forecast.output_tokens is not None:
             one = forecast.output_tokens / forecast.calls if forecast.calls else 0.0
             one += THINKING if self._spec.reasoning else 0
-        self.tokens_out += min(calls * one, calls_limit * self._budget)
-        self.limit += calls_limit * self._budget
+        limit = calls_limit * self._budget
+        if (own := forecast.output_tokens_limit) is not None and forecast.calls_limit:
+            limit = min(limit, round(own * calls_limit / forecast.calls_limit))
+        self.tokens_out += min(calls * one, limit)
+        self.limit += limit
 
     @property
     def expected(self) -> int:

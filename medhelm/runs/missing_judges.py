@@ -46,7 +46,8 @@ def missing_judges(
     without = {party.model.name for party in lacking if has_no_verdict(party.ends)}
     present = len({party.model.name for party in record.graders} - without)
     is_met = present >= (raters.quorum if raters is not None else 1)
-    if record.state == "partial" and record.results[0].outcomes.get("unscored"):
+    is_short = any(result.outcomes.get("unscored") for result in record.results[:1])
+    if record.state == "partial" and is_short:
         is_met = False
     tail = f"the quorum is {'met' if is_met else 'not met'} without it"
     found = []

@@ -75,6 +75,8 @@ class Run:
     """Outcomes of stored answers that are asked for once more."""
     judge_again: tuple[Unread, ...] = ()
     """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
+    is_own: bool = False
+    """True if no benchmark declares its instances: there may be others each time."""
 
     @property
     def players(self) -> dict[str, ModelSpec]:
@@ -295,7 +297,7 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
     """Return every model that the runs ask, other roles and judges included."""
     found: list[ModelSpec] = []
     for run in runs:
-        found += run.players.values()
+        found += () if run.judge_again else run.players.values()
         found += run.grading.raters.judges if run.grading.raters else ()
     return found
 

@@ -236,7 +236,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
         sweep.progress.message(f"{run.spec.benchmark}: {said}")
-    finished = None if run.ask_again or run.judge_again else read_finished(run)
+    is_open = run.is_own or run.ask_again or run.judge_again
+    finished = None if is_open else read_finished(run)
     if finished is not None:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)

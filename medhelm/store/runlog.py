@@ -300,9 +300,11 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
 
 
 def read_episodes(
-    run: Path, plan: Plan, replaced: Callable[[Episode], None] | None = None
+    run: Path, plan: Plan | None = None, replaced: Callable[[Episode], None] | None = None
 ) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
+
+    Without a plan every instance of the log is planned.
 
     `replaced` is given those that were answered and asked again all the same, each before its last one.
 
@@ -312,8 +314,9 @@ def read_episodes(
     """
     log = run / "responses.jsonl"
     superseded = _superseded(log) if log.exists() else frozenset()
+    seed, cut = (plan.spec.seed, plan.cut) if plan is not None else (0, None)
     for number, _, episode in _episodes(log):
-        if plan.cut is not None and order_key(plan.spec.seed, episode.instance.id) > plan.cut:
+        if cut is not None and order_key(seed, episode.instance.id) > cut:
             continue
         if number not in superseded:
             yield episode

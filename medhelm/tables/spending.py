@@ -57,7 +57,7 @@ def spend(record: RunRecord) -> Spend:
     Requests whose usage is unknown are not in it (tables count them). Where no usage is known at
     all there is no cost.
     """
-    return _spend(record.spec.model, record.own.usage)
+    return spend_of(record.spec.model, record.own.usage)
 
 
 def _asked(record: RunRecord) -> list[Party]:
@@ -69,7 +69,8 @@ def _is_sent(usage: UsageTotals) -> bool:
     return bool(usage.requests or usage.lost)
 
 
-def _spend(model: ModelSpec, usage: UsageTotals) -> Spend:
+def spend_of(model: ModelSpec, usage: UsageTotals) -> Spend:
+    """Return what a model's usage cost; unknown without a price, or where no usage is known."""
     price = model.price
     if price is None or (usage.requests and usage.unknown >= usage.requests):
         return _UNKNOWN
@@ -141,7 +142,7 @@ def _role_sums(records: Sequence[RunRecord]) -> Row:
     for role in roles_of(records):
         parties = [p for r in records for p in r.others if p.role == role]
         usage = add_usage([p.usage for p in parties])
-        paid = add_spends([_spend(p.model, p.usage) for p in parties])
+        paid = add_spends([spend_of(p.model, p.usage) for p in parties])
         row |= {
             f"{role}_requests": usage.requests,
             f"{role}_input_tokens": usage.input_tokens,
@@ -159,9 +160,9 @@ def cost_columns(records: Sequence[RunRecord]) -> Row:
     A baseline, which is sent nothing and has no price, costs nothing beside what was sent.
     """
     sent = [spend(r) for r in records if _is_sent(r.own.usage)]
-    judges = [_spend(p.model, p.usage) for r in records for p in _asked(r)]
+    judges = [spend_of(p.model, p.usage) for r in records for p in _asked(r)]
     nothing = [spend(r) for r in records]
-    cast = [_spend(p.model, p.usage) for r in records for p in r.others if _is_sent(p.usage)]
+    cast = [spend_of(p.model, p.usage) for r in records for p in r.others if _is_sent(p.usage)]
     own, judged = add_spends(sent or nothing), add_spends(judges)
     total = add_spends([*sent, *cast, *judges] or nothing)
     return {

@@ -1,0 +1,73 @@
+"""Options, estimate and usage of commands that ask models about instances of their own (`runs.own_runs`)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from medhelm.cli.estimate import print_estimates
+from medhelm.cli.options import print_json, print_rows
+from medhelm.runs.estimation import estimate_runs, sum_up
+from medhelm.runs.planning import Run
+from medhelm.schema.episode import MODEL
+from medhelm.schema.run import RunRecord
+from medhelm.tables.spending import spend_of
+
+
+def add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command that asks: an estimate alone, and caps."""
+    parser.add_argument("--estimate", action="store_true", help="tokens and USD, and ask nothing")
+    add_budget(parser)
+
+
+def add_budget(parser: argparse.ArgumentParser, of: str = "this command") -> None:
+    """Add the caps of a command's spending."""
+    parser.add_argument("--budget-usd", type=_positive_usd, metavar="USD", help=f"cap for {of}")
+    parser.add_argument(
+        "--budget-tokens", type=positive, metavar="N", help=f"cap for {of} in tokens"
+    )
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1; raises argparse's error."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def _positive_usd(text: str) -> float:
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = -1.0
+    if not usd >= 0:
+        raise argparse.ArgumentTypeError(f"must be 0 or more USD, not {text!r}")
+    return usd
+
+
+def show_estimate(runs: Sequence[Run], format: str) -> int:
+    """Print what is left to ask of runs, and return 0; nothing is sent, no key is needed."""
+    estimates = estimate_runs(runs, runs[0].path.parent)
+    totals = sum_up(estimates)
+    if format == "json":
+        print_json("estimate", {"runs": estimates, "total": totals, "refused": []})
+    else:
+        print_estimates(estimates, totals)
+    return 0
+
+
+def print_usage(run: Run, record: RunRecord) -> None:
+    """Print requests, tokens and USD of each role over all commands on a run's folder."""
+    asked = [p for p in record.parties if p.usage.requests or p.usage.lost]
+    usd = [spend_of(p.model, p.usage).actual for p in asked]
+    columns = {
+        "role": [run.protocol.roles[0] if p.role == MODEL else p.role for p in asked],
+        "model": [p.model.name for p in asked],
+        "requests": [f"{p.usage.requests:,}" for p in asked],
+        "in": [f"{p.usage.input_tokens:,}" for p in asked],
+        "out": [f"{p.usage.output_tokens:,}" for p in asked],
+        "lost": [f"{p.usage.lost:,}" for p in asked],
+        "USD": ["price unknown" if paid is None else f"{paid:,.4f}" for paid in usd],
+    }
+    if asked:
+        print_rows(columns, numbers=tuple(columns)[2:], leaving=("lost", "in", "out"))

@@ -1,0 +1,220 @@
+"""Runs of instances that no benchmark declares: briefs, articles, whatever a command makes of its input.
+
+    own_run -> Run -> runner.run_sweep -> stored_episodes -> the command's own files
+
+Such a run has no metric. It ends with its episodes and what each role used; the files of a command are
+made of the episodes alone, so that they can be made again without a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from medhelm.data.dataset import Dataset
+from medhelm.errors import PrivacyRefused, RecordError, UsageError
+from medhelm.models import check_model, privacy
+from medhelm.models.access import check_settings
+from medhelm.models.identity import reads_prompt
+from medhelm.protocols.protocol import Protocol, as_asked
+from medhelm.runs.planning import Run, grading_spec, output_budget
+from medhelm.schema.data import Benchmark, DataClass, FileDataset, Instance, Row
+from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import BenchmarkCard, RunSpec
+from medhelm.store.records import one_spelling, read_plan, request_hash
+from medhelm.store.runlog import read_episodes
+
+_DECIDING = {
+    "dataset_sha256": "other data",
+    "benchmark": "other data",
+    "protocol": "another protocol",
+    "protocol_version": "another version of the prompts",
+    "model": "another model",
+    "cast": "another model",
+    "settings": "other settings",
+    "seed": "another seed",
+}
+"""What decides a run, and how it is named where a folder holds another one."""
+
+
+def own_run(
+    name: str,
+    instances: Iterable[Instance],
+    protocol: Protocol,
+    players: Mapping[str, ModelSpec],
+    folder: Path,
+    *,
+    data_class: DataClass,
+    environ: Mapping[str, str] | None,
+    decides: str = "",
+    settings: Mapping[str, Any] | None = None,
+    max_output_tokens: int = 1024,
+    reasoning_output_tokens: int = 8192,
+    seed: int = 0,
+) -> Run:
+    """Return a run of these instances by a protocol, stored in `folder` itself.
+
+    `players` has the model of each role of the protocol. `decides` is the hash of what decides the
+    instances, but not how many there are; a folder that holds a run with another one is refused. An
+    instance that is not given and has ended before stays among the run's. `max_output_tokens` and
+    `reasoning_output_tokens` are the budget of the first role. `environ` holds the keys; None: nothing
+    will be asked, as for an estimate. Raises UsageError, ModelError and PrivacyRefused before any request.
+    """
+    for role in protocol.roles:
+        check_player(players[role], role, name, data_class, environ)
+    _refuse_one_name(players)
+    benchmark = Benchmark(
+        name=name,
+        subcategory="",
+        dataset=FileDataset(files=()),
+        to_instance=_to_instance,
+        metrics=(),
+        answer="text",
+        protocol=protocol.name,
+        data_class=data_class,
+        max_output_tokens=max_output_tokens,
+        reasoning_output_tokens=reasoning_output_tokens,
+    )
+    first, *others = protocol.roles
+    model = as_asked(protocol, players[first])
+    sha256 = hashlib.sha256(decides.encode()).hexdigest()
+    spec = RunSpec(
+        benchmark=name,
+        benchmark_version=benchmark.version,
+        data="full",
+        split="",
+        dataset_sha256=sha256,
+        prompt_name="",
+        prompt_version="",
+        prompt_sha256="",
+        model=model,
+        max_output_tokens=output_budget(benchmark, model),
+        seed=seed,
+        protocol="" if protocol.is_one_call else protocol.name,
+        protocol_version=protocol.version,
+        cast={role: _with_budget(protocol, players[role], role) for role in others},
+        settings=dict(settings or {}),
+    )
+    _refuse_other(folder, spec)
+    return Run(
+        benchmark=benchmark,
+        protocol=protocol,
+        dataset=_dataset(benchmark, sha256, tuple(instances), folder),
+        spec=spec,
+        strategies={},
+        metrics=(),
+        grading=grading_spec((), "fixed"),
+        card=_card(name, data_class),
+        path=folder,
+        is_own=True,
+    )
+
+
+def stored_episodes(folder: Path) -> Iterator[Episode]:
+    """Yield the last episode of every instance that has ended, from the log of a folder."""
+    yield from read_episodes(folder)
+
+
+def check_player(
+    model: ModelSpec,
+    role: str,
+    what: str,
+    data_class: DataClass,
+    environ: Mapping[str, str] | None,
+) -> None:
+    """Refuse a model that cannot be asked in a role, may not see the data, or lacks its key.
+
+    `environ`: where the key is; None: none is needed, as nothing is asked. Raises UsageError, ModelError
+    and PrivacyRefused.
+    """
+    if not reads_prompt(model):
+        raise UsageError(
+            f"{model.name} is a rule and cannot be the {role} of {what}; name a language model "
+            "(`medhelm list models`)"
+        )
+    for setting in ("system_prompt", "strategy"):
+        if getattr(model, setting):
+            raise UsageError(
+                f"{model.name} has a {setting}, which has no place beside the requests of {what}; "
+                "leave it out"
+            )
+    check_settings(model)
+    try:
+        privacy.check(what, data_class, model.name, model.endpoint_class)
+    except PrivacyRefused:
+        allowed = " or ".join(privacy.POLICY[data_class])
+        raise PrivacyRefused(
+            f"{what}: the data are {data_class} and the {role} {model.name!r} is "
+            f"{model.endpoint_class}; name a model whose endpoint_class is {allowed}"
+        ) from None
+    if environ is not None:
+        check_model(model, environ)
+
+
+def _refuse_one_name(players: Mapping[str, ModelSpec]) -> None:
+    named: dict[str, ModelSpec] = {}
+    for model in players.values():
+        if named.setdefault(model.name, model) != model:
+            raise UsageError(
+                f"two different models are called {model.name!r}; give each file a `name` of its own"
+            )
+
+
+def _with_budget(protocol: Protocol, model: ModelSpec, role: str) -> ModelSpec:
+    budget = model.max_output_tokens or protocol.budgets[role]
+    return msgspec.structs.replace(as_asked(protocol, model), max_output_tokens=budget)
+
+
+def _refuse_other(folder: Path, spec: RunSpec) -> None:
+    """Refuse a folder that holds a run which was asked otherwise; raises UsageError."""
+    try:
+        stored = read_plan(folder).spec
+    except RecordError:
+        return  # there is none, or the run itself says what is wrong with it
+    if request_hash(stored) == request_hash(spec):
+        return
+    then, now = one_spelling(stored), one_spelling(spec)
+    differ = (what for name, what in _DECIDING.items() if getattr(then, name) != getattr(now, name))
+    other = next(differ, "other settings")
+    raise UsageError(f"{folder} holds what was asked with {other}; name another folder")
+
+
+def _to_instance(row: Row) -> Instance:
+    instance: Instance = row["instance"]
+    return instance
+
+
+def _dataset(
+    benchmark: Benchmark, sha256: str, given: tuple[Instance, ...], folder: Path
+) -> Dataset:
+    """Return the instances, and those of the folder's episodes that have ended and are not given."""
+
+    def read() -> Iterator[tuple[str, Row]]:
+        names = {instance.id for instance in given}
+        stored = (e.instance for e in stored_episodes(folder) if e.instance_id not in names)
+        for number, instance in enumerate((*given, *stored), 1):
+            yield f"instance {number}", {"instance": instance}
+
+    return Dataset(
+        benchmark=benchmark, data="full", split="", sha256=sha256, folder=folder, read=read
+    )
+
+
+def _card(name: str, data_class: DataClass) -> BenchmarkCard:
+    return BenchmarkCard(
+        name=name,
+        title=name,
+        category="",
+        subcategory="",
+        data_class=data_class,
+        redistributable=False,
+        licence="",
+        curation="",
+        citation="",
+        cluster="",
+    )

@@ -1,0 +1,155 @@
+"""Runs of instances that no benchmark declares: asked, stored and resumed like any other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from medhelm import Instance, ModelSpec
+from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
+from medhelm.runs.estimation import estimate_runs
+from medhelm.runs.own_runs import own_run, stored_episodes
+from medhelm.store.records import read_record
+from tests.plugins.own_run import PROTOCOL, ROLES, briefs_run
+from tests.quiz import environment
+from tests.server import Faults, serve_in_thread
+
+pytestmark = pytest.mark.slow
+
+COMMAND = Path(__file__).parents[1] / "plugins" / "own_run.py"
+N = 24
+
+
+def argv(folder: Path, url: str, count: int, *options: str) -> list[str]:
+    return [sys.executable, str(COMMAND), str(folder), url, str(count), *options]
+
+
+def command(folder: Path, url: str, count: int, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv(folder, url, count, *options),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=120,
+    )
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(e.instance_id for e in stored_episodes(folder) if e.ending == "made")
+
+
+def test_a_killed_command_goes_on_and_asks_only_what_was_in_flight(tmp_path: Path) -> None:
+    with serve_in_thread("fine", latency_s=0.03) as server:
+        for _ in range(3):
+            process = subprocess.Popen(
+                argv(tmp_path, server.base_url, N),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment(),
+            )
+            target = server.requests + 20
+            while server.requests < target and process.poll() is None:
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            assert process.wait() == -signal.SIGKILL
+        done = command(tmp_path, server.base_url, N)
+        assert done.returncode == 0, done.stderr
+        assert len(server.answered) == 3 * N
+        in_flight = 3 * 4 * len(ROLES)
+        assert sum(n - 1 for n in server.answered.values()) <= in_flight
+        before = server.requests
+        assert command(tmp_path, server.base_url, N).returncode == 0
+        assert server.requests == before, "a finished run asked something"
+        assert len(made(tmp_path)) == N
+        assert len((tmp_path / "made.txt").read_text().split()) == N
+        (record,) = map(read_record, (tmp_path / "gradings").iterdir())
+        assert [p.role for p in record.parties] == [
+            "model",
+            *ROLES[1:],
+        ], "one party for each role"
+        assert {p.usage.requests for p in record.parties} == {N}
+        for name in ROLES:
+            assert f"test/{name}" in done.stdout, "the usage is printed by role"
+
+
+def test_fewer_and_more_instances_share_a_folder(tmp_path: Path) -> None:
+    with serve_in_thread("fine") as server:
+        assert command(tmp_path, server.base_url, 6).returncode == 0
+        assert command(tmp_path, server.base_url, 2).returncode == 0
+        assert server.requests == 18
+        assert len(made(tmp_path)) == 6, "what has ended stays"
+        assert command(tmp_path, server.base_url, 8).returncode == 0
+        assert server.requests == 24
+        assert len(made(tmp_path)) == 8
+
+
+def test_a_budget_stops_before_it_is_passed_and_the_command_goes_on(tmp_path: Path) -> None:
+    with serve_in_thread("fine") as server:
+        done = command(tmp_path, server.base_url, N, "--budget-tokens", "1700")
+        assert done.returncode == BudgetReached("").exit_code, done.stderr
+        assert 0 < len(made(tmp_path)) < N
+        assert "To go on" in done.stderr
+        assert len((tmp_path / "made.txt").read_text().split()) == len(made(tmp_path))
+        before = server.requests
+        assert command(tmp_path, server.base_url, N).returncode == 0
+        assert server.requests - before == 3 * N - before
+
+
+def test_a_cap_in_usd_needs_prices(tmp_path: Path) -> None:
+    with serve_in_thread() as server:
+        done = command(tmp_path, server.base_url, 2, "--budget-usd", "1")
+    assert done.returncode != 0 and "price" in done.stderr
+    assert server.requests == 0
+
+
+def test_failed_requests_are_asked_again(tmp_path: Path) -> None:
+    with serve_in_thread("fine", faults=Faults(rate=0.2, hang_s=0.1)) as server:
+        command(tmp_path, server.base_url, 10)
+        server.faults = Faults()
+        assert command(tmp_path, server.base_url, 10).returncode == 0
+        assert len(made(tmp_path)) == 10
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_may_see_data_that_its_endpoint_may_not_have(tmp_path: Path, role: str) -> None:
+    players = {name: ModelSpec(name=name, endpoint_class="local") for name in ROLES}
+    players[role] = ModelSpec(name=role, endpoint_class="external")
+    with pytest.raises(PrivacyRefused, match=f"{role}.*external"):
+        own_run(
+            "briefs",
+            [Instance(id="a", context="a")],
+            PROTOCOL,
+            players,
+            tmp_path,
+            data_class="private",
+            environ=None,
+        )
+
+
+def test_a_folder_of_other_data_or_models_is_refused(tmp_path: Path) -> None:
+    with serve_in_thread("fine") as server:
+        assert command(tmp_path, server.base_url, 1).returncode == 0
+        with pytest.raises(UsageError, match="data"):
+            briefs_run(tmp_path, server.base_url, 1, decides="another guideline")
+        with pytest.raises(UsageError, match="seed"):
+            briefs_run(tmp_path, server.base_url, 1, seed=1)
+        with pytest.raises(UsageError, match="model"):
+            briefs_run(tmp_path, "http://other.example/v1", 1, environ=None)
+
+
+def test_an_estimate_counts_every_role_and_what_is_stored(tmp_path: Path) -> None:
+    with serve_in_thread("fine") as server:
+        run = briefs_run(tmp_path, server.base_url, 4, environ=None)
+        (before,) = estimate_runs([run], tmp_path)
+        assert (before.to_ask, [r.calls_expected for r in before.cast]) == (4, [4, 4])
+        assert command(tmp_path, server.base_url, 1).returncode == 0
+        (after,) = estimate_runs([run], tmp_path)
+        assert (after.to_ask, [r.calls_expected for r in after.cast]) == (3, [3, 3])
+        shown = command(tmp_path, server.base_url, 4, "--estimate")
+        assert shown.returncode == 0 and "writer" not in shown.stderr
+        assert server.requests == 3
