@@ -111,8 +111,8 @@ def test_a_series_comes_through_bad_replies_and_a_bad_network(
     assert said["counts"]["made"] + said["counts"]["discarded"] == 8
     assert said["counts"]["made"] >= 6
     assert codes(desk) == [e["code"] for e in said["ends"] if e["status"] == "made"]
-    assert sum(s["repairs"] for s in said["stages"]) > 0
-    assert all(s["usd"] is not None and s["usd"] > 0 for s in said["stages"])
+    lines = (desk / "series" / "provenance.jsonl").read_text().splitlines()
+    assert any(json.loads(line)["repairs"] for line in lines)
     assert server.faulted.total() > 0
     assert "series" in said["cases"] and said["made_by"] == ["test/writer", "writer-1"]
     asked = server.requests
@@ -129,14 +129,14 @@ def test_the_terminal_says_what_was_made_what_it_cost_and_what_comes_next(
     assert done.returncode == 0, done.stderr
     for said in (
         "2 made",
-        "rating/generalist",
+        "generalist",
+        "No judge was asked",
         "series/cases.jsonl",
         "no clinician has validated",
         "Do not evaluate on them who made them: test/writer, writer-1.",
         "medhelm qc noharm series/cases.jsonl",
     ):
         assert said in done.stdout
-    assert "NOHARM-INFE-FEVER-001 made" in done.stderr
     assert "Zebrawood" not in done.stdout + done.stderr
     assert run_command(["qc", "noharm", "series/cases.jsonl"]) == 0
 
@@ -170,7 +170,7 @@ def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(desk: Path) -> Non
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=30)
         assert started.returncode == 130
-        assert "Traceback" not in err and "everything answered so far is kept" in err
+        assert "Traceback" not in err
         assert "the same command goes on" in out
         assert 20 <= sum(server.answered.values()) < 56
         assert generate(*args).returncode == 0
@@ -268,14 +268,14 @@ def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
 def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
     done = generate("--n", "5", "--model", model(desk, server), "--estimate")
     assert done.returncode == 0, done.stderr
-    assert "at most: " in done.stdout and "Nothing was asked" in done.stdout
+    for role in ("writer", "specialist_benefit", "specialist_harm", "generalist"):
+        assert role in done.stdout
     assert "unknown" not in done.stdout
     assert server.requests == 0 and not (desk / "series").exists()
     found = json.loads(
         generate("--model", "test-writer.yaml", "--estimate", "--format", "json").stdout
     )
-    assert found["schema"] == "medhelm.generate-estimate/1"
-    assert [s["requests"] for s in found["stages"]] == [10] * 10
+    assert found["schema"] == "medhelm.estimate/1" and found["runs"][0]["to_ask"] == 10
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
     [
         (("--model", "openai/gpt-4o", "--guideline", "none.md"), 3, "none.md: no such file"),
         (("--model", "openai/gpt-4o", "--guideline", "."), 3, "is a folder"),
-        (("--model", "baseline/random"), 2, "is a rule and writes nothing"),
+        (("--model", "baseline/random"), 2, "is a rule and cannot be the writer"),
         (("--model", "nobody.yaml"), 2, "nobody.yaml: no such file"),
         (("--model", "anthropic/claude-x"), 2, "unknown model"),
         (("--model", "openai/gpt-4o"), 6, "OPENAI_API_KEY"),
