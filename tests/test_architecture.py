@@ -103,7 +103,6 @@ OPEN = {
     "medhelm.stats.agreement",
     "medhelm.stats.intervals",
     "medhelm.stats.two_class",
-    "medhelm.store.appendlog",
     "medhelm.store.calls",
     "medhelm.store.kept_fidelity",
     "medhelm.store.records",

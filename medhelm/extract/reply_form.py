@@ -18,7 +18,7 @@ from medhelm.extract.json_reply import NOT_ONE, VERDICT, BadReply, read_json
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
 _WRAPPER = re.compile(
-    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|action|item)s?",
+    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|item)s?",
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")

@@ -19,8 +19,7 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.data.dataset import data_folder
 from medhelm.errors import DataError, UsageError
 from medhelm.models.catalogue import find_model
-from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.own_runs import Run, own_run, stored_episodes
 from medhelm.tables.format.formats import FORMATS
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case

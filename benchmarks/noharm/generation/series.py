@@ -21,8 +21,7 @@ import msgspec
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
-from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.own_runs import Run, own_run, stored_episodes
 from medhelm.schema.data import DataClass, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec

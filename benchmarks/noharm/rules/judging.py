@@ -1,4 +1,4 @@
-"""What a judge is asked about a menu: which wordings give an action away, and which actions say the same.
+"""Ask a judge about menus: which wordings give an action away, and which actions say the same.
 
 The judge is shown the actions and nothing else of a case. Among the cases is one control, a menu of
 which the answers are known, so that what a judge misses is known beside what it finds.
@@ -67,7 +67,7 @@ class MenuReply(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Judged:
-    """What a judge found in a set of cases, and in the control."""
+    """Holds the findings of a judge in a set of cases, and in the control."""
 
     judge: str
     menus: Mapping[str, MenuReply] = field(default_factory=dict)

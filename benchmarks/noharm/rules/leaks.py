@@ -16,7 +16,7 @@ LEAKS: dict[str, str] = {
     r"(?:as|clinically) indicated|standard[- ]of[- ]care|gold[- ]standard|(?:drug|agent|test) of choice",
     "judgement": r"unnecessar(?:y|ily)|needless(?:ly)?|inappropriately|an inappropriate|dangerously|"
     r"reckless(?:ly)?|carelessly|wrongly|unwarranted|unjustified|malpractice",
-    "intent": r"(?:dose|interaction|contraindication|prerequisite|monitoring)[ _-]trap|distract[oe]r|"
+    "intent": r"(?:dose|interaction|contraindication|prerequisite|monitoring)[ _-]trap|trap_\d+|distract[oe]r|"
     r"decoy|red herring|(?:correct|wrong|right|best|incorrect|expected) answer|answer key|rubric|"
     r"(?:score|rating|rated|median|consensus):? \d(?:/9)?|[1-9]/9|first_line|"
     r"(?:blind|conditional|first_line) option|provenance",

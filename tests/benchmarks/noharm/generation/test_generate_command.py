@@ -323,12 +323,10 @@ def test_a_guideline_that_does_not_fit_the_window_is_refused(
 
 
 def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> None:
+    odd = {"text": "Fever", "status": "Zebrawood \x1b[31m"}
     replies = {
-        "NOHARM-INFE-FEVER-001/scene": '{"Zebrawood chapter one": 1}',
-        "NOHARM-INFE-FEVER-002/scene": json.dumps(scene()),
-        "NOHARM-INFE-FEVER-002/options": json.dumps(
-            {"options": [{"text": "Stop it", "category": "Zebrawood \x1b[31m"}]}
-        ),
+        "NOHARM-INFE-FEVER-001": '{"Zebrawood chapter one": 1}',
+        "NOHARM-INFE-FEVER-002": json.dumps(scene() | {"red_flags": [odd]}),
     }
     own = {"provider": "scripted", "endpoint_class": "local", "extra_body": {"replies": replies}}
     (desk / "writer.yaml").write_text(json.dumps(own))
@@ -341,24 +339,22 @@ def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> Non
         assert "\x1b" not in done.stdout + done.stderr
         assert form == "json" or "cases.jsonl" not in done.stdout  # there is none
         assert "benchmark noharm counts its data as public" in done.stderr
-    assert "options[0].category is none of" in (desk / "series" / "discarded.jsonl").read_text()
+    assert "red_flags[0].status is none of" in (desk / "series" / "discarded.jsonl").read_text()
 
 
 def test_models_of_one_name_are_told_apart_before_anything_is_sent(
     desk: Path, server: FaultServer
 ) -> None:
-    mine = model(desk, server, endpoint_class="local")
+    mine = model(desk, server)
     (desk / "other").mkdir()
     other = {"name": "test/writer", "model": "hosted", "base_url": "https://example.invalid/v1"}
     (desk / "other" / "writer.yaml").write_text(json.dumps(other))
-    done = generate(
-        *("--model", "other/writer.yaml", "--raters", mine, "--guideline-class", "private")
-    )
+    done = generate("--model", "other/writer.yaml", "--raters", mine)
     assert done.returncode == 2 and server.requests == 0
     assert "two different models are called 'test/writer'" in done.stderr
 
 
 def test_a_system_prompt_that_would_not_be_sent_is_refused(desk: Path, server: FaultServer) -> None:
     done = generate("--model", model(desk, server, system_prompt="Be brief."))
-    assert done.returncode == 2 and "has a system prompt" in done.stderr
+    assert done.returncode == 2 and "has a system_prompt" in done.stderr
     assert server.requests == 0
