@@ -37,20 +37,15 @@ def phrasings(instance: Instance) -> Iterator[Phrasing]:
         "thinking": f'<think>{{"labels": {{"{next(iter(labels))}": "?"}}}}</think>{whole}',
         "lines": "\n".join(f"{name}: {label}" for name, label in labels.items()),
         "pairs_a_line": " | ".join(f"{name}: {label}" for name, label in labels.items()),
-        "heading_then_ids": "\n".join(
-            f"{head} steps:\n{', '.join(name for name in labels if labels[name] == head)}"
-            for head in ("Appropriate", "Inappropriate")
-        ),
-        "yes_no_of_word": "\n".join(
-            f"{name} - Appropriate: {'Yes' if is_yes else 'No'}" for name, is_yes in yes.items()
-        ),
-        "column_of_inappropriate": "| id | Inappropriate? |\n|---|---|\n"
-        + "\n".join(f"| {name} | {'No' if is_yes else 'Yes'} |" for name, is_yes in yes.items()),
     }
     for name, text in replies.items():
         yield Phrasing(name=name, text=text)
     yield Phrasing(name="refused", text="I cannot give medical advice.", gives_gold=False)
     yield Phrasing(name="prose", text="All of these steps seem appropriate.", gives_gold=False)
+    other_pole = "| id | Inappropriate? |\n|---|---|\n" + "\n".join(
+        f"| {name} | {'No' if is_yes else 'Yes'} |" for name, is_yes in yes.items()
+    )
+    yield Phrasing(name="column_of_inappropriate", text=other_pole, gives_gold=False)
     thought = f"<think>{whole[:-2]}"
     yield Phrasing(name="thinking_cut", text=thought, gives_gold=False, is_cut=True)
 

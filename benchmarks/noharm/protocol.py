@@ -11,7 +11,7 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Request
-from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
+from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE
 from medhelm_benchmarks.noharm.rules.menu import menu_of
 
 

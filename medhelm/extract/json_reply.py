@@ -20,7 +20,7 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 VERDICT = (
-    "evaluation|rating|scor(?:e|ing)|verdict|assessment|judge?ment|json|result|output|bewertung|urteil"
+    "evaluation|label|rating|scor(?:e|ing)|verdict|assessment|judge?ment|json|result|output|bewertung|urteil"
     "|ergebnis|\u00e9valuation|evaluaci\u00f3n|puntuaci\u00f3n|\u8bc4\u5206|\u8bc4\u4f30|\u8bc4\u4ef7|\u7ed3\u679c"
 )
 _ANNOUNCED = re.compile(

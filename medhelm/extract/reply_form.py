@@ -18,7 +18,7 @@ from medhelm.extract.json_reply import NOT_ONE, VERDICT, BadReply, read_json
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
 _WRAPPER = re.compile(
-    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response)s?",
+    rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|item)s?",
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")
@@ -78,6 +78,32 @@ def read_object(text: str, schema: Mapping[str, Any], answer: str = "") -> dict[
     reply is nothing else: it may be quoted.
     """
     return _read(text, schema, answer)[0]
+
+
+def read_members(
+    text: str, names: Iterable[str], keys: Sequence[str] = ("id",)
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the members of a reply's only object by these names, and all others; raises BadReply.
+
+    A list of objects that each hold their name under one of `keys` is read as one object of them.
+    """
+    known = [*names]
+    try:
+        value = _unwrapped(read_json(text).value, known)
+        if isinstance(value, dict) and len(value) == 1:  # {"labels": [...]}
+            (listed,) = value.values()
+            value = listed if isinstance(listed, list) else value
+        if isinstance(value, list):
+            members = [v for v in value if isinstance(v, dict)]
+            pairs = [(str(v[k]), v) for v in members for k in keys if k in v]
+            if not len(value) == len(pairs) == len(dict(pairs)):
+                raise BadReply("the list is not of objects with a name each")
+            value = dict(pairs)
+        if not isinstance(value, dict):
+            raise BadReply("the reply is not an object")
+        return _own(value, known)
+    except RecursionError:
+        raise BadReply("the reply is nested too deep") from None
 
 
 def _read(text: str, schema: Mapping[str, Any], answer: str) -> tuple[dict[str, Any], str]:

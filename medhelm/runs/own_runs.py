@@ -21,7 +21,8 @@ from medhelm.models import check_model, privacy
 from medhelm.models.access import check_settings
 from medhelm.models.identity import reads_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
-from medhelm.runs.planning import Run, grading_spec, output_budget
+from medhelm.runs.planning import Run as Run
+from medhelm.runs.planning import grading_spec, output_budget
 from medhelm.schema.data import Benchmark, DataClass, FileDataset, Instance, Row
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec

@@ -72,7 +72,7 @@ def read(row: Row, medec: Metric) -> Any:
             return None if found is None else sorted(found)
         case "actions":
             labels = read_labels(text, row["actions"], is_cut=is_cut)
-            if labels is None:
+            if labels is None or (labels.missing and not is_cut):  # no score, as of a whole menu
                 return None
             both = (("Appropriate", labels.endorsed), ("Inappropriate", labels.rejected))
             return {name: label for label, names in both for name in names} or None
@@ -102,12 +102,12 @@ def is_right(row: Row, got: Any) -> bool:
     ("name", "least"),
     [
         ("set1.jsonl", 320),
-        ("set2.jsonl", 255),
+        ("set2.jsonl", 252),
         ("set3.jsonl", 184),
         ("set4.jsonl", 107),
         ("set5.jsonl", 89),
         ("set6.jsonl", 80),
-        ("set7.jsonl", 75),
+        ("set7.jsonl", 74),
         ("set8.jsonl", 229),
         ("set9.jsonl", 209),
         ("set10.jsonl", 200),

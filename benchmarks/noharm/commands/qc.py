@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
+from medhelm.cli import own_runs
 from medhelm.cli.options import open_registry
+from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.cli.tables import chosen_format, emit
+from medhelm.config import DEFAULT_RESULTS
 from medhelm.data.dataset import data_folder
 from medhelm.errors import DataError, UsageError
+from medhelm.models.catalogue import find_model
+from medhelm.runs.own_runs import Run, own_run, stored_episodes
 from medhelm.tables.format.formats import FORMATS
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 from medhelm_benchmarks.noharm.rules.origins import FILE as PROVENANCE
 
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
@@ -52,6 +60,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also look for near-duplicates by an encoder: a folder or hub id (needs the extra hf)",
     )
     parser.add_argument(
+        "--judge",
+        metavar="MODEL",
+        help="also ask a model which wordings give an action away, and which actions say the same",
+    )
+    parser.add_argument(
+        "--data-class",
+        choices=("public", "gated", "private"),
+        help="which judges may see the cases (default: private, local ones; of the bundled cases public)",
+    )
+    parser.add_argument(
+        "--results-dir", metavar="DIR", default=DEFAULT_RESULTS, help="where verdicts are kept"
+    )
+    own_runs.add_asking(parser)
+    parser.add_argument(
         "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
     )
 
@@ -71,12 +93,21 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{option} {target} is the file of cases itself; name another one")
     cases = _cases(args)
     embed = load_embedder(args.embeddings) if args.embeddings else None
-    quality = check_cases(cases, embed)
+    judge = _judge_run(args, cases) if args.judge else None
+    if args.estimate:
+        if judge is None:
+            raise UsageError("--estimate is of --judge; without one nothing is asked")
+        return own_runs.show_estimate([judge], "json" if form == "json" else "text")
+    asked, judged = None, None
+    if judge is not None:
+        asked = ask_runs([judge], capped_ledger([judge], args.budget_usd, args.budget_tokens))
+        judged = read_judged(args.judge, [*stored_episodes(judge.path)])
+    quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
     if args.flags:
         lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
         formats.write(Path(args.flags), lines)
-    tables = quality_tables(quality, args.embeddings)
+    tables = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
         tables["origins"] = origins(read_origins(path, cases))
@@ -87,7 +118,27 @@ def run(args: argparse.Namespace) -> int:
             "its cases; name the file of cases there"
         )
     emit([tables[name] for name in ([args.table] if args.table else shown)], form, args.out)
+    if asked is not None:
+        asked.raise_worst()
     return 1 if args.strict and found else 0
+
+
+def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> Run:
+    """Return the run that asks the judge about every menu and the control."""
+    sha256 = hashlib.sha256(b"\n".join(map(msgspec.json.encode, cases))).hexdigest()
+    model = find_model(args.judge, open_registry(()).models)
+    return own_run(
+        "noharm_qc",
+        menus(cases),
+        JUDGING,
+        {JUDGE: model},
+        Path(args.results_dir) / "qc" / f"{sha256[:12]}-{model.name.replace('/', '__')}",
+        data_class=args.data_class or ("private" if args.file else "public"),
+        environ=None if args.estimate else os.environ,
+        decides=sha256,
+        max_output_tokens=BUDGET,
+        reasoning_output_tokens=4 * BUDGET,
+    )
 
 
 def _provenance(args: argparse.Namespace) -> Path | None:

@@ -48,6 +48,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     generator: str
     raters: dict[str, str]
     """Model by perspective."""
+    judge: str = ""
+    """The model that was asked whether the patient's text advises; empty where nobody was."""
     repairs: dict[str, int]
     """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]

@@ -13,7 +13,6 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from medhelm.extract.json_reply import BadReply
-from medhelm_benchmarks.noharm.generation.carried_content import carried
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.replies import (
     GroupsReply,
@@ -27,7 +26,7 @@ from medhelm_benchmarks.noharm.generation.replies import (
 )
 from medhelm_benchmarks.noharm.generation.views import Item, Kind, TrapView
 from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
-from medhelm_benchmarks.noharm.rules.leaks import leak_phrases
+from medhelm_benchmarks.noharm.rules.leaks import find_leaks
 from medhelm_benchmarks.noharm.rules.similar import near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
@@ -54,6 +53,18 @@ SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
 """Words of a quote that counts as a reference."""
 MOST_FAULTS = 12
 """Faults that are reported at once."""
+COPIED_RUN = 7
+"""Words in a row that a patient may not share with the guideline."""
+_BELOW = (
+    r"below|under|less than|fewer than|lower than|at most|no more than|up to|not above|<=?|\u2264"
+)
+_ABOVE = r"above|over|more than|greater than|higher than|at least|exceed\w*|>=?|\u2265"
+_LIMIT = re.compile(
+    rf"(?:\b|(?=[<>\u2264\u2265]))(?:(?P<below>{_BELOW})|(?P<above>{_ABOVE}))\s*"
+    r"(?P<number>\d+(?:[.,]\d+)?)(?:\s*(?P<unit>%|[a-z\u00b5/]+))?",
+    re.IGNORECASE,
+)
+"""A comparison with a number and the word behind it."""
 _MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
 
 
@@ -78,13 +89,38 @@ def scene_faults(reply: SceneReply, guideline: Guideline, asked: Collection[str]
         faults.append("an entry is empty")
     faults += [f"it holds the character {c}" for c in filter(None, map(hidden_character, parts))]
     for part in parts:
-        faults += carried(part, guideline, asked, is_flag=part in said, letter=reply.vignette)
+        if guideline.shares_run(_without(part, asked), COPIED_RUN):
+            faults.append(f"it copies {COPIED_RUN} or more words in a row from the guideline")
+        limits = {} if part in said else _limits(_without(part, asked))  # a flag may be a limit
+        faults += [
+            f"{limits[limit]!r} is a limit of the guideline: give the patient's own value, without a "
+            "comparison"
+            for limit in limits.keys() & _limits(guideline.text).keys()
+        ]
     name_words = " ".join(words(guideline.name))
     if any(f" {name_words} " in f" {' '.join(words(part))} " for part in parts):
         faults.append("it names the guideline")
     if any(_MENTION.search(part) for part in parts):
         faults.append("it speaks of a guideline")
     return list(dict.fromkeys(faults))[:MOST_FAULTS]
+
+
+def _limits(text: str) -> dict[tuple[str, str, str], str]:
+    """Return the limits of a text as direction, number and unit, with their words."""
+    return {
+        (
+            "below" if found["below"] else "above",
+            found["number"].replace(",", "."),
+            (found["unit"] or "").lower().removesuffix("s"),
+        ): found[0].strip()
+        for found in _LIMIT.finditer(text)
+    }
+
+
+def _without(text: str, own: Collection[str]) -> str:
+    for part in own:
+        text = text.replace(part, "\n")
+    return text
 
 
 def option_faults(reply: OptionsReply) -> list[str]:
@@ -141,9 +177,9 @@ def _text_faults(
             faults.append(f"action {place} is longer than one line of {LONGEST} characters")
         if found := hidden_character(text):
             faults.append(f"action {place} holds the character {found}")
-        if phrases := leak_phrases(text):
+        if phrases := find_leaks(text):
             faults.append(
-                f"the words {phrases[0]!r} in action {place} give away whether it is right"
+                f"the words {phrases[0].phrase!r} in action {place} give away whether it is right"
             )
     pairs = _same(there, tuple(o.text for o in options))
     return faults + [f"actions {a} and {b} say the same" for a, b in pairs if a > 0]
@@ -159,7 +195,7 @@ def _same(there: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, int]
     texts |= {f"b{n}": text for n, text in enumerate(new, 1)}
     pairs = near_duplicates(texts)
     return tuple(
-        (int(a[1:]) * (-1 if a[0] == "a" else 1), int(b[1:])) for a, b, _ in pairs if b[0] == "b"
+        (int(a[1:]) * (-1 if a[0] == "a" else 1), int(b[1:])) for a, b in pairs if b[0] == "b"
     )
 
 

@@ -103,6 +103,13 @@ class QuotesReply(_Reply, frozen=True, kw_only=True):
     quotes: tuple[QuoteReply, ...]
 
 
+class AdviceReply(_Reply, frozen=True, kw_only=True):
+    """A judge's reply on a patient's text."""
+
+    advises: bool
+    words: str
+
+
 def read_reply(text: str, form: type[_T]) -> _T:
     """Return a reply of a form; raises BadReply. What makes a case may hold no half of a character."""
     reply, written = read_form(text, form)

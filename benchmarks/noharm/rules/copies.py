@@ -50,6 +50,12 @@ def find_copies(cases: Sequence[Case]) -> list[Copy]:
     return sorted(kept, key=lambda c: (c.one, c.other, c.what))
 
 
+def likeness(one: str, other: str) -> float:
+    """Return the share of runs of three words that two texts have in common."""
+    a, b = _runs(one), _runs(other)
+    return len(a & b) / len(a | b)
+
+
 def _whole(case: Case) -> Hashable:
     texts = (case.vignette, case.question, *sorted(action.text for action in case.actions))
     return tuple(" ".join(_WORD.findall(text.casefold())) for text in texts)

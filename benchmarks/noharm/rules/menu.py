@@ -17,8 +17,7 @@ from medhelm.schema.episode import Episode, Response
 from medhelm_benchmarks.noharm.rules.cases import Case, to_case
 from medhelm_benchmarks.noharm.rules.derive import STRONG, action_class, consensus
 from medhelm_benchmarks.noharm.rules.experts import validation_text
-from medhelm_benchmarks.noharm.rules.label_words import APPROPRIATE, INAPPROPRIATE
-from medhelm_benchmarks.noharm.rules.labels import Labels, read_labels
+from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
 from medhelm_benchmarks.noharm.rules.score import CaseScore, score_case
 
 _KEY = "case"

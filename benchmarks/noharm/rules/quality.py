@@ -25,9 +25,9 @@ from medhelm.stats.intervals import exact_rate
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Action, Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
 from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
+from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
 from medhelm_benchmarks.noharm.rules.leaks import find_leaks
 from medhelm_benchmarks.noharm.rules.similar import (
-    THRESHOLD,
     Embed,
     embedding_duplicates,
     natural,
@@ -80,8 +80,8 @@ READINGS: dict[str, str] = {
     "nearly identical": f"ratings at most {NEAR} apart",
     "implausible": "the mark of the action",
     "reference": "of the action itself, not of its case",
-    "near-duplicate": f"likeness by words of {THRESHOLD} or more; excused in one alternative group, "
-    "or where one is the broad action of the other",
+    "near-duplicate": "the same words in the same order; excused in one alternative group, or where "
+    "one is the broad action of the other",
     "words": "naive Bayes on word counts, each case scored by a model of the others; area under the "
     "curve over all appropriate and inappropriate actions together",
     "copy": f"more than {MOST_ALIKE:.0%} in common: of the vignettes' runs of three words, or of the "
@@ -191,10 +191,15 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
         return sum(not set(case.flags) & set(checks) for case in self.cases)
 
 
-def check_case(case: Case, embed: Embed | None = None, others: Sequence[str] = ()) -> CaseQuality:
+def check_case(
+    case: Case,
+    embed: Embed | None = None,
+    others: Sequence[str] = (),
+    judged: MenuReply | None = None,
+) -> CaseQuality:
     """Return what the checks find in one case; `embed` also looks for duplicates by embeddings.
 
-    `others` names the cases that it repeats, and how far.
+    `others` names the cases that it repeats, and how far; `judged` is what a judge found in its menu.
     """
     checks = (
         _mix(case),
@@ -202,7 +207,7 @@ def check_case(case: Case, embed: Embed | None = None, others: Sequence[str] = (
         _at_most("implausible", case, lambda a: a.is_implausible, MOST_IMPLAUSIBLE),
         _at_most("agreement", case, is_discordant, MOST_DISCORDANT),
         _references(case),
-        _duplicates(case, embed),
+        _duplicates(case, embed, judged),
         _copies(others),
     )
     leaks = [
@@ -210,6 +215,8 @@ def check_case(case: Case, embed: Embed | None = None, others: Sequence[str] = (
         for action in sorted(case.actions, key=lambda a: natural(a.id))
         for leak in (*find_leaks(action.text), *find_leaks(action.id))  # ids are shown, too
     ]
+    for one in () if judged is None else judged.telling:
+        leaks.append(CaseLeak(action=one.id, kind="judge", phrase=one.words))
     return CaseQuality(
         code=case.code,
         specialty=case.specialty,
@@ -219,10 +226,15 @@ def check_case(case: Case, embed: Embed | None = None, others: Sequence[str] = (
     )
 
 
-def check_cases(cases: Sequence[Case], embed: Embed | None = None) -> Quality:
-    """Return what is found in a set of cases, at least one."""
-    repeated = _repeated(cases)
-    found = tuple(check_case(case, embed, own) for case, own in zip(cases, repeated, strict=True))
+def check_cases(
+    cases: Sequence[Case], embed: Embed | None = None, judged: Judged | None = None
+) -> Quality:
+    """Return what is found in a set of cases, at least one; `judged`: what a judge found."""
+    menus = {} if judged is None else judged.menus
+    found = tuple(
+        check_case(case, embed, own, menus.get(case.code))
+        for case, own in zip(cases, _repeated(cases), strict=True)
+    )
     leaky = sum(len({leak.action for leak in case.leaks}) for case in found)
     summary = summarise(cases)
     return Quality(
@@ -336,11 +348,13 @@ def _references(case: Case) -> Check:
     return _check("references", [measure], [(action.id,) for action in bare])
 
 
-def _duplicates(case: Case, embed: Embed | None) -> Check:
+def _duplicates(case: Case, embed: Embed | None, judged: MenuReply | None) -> Check:
     texts = {action.id: action.text for action in case.actions}
-    pairs = {(a, b) for a, b, _ in near_duplicates(texts)}
+    pairs = {*near_duplicates(texts)}
     if embed is not None:
-        pairs |= {(a, b) for a, b, _ in embedding_duplicates(texts, embed)}
+        pairs |= {*embedding_duplicates(texts, embed)}
+    if judged is not None:
+        pairs |= {(a, b) for a, b in (sorted(pair, key=natural) for pair in judged.same)}
     pairs -= set(_related(case))
     measure = _measure(_COUNTED["duplicates"], len(pairs), Fraction(0))
     return _check("duplicates", [measure], list(pairs))

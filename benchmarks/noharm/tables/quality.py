@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 
 from medhelm.tables.format.table import Column, Row, Table, Value, make_table
+from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     CONFIDENCE,
@@ -81,9 +83,20 @@ def flags(quality: Quality) -> Iterator[Flag]:
         yield Flag(case=ALL_CASES, check="words", found=_auc(quality.words), actions=())
 
 
-def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str, Table]:
+NOT_JUDGED = (
+    "No judge was asked (--judge): of wordings that give a class away those with one meaning alone "
+    "were looked for, of near-duplicates those with the same words."
+)
+
+
+def quality_tables(
+    quality: Quality, embeddings: str | None = None, judged: Judged | None = None
+) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
-    settings: dict[str, Value] = {"embeddings": embeddings}
+    settings: dict[str, Value] = {
+        "embeddings": embeddings,
+        "judge": None if judged is None else judged.judge,
+    }
     made: dict[str, Callable[[Quality, Mapping[str, Value]], Table]] = {
         "summary": _summary,
         "checks": _checks,
@@ -92,7 +105,13 @@ def quality_tables(quality: Quality, embeddings: str | None = None) -> dict[str,
         "leaks": _leaks,
         "measures": _measures,
     }
-    return {name: make(quality, settings) for name, make in made.items()}
+    tables = {name: make(quality, settings) for name, make in made.items()}
+    said = NOT_JUDGED
+    if judged is not None:
+        n, cases = len(judged.menus), len(quality.cases)
+        said = f"Judge {judged.judge} gave a verdict on {n} of {cases} menus; {judged.error()}."
+    checks = tables["checks"]
+    return tables | {"checks": replace(checks, notes=(*checks.notes, said))}
 
 
 def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:

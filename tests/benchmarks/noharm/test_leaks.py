@@ -10,24 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.leaks import LEAKS, find_leaks, leak_phrases
+from medhelm_benchmarks.noharm.rules.leaks import LEAKS, find_leaks
 from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
-def test_the_labelled_texts_are_told_apart() -> None:
-    assert len(set(LEAKY)) >= 60 and len(set(NEUTRAL)) >= 60
-    assert not set(LEAKY) & set(NEUTRAL)
-    found = {text for text in (*LEAKY, *NEUTRAL) if leak_phrases(text)}
-    missed, wrong = set(LEAKY) - found, set(NEUTRAL) & found
-    assert len(missed) <= 2, missed  # recall 196 of 198
-    assert not wrong  # precision 1
+def leak_phrases(text: str) -> tuple[str, ...]:
+    return tuple(leak.phrase for leak in find_leaks(text))
 
 
-@pytest.mark.parametrize("kind", LEAKS)
-def test_every_kind_is_met(kind: str) -> None:
-    assert any(leak.kind == kind for text in LEAKY for leak in find_leaks(text))
+def test_few_wordings_have_one_meaning_and_those_are_never_wrong() -> None:
+    assert (sum(bool(find_leaks(text)) for text in LEAKY), len(LEAKY)) == (41, 198)
+    assert not [text for text in NEUTRAL if find_leaks(text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["A dose trap", "The decoy", "Rated 8/9", "first_line", "Contraindicated in asthma"]
+)
+def test_tags_of_the_writer_are_found(text: str) -> None:
+    assert find_leaks(text)
 
 
 def test_bundled_cases_have_no_leak() -> None:
@@ -40,15 +42,13 @@ def test_bundled_cases_have_no_leak() -> None:
     ("text", "phrases"),
     [
         (
-            "Start first-line amoxicillin as indicated despite her allergy",
-            ("first-line", "as indicated", "despite"),
+            "Start guideline-based amoxicillin as indicated, though contraindicated",
+            ("guideline-based", "as indicated", "contraindicated"),
         ),
-        ("Give an inappropriate drug", ("inappropriate",)),  # and not `appropriate` within it
-        ("Start lithium without baseline tests", ("without baseline tests",)),
-        ("START DESPITE ASTHMA", ("DESPITE",)),
-        ("Use first\u2011line\u00a0therapy", ("first-line",)),  # a hyphen that does not break
-        ("Give it des\u00adpite asthma", ("despite",)),  # a hyphen that is not seen
-        ("Give it in\n  spite   of asthma", ("in spite of",)),
+        ("Give an inappropriate drug", ("an inappropriate",)),
+        ("GIVE THE DRUG OF CHOICE", ("DRUG OF CHOICE",)),
+        ("Use gold\u2011standard\u00a0imaging", ("gold-standard",)),  # a hyphen that does not break
+        ("Give it contra\u00adindicated", ("contraindicated",)),  # a hyphen that is not seen
         ("A trapeze and a distraction", ()),
         ("", ()),
     ],
@@ -57,14 +57,14 @@ def test_phrases_come_in_the_order_of_the_text(text: str, phrases: tuple[str, ..
     assert leak_phrases(text) == phrases
 
 
-@pytest.mark.parametrize("text", ["if " * 5000 + "despite", "without " + "x-" * 5000 + "checks"])
+@pytest.mark.parametrize("text", ["is " * 5000 + "contraindicated", "evidence-" + "x-" * 5000])
 def test_a_text_made_to_be_slow_is_not(text: str) -> None:
     assert len(leak_phrases(text)) <= 1
 
 
 def test_a_text_of_many_leaks_is_no_slower() -> None:
     started = time.perf_counter()
-    assert len(find_leaks("despite " * 10_000)) == 10_000
+    assert len(find_leaks("wrongly " * 10_000)) == 10_000
     assert time.perf_counter() - started < 5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.making import case, tell_tale
+from tests.server import serve_in_thread
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 LINES = BUNDLED.read_bytes().splitlines()
@@ -30,7 +32,7 @@ def qc(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str
 def flagged(tmp_path: Path) -> Path:
     """A file of two cases, of which the second has a duplicate, a leak and no references."""
     made = case({"a1": 8, "a2": 8, "a3": 5, "a4": 2}, code="NOHARM-CARD-BAD-001")
-    texts = ("Record an ECG", "Do a 12-lead ECG", "Weigh her", "Give aspirin despite asthma")
+    texts = ("Record an ECG", "record ECG.", "Weigh her", "Give aspirin though contraindicated")
     actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
     path = tmp_path / "cases.jsonl"
     write_cases(
@@ -58,7 +60,7 @@ def test_flags_are_shown_and_fail_nothing(
     code, out, _ = qc(capsys, flagged)
     assert code == 0
     assert "Flagged: 1 of 2 cases" in out
-    for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "despite", "1/43"):
+    for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "contraindicated", "1/43"):
         assert said in out
     assert qc(capsys, flagged, "--strict")[0] == 1
     assert flagged.read_bytes() == before
@@ -75,7 +77,7 @@ def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> N
         ("NOHARM-CARD-BAD-001", "duplicates", [["a1", "a2"]]),
         ("NOHARM-CARD-BAD-001", "leak", [["a4"]]),
     ]
-    assert lines[-1]["found"] == "contraindication: despite"
+    assert lines[-1]["found"] == "contraindication: contraindicated"
     assert qc(capsys, "--flags", target)[0] == 0
     assert target.read_bytes() == b""  # nothing found is an empty file
 
@@ -335,3 +337,34 @@ def test_where_actions_come_from_is_shown_where_generation_wrote_it(
     (tmp_path / "provenance.jsonl").write_text("[]\n")
     code, _, err = qc(capsys, path)
     assert code != 0 and "provenance.jsonl, line 1: not a line of provenance" in err
+
+
+def test_a_judge_sees_actions_alone_and_its_error_is_told(
+    flagged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def judge(prompt: str) -> str:
+        asked.append(prompt)
+        telling = re.findall(r"^(a\d+)\. .*(?:drug of choice|Weigh)", prompt, re.MULTILINE)
+        found = {"telling": [{"id": i, "words": "Weigh"} for i in telling], "same": []}
+        return json.dumps(found)
+
+    with serve_in_thread(judge) as server:
+        model = tmp_path / "judge.yaml"
+        values = {"name": "test/judge", "model": "j", "base_url": server.base_url}
+        model.write_text(json.dumps(values | {"endpoint_class": "external"}))
+        options = ("--judge", model, "--results-dir", tmp_path / "results")
+        public = ("--data-class", "public")
+        assert qc(capsys, flagged, *options, *public, "--estimate")[0] == 0 and not asked
+        code, _, err = qc(capsys, flagged, *options)  # a file may be private
+        assert code == 5 and "private" in err and not asked
+        code, out, _ = qc(capsys, flagged, *options, *public)
+        assert code == 0 and len(asked) == 3
+        again = qc(capsys, flagged, *options, *public)[1]
+        assert again == out and len(asked) == 3  # nothing is asked twice
+    assert "2 of 2 menus" in out and "1 of 8 wordings" in out and "judge" in out
+    for case_ in read_cases(flagged):
+        (shown,) = [p for p in asked if case_.actions[3].text in p]
+        assert case_.vignette not in shown and case_.code not in shown
+        assert "rating" not in shown and "medication" not in shown

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from medhelm.tables.format.formats import to_csv, to_markdown
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control_menu
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     FIVE,
@@ -144,7 +145,7 @@ def twins(**more: object) -> Case:
     made = case({"a1": 8, "a2": 8, "a3": 5, "a10": 2}, **more)
     for name, text in (("a1", "Obtain ECG now"), ("a2", "Weigh her")):
         made = changed(made, [name], text=text)
-    return changed(made, ["a10"], text="Get a 12-lead ECG now")
+    return changed(made, ["a10"], text="obtain an ECG now.")
 
 
 def test_near_duplicates_outside_one_group() -> None:
@@ -156,6 +157,31 @@ def test_near_duplicates_outside_one_group() -> None:
         assert check(twins(broad={one: [other]}), "duplicates").passed
     # two specifics of one broad action are not said to be the same
     assert not check(twins(broad={"a2": ["a1", "a10"]}), "duplicates").passed
+
+
+def test_what_a_judge_finds_is_added_and_its_error_stands_beside_it() -> None:
+    texts = {text: name for name, text in control_menu().items()}
+    told = [name for text, name in texts.items() if "drug of choice" in text or "Stop" in text]
+    pair = tuple(name for text, name in texts.items() if "carotid" in text or "bruits" in text)
+    control = MenuReply(telling=tuple(Telling(id=i, words="x") for i in told), same=(pair,))
+    made = twins(alternatives=[["a1", "a10"]])
+    found = MenuReply(telling=(Telling(id="a3", words="odd"),), same=(("a3", "a2"),))
+    judged = Judged("test/judge", {made.code: found}, control)
+    quality = check_cases([made], judged=judged)
+    assert {c.name: c for c in quality.cases[0].checks}["duplicates"].actions == (("a2", "a3"),)
+    assert [(x.action, x.kind, x.phrase) for x in quality.cases[0].leaks] == [
+        ("a3", "judge", "odd")
+    ]
+    said = quality_tables(quality, judged=judged)["checks"].notes[-1]
+    for part in (
+        "1 of 1 menus",
+        "1 of 8 wordings",
+        "1 of 2 pairs",
+        "1 of 14 other",
+        "0 other pairs",
+    ):
+        assert part in said
+    assert "No judge was asked" in quality_tables(quality)["checks"].notes[-1]
 
 
 def test_embeddings_add_to_the_words() -> None:
@@ -193,17 +219,17 @@ def test_a_case_with_nothing_but_duplicates_passes_five_and_not_six() -> None:
 def test_an_id_that_tells_the_intent_is_a_leak() -> None:
     made = changed(case({"a1": 9, "trap_1": 2, "aspirin": 5}), ["trap_1"], text="Give oxygen")
     found = check_cases([made])
-    assert [(x.action, x.phrase) for x in found.cases[0].leaks] == [("trap_1", "trap")]
+    assert [(x.action, x.phrase) for x in found.cases[0].leaks] == [("trap_1", "trap_1")]
 
 
 def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
-    made = changed(menu(20), ["a3"], text="Start first-line drugs as indicated")
-    made = changed(made, ["a11"], text="Give it despite asthma")
+    made = changed(menu(20), ["a3"], text="Start the drug of choice as indicated")
+    made = changed(made, ["a11"], text="Give it, contraindicated or not")
     quality = check_cases([made])
     assert [(x.action, x.phrase) for x in quality.cases[0].leaks] == [
-        ("a3", "first-line"),
+        ("a3", "drug of choice"),
         ("a3", "as indicated"),
-        ("a11", "despite"),
+        ("a11", "contraindicated"),
     ]
     # exact interval of 2 of 20 (tables of Clopper and Pearson: 1.2 % to 31.7 %)
     leaky = quality.leaky
@@ -288,7 +314,7 @@ def test_the_tables_say_what_was_found_and_how_the_paper_was_read() -> None:
 def test_settings_of_the_tables_are_what_an_option_sets(embeddings: str | None) -> None:
     tables = quality_tables(check_cases([twins()]), embeddings)
     assert {name: dict(table.settings) for name, table in tables.items()} == {
-        name: {"embeddings": embeddings} for name in tables
+        name: {"embeddings": embeddings, "judge": None} for name in tables
     }
 
 

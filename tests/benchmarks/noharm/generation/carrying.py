@@ -109,52 +109,6 @@ HONEST = {
     ],
 }
 
-PARAPHRASED = {
-    "AFPCI": [
-        "He knows the plan will be apixaban 5 mg twice daily plus clopidogrel, with aspirin dropped after a week.",
-        "Neither age, weight nor creatinine meets two of the three conditions for the smaller apixaban dose.",
-        "Ticagrelor and anticoagulants do not go together.",
-        "His doctor thinks that stopping aspirin within the week makes sense.",
-        "The question is whether to swap ticagrelor for clopidogrel and drop aspirin while starting apixaban 5 mg twice daily.",
-        "Clopidogrel is the P2Y12 inhibitor that goes with an anticoagulant.",
-        "Bisoprolol to bring the rate to less than 110 is planned.",
-        "Omeprazole, as for everyone on combined treatment, has not been prescribed.",
-        "Ibuprofen, an anti-inflammatory drug that people on anticoagulants shall not take, was bought over the counter.",
-        "After twelve months he will go on with the anticoagulant by itself.",
-    ],
-    "HYPERK": [
-        "The team gives calcium gluconate 30 ml over 10 minutes for the ECG changes.",
-        "With a pH of 7.28 there is no reason for bicarbonate.",
-        "Her trimethoprim is the culprit and has to go.",
-        "Salbutamol comes on top because the potassium is over 6.5.",
-        "The gas shows a high potassium, which is enough to begin treatment before the laboratory calls.",
-        "Insulin brings potassium down within half an hour.",
-        "Dialysis would follow if potassium stayed above six point five.",
-        "Potassium: next samples at 1, 2, 4, 6 and 24 h.",
-        "It is essential to stop trimethoprim and the renin system inhibitor.",
-        "Trimethoprim is known to raise potassium, and it is wise to stop it.",
-    ],
-    "DKA": [
-        "Her SGLT2 inhibitor, which will never be restarted, was stopped.",
-        "The pump will run at 0.1 units per kg per hour.",
-        "Glucose 10 % comes once glucose falls to less than 14.",
-        "Potassium of 3.7 calls for replacement in the second bag.",
-        "It would be a mistake to give bicarbonate.",
-        "Ketoacidosis can be diagnosed whatever the glucose.",
-        "She continues her long-acting insulin, as is right in ketoacidosis.",
-        "Antibodies and C-peptide are due after recovery.",
-    ],
-    "GCA": [
-        "With vision affected the dose is prednisolone 60 mg, before biopsy.",
-        "Tocilizumab is a poor idea after her perforated diverticulitis.",
-        "Steroids cannot wait for ultrasound or biopsy.",
-        "The eye doctor is expected to see her the same day.",
-        "Bone protection is due for all on prednisolone.",
-        "Aspirin has no routine place.",
-    ],
-}
-"""A reviewer's paraphrases, which the words of judgement and expectation were widened by."""
-
 FRESH = {
     "AFPCI": [
         "The cardiologist wrote that aspirin can be dropped a week from the stent.",

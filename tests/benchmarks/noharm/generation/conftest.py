@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 
+from medhelm.errors import MedhelmError
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
+from medhelm.runs.runner import run_sweep
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
-from medhelm_benchmarks.noharm.generation.folder import SeriesEnd, run_series
+from medhelm.schema.run import RunRecord
+from medhelm_benchmarks.noharm.generation.conduct import Series
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
-from medhelm_benchmarks.noharm.generation.pipeline import Series
+from medhelm_benchmarks.noharm.generation.series import (
+    CaseEnd,
+    case_ends,
+    series_run,
+    write_products,
+)
 from tests.benchmarks.noharm.generation.author import GUIDELINE, Author
 
 NAME = "Society of Examples 2024 guideline on fever in adults"
@@ -37,6 +45,23 @@ def spec(name: str = "test/writer", **more: Any) -> ModelSpec:
     return ModelSpec(name=name, provider="scripted", **more)
 
 
+class Silent:
+    """Shows nothing of a sweep."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+@dataclass(frozen=True)
+class SeriesEnd:
+    """What came of a series."""
+
+    ends: list[CaseEnd]
+    stopped: MedhelmError | None
+    cases_path: Path
+    record: RunRecord | None
+
+
 @dataclass
 class Studio:
     """Runs a series in one folder, as often as asked."""
@@ -46,7 +71,6 @@ class Studio:
     raters: tuple[str, str, str] = ("test/writer", "test/writer", "test/writer")
     models: dict[str, ScriptedModel] = field(default_factory=dict)
     specs: dict[str, ModelSpec] = field(default_factory=dict)
-    ends: list[str] = field(default_factory=list)
 
     def series(self, **more: Any) -> Series:
         for name in {"test/writer", *self.raters}:
@@ -63,20 +87,12 @@ class Studio:
         return Series(**(values | more))
 
     def run(self, n: int = 1, ledger: Ledger | None = None, **more: Any) -> SeriesEnd:
-        series = self.series(**more)
-
-        async def work() -> SeriesEnd:
-            return await run_series(
-                series,
-                n,
-                self.folder,
-                Pool(self.models),
-                ledger or Ledger(),
-                lambda end: self.ends.append(end.code),
-                lambda text: None,
-            )
-
-        return asyncio.run(work())
+        run = series_run(self.series(**more), n, self.folder, "public", None)
+        pool = Pool(self.models)
+        end = asyncio.run(run_sweep([run], ledger or Ledger(), Silent(), pool))
+        ends = case_ends(self.folder)
+        write_products(self.folder, ends)
+        return SeriesEnd(ends, end.stopped, self.folder / "cases.jsonl", end.endings[0].record)
 
     @property
     def asked(self) -> int:
@@ -86,6 +102,3 @@ class Studio:
 @pytest.fixture
 def studio(tmp_path: Path) -> Studio:
     return Studio(tmp_path / "series")
-
-
-Make = Callable[..., Studio]

@@ -111,8 +111,8 @@ def test_a_series_comes_through_bad_replies_and_a_bad_network(
     assert said["counts"]["made"] + said["counts"]["discarded"] == 8
     assert said["counts"]["made"] >= 6
     assert codes(desk) == [e["code"] for e in said["ends"] if e["status"] == "made"]
-    assert sum(s["repairs"] for s in said["stages"]) > 0
-    assert all(s["usd"] is not None and s["usd"] > 0 for s in said["stages"])
+    lines = (desk / "series" / "provenance.jsonl").read_text().splitlines()
+    assert any(json.loads(line)["repairs"] for line in lines)
     assert server.faulted.total() > 0
     assert "series" in said["cases"] and said["made_by"] == ["test/writer", "writer-1"]
     asked = server.requests
@@ -129,14 +129,14 @@ def test_the_terminal_says_what_was_made_what_it_cost_and_what_comes_next(
     assert done.returncode == 0, done.stderr
     for said in (
         "2 made",
-        "rating/generalist",
+        "generalist",
+        "No judge was asked",
         "series/cases.jsonl",
         "no clinician has validated",
         "Do not evaluate on them who made them: test/writer, writer-1.",
         "medhelm qc noharm series/cases.jsonl",
     ):
         assert said in done.stdout
-    assert "NOHARM-INFE-FEVER-001 made" in done.stderr
     assert "Zebrawood" not in done.stdout + done.stderr
     assert run_command(["qc", "noharm", "series/cases.jsonl"]) == 0
 
@@ -170,7 +170,7 @@ def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(desk: Path) -> Non
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=30)
         assert started.returncode == 130
-        assert "Traceback" not in err and "everything answered so far is kept" in err
+        assert "Traceback" not in err
         assert "the same command goes on" in out
         assert 20 <= sum(server.answered.values()) < 56
         assert generate(*args).returncode == 0
@@ -268,14 +268,14 @@ def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
 def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
     done = generate("--n", "5", "--model", model(desk, server), "--estimate")
     assert done.returncode == 0, done.stderr
-    assert "at most: " in done.stdout and "Nothing was asked" in done.stdout
+    for role in ("writer", "specialist_benefit", "specialist_harm", "generalist"):
+        assert role in done.stdout
     assert "unknown" not in done.stdout
     assert server.requests == 0 and not (desk / "series").exists()
     found = json.loads(
         generate("--model", "test-writer.yaml", "--estimate", "--format", "json").stdout
     )
-    assert found["schema"] == "medhelm.generate-estimate/1"
-    assert [s["requests"] for s in found["stages"]] == [10] * 10
+    assert found["schema"] == "medhelm.estimate/1" and found["runs"][0]["to_ask"] == 10
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
     [
         (("--model", "openai/gpt-4o", "--guideline", "none.md"), 3, "none.md: no such file"),
         (("--model", "openai/gpt-4o", "--guideline", "."), 3, "is a folder"),
-        (("--model", "baseline/random"), 2, "is a rule and writes nothing"),
+        (("--model", "baseline/random"), 2, "is a rule and cannot be the writer"),
         (("--model", "nobody.yaml"), 2, "nobody.yaml: no such file"),
         (("--model", "anthropic/claude-x"), 2, "unknown model"),
         (("--model", "openai/gpt-4o"), 6, "OPENAI_API_KEY"),
@@ -323,12 +323,10 @@ def test_a_guideline_that_does_not_fit_the_window_is_refused(
 
 
 def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> None:
+    odd = {"text": "Fever", "status": "Zebrawood \x1b[31m"}
     replies = {
-        "NOHARM-INFE-FEVER-001/scene": '{"Zebrawood chapter one": 1}',
-        "NOHARM-INFE-FEVER-002/scene": json.dumps(scene()),
-        "NOHARM-INFE-FEVER-002/options": json.dumps(
-            {"options": [{"text": "Stop it", "category": "Zebrawood \x1b[31m"}]}
-        ),
+        "NOHARM-INFE-FEVER-001": '{"Zebrawood chapter one": 1}',
+        "NOHARM-INFE-FEVER-002": json.dumps(scene() | {"red_flags": [odd]}),
     }
     own = {"provider": "scripted", "endpoint_class": "local", "extra_body": {"replies": replies}}
     (desk / "writer.yaml").write_text(json.dumps(own))
@@ -341,24 +339,22 @@ def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> Non
         assert "\x1b" not in done.stdout + done.stderr
         assert form == "json" or "cases.jsonl" not in done.stdout  # there is none
         assert "benchmark noharm counts its data as public" in done.stderr
-    assert "options[0].category is none of" in (desk / "series" / "discarded.jsonl").read_text()
+    assert "red_flags[0].status is none of" in (desk / "series" / "discarded.jsonl").read_text()
 
 
 def test_models_of_one_name_are_told_apart_before_anything_is_sent(
     desk: Path, server: FaultServer
 ) -> None:
-    mine = model(desk, server, endpoint_class="local")
+    mine = model(desk, server)
     (desk / "other").mkdir()
     other = {"name": "test/writer", "model": "hosted", "base_url": "https://example.invalid/v1"}
     (desk / "other" / "writer.yaml").write_text(json.dumps(other))
-    done = generate(
-        *("--model", "other/writer.yaml", "--raters", mine, "--guideline-class", "private")
-    )
+    done = generate("--model", "other/writer.yaml", "--raters", mine)
     assert done.returncode == 2 and server.requests == 0
     assert "two different models are called 'test/writer'" in done.stderr
 
 
 def test_a_system_prompt_that_would_not_be_sent_is_refused(desk: Path, server: FaultServer) -> None:
     done = generate("--model", model(desk, server, system_prompt="Be brief."))
-    assert done.returncode == 2 and "has a system prompt" in done.stderr
+    assert done.returncode == 2 and "has a system_prompt" in done.stderr
     assert server.requests == 0

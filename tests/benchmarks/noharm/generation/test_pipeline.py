@@ -12,31 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.errors import BudgetReached, DataError, ModelError, RunLocked, UsageError
+from medhelm.errors import BudgetReached, DataError, UsageError
 from medhelm.extract.json_reply import BadReply
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
-from medhelm.models.tokens import estimate_tokens
-from medhelm.schema.episode import Request, Response, Usage
-from medhelm.schema.model import Price
+from medhelm.protocols.protocol import terms_of
+from medhelm.schema.episode import Request, Response
+from medhelm.schema.model import ModelSpec, Price
 from medhelm.store.records import is_same_model
 from medhelm_benchmarks.noharm.generation import checks
-from medhelm_benchmarks.noharm.generation.calls import CALLS, CallLog, read_calls
-from medhelm_benchmarks.noharm.generation.folder import stage_uses
-from medhelm_benchmarks.noharm.generation.forecast import forecast
+from medhelm_benchmarks.noharm.generation.conduct import BUDGETS, REASONING_BUDGET
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
-from medhelm_benchmarks.noharm.generation.pipeline import BUDGETS, REASONING_BUDGET
 from medhelm_benchmarks.noharm.generation.replies import (
     GroupsReply,
     OptionsReply,
     TrapsReply,
     read_reply,
 )
+from medhelm_benchmarks.noharm.generation.series import series_run
 from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
 from medhelm_benchmarks.noharm.generation.views import Item
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
+    CANARY,
     GUIDELINE,
     KINDS,
     QUOTE,
@@ -79,7 +78,7 @@ def test_provenance_names_the_author_of_every_action(studio: Studio) -> None:
     studio.raters = ("test/one", "test/two", "test/writer")
     end = studio.run(2)
     cases = read_cases(end.cases_path)
-    lines = (end.folder / "provenance.jsonl").read_text().splitlines()
+    lines = (studio.folder / "provenance.jsonl").read_text().splitlines()
     kinds = {o["text"]: o.get("kind", "blind") for o in MENU}
     for case, line in zip(cases, lines, strict=True):
         found = json.loads(line)
@@ -131,7 +130,7 @@ FAULTY = [
     ("scene", json.dumps({k: v for k, v in scene().items() if k != "knowns"}), "has no knowns"),
     ("scene", json.dumps(scene() | {"unknowns": []}), "unknowns has 0 entries"),
     ("options", json.dumps(options(19)), "19 actions"),
-    ("options", option("Start aspirin despite the known allergy"), "give away"),
+    ("options", option("Start aspirin, which is contraindicated"), "give away"),
     ("options", option("order NUMBER 3: measure item 3."), "actions 4 and 5 say the same"),
     ("options", option("x " * 200), "longer than one line"),
     (
@@ -140,7 +139,6 @@ FAULTY = [
         "22 of 22 actions are medication",
     ),
     ("options", json.dumps(options()).replace('"monitoring"', '"surgery"'), "surgery"),
-    ("options", option("Order number 3: please measure the item 3"), "4 and 5 say the same"),
     ("options", option("Take \ud800"), "half a character"),
     ("scene", json.dumps(scene() | {"question": "What does the guideline say?"}), "of a guideline"),
     ("scene", json.dumps(scene() | {"question": "Half a \udfff?"}), "half a character"),
@@ -212,7 +210,7 @@ def test_two_repairs_at_most_then_the_case_is_discarded_and_logged(
     assert [e.status for e in end.ends] == ["discarded"] * 2
     asked = [s for s, _ in studio.author.prompts].count(stage)
     assert asked == 2 * 3 * (3 if stage == "rating" else 1)
-    lines = [json.loads(x) for x in (end.folder / "discarded.jsonl").read_text().splitlines()]
+    lines = [json.loads(x) for x in (studio.folder / "discarded.jsonl").read_text().splitlines()]
     assert [line["code"] for line in lines] == ["NOHARM-INFE-FEVER-001", "NOHARM-INFE-FEVER-002"]
     assert all(line["stage"].startswith(stage) and line["reasons"] for line in lines)
     assert not end.cases_path.exists()
@@ -252,12 +250,12 @@ def test_a_refusal_is_not_asked_again_and_a_failed_request_is(studio: Studio) ->
         lambda stage, request: {
             ("traps", "1"): ending(request, "refusal"),
             ("groups", "2"): ending(request, "error"),
-        }.get((stage, request.instance_id.split("/")[0][-1])),
+        }.get((stage, request.instance_id[-1])),
     )
     end = studio.run(3)
     assert [e.status for e in end.ends] == ["discarded", "failed", "made"]
     assert end.ends[0].reasons == ("the model refused",)
-    assert (end.ends[1].stage, end.ends[1].reasons) == ("groups", ("http 500",))
+    assert end.ends[1].reasons == ("http 500",)
     assert [c.code for c in read_cases(end.cases_path)] == ["NOHARM-INFE-FEVER-003"]
     again = Studio(studio.folder)
     end = again.run(3)
@@ -300,29 +298,13 @@ def test_a_series_that_grows_asks_only_for_what_is_new(studio: Studio) -> None:
     assert len(studio.run(1).ends) == 3  # it never shrinks
 
 
-def test_torn_and_damaged_lines_are_asked_again_and_nothing_else(studio: Studio) -> None:
-    end = studio.run(2)
-    before = end.cases_path.read_bytes()
-    log = studio.folder / CALLS
-    lines = log.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 14
-    lines[3] = lines[3].replace(b'"stop"', b'"stox"')
-    log.write_bytes(b"".join(lines)[:-40])
-    again = Studio(studio.folder)
-    end = again.run(2)
-    assert (again.asked, end.mended) == (2, 2)
-    assert end.cases_path.read_bytes() == before
-    assert (studio.folder / "quarantine.jsonl").exists()
-    assert len(list(read_calls(studio.folder))) == 14
-
-
 @pytest.mark.slow
 def test_the_budget_stops_it_and_the_same_series_goes_on(studio: Studio) -> None:
     end = studio.run(6, Ledger(cap_tokens=30_000))
     assert isinstance(end.stopped, BudgetReached)
     done = studio.asked
     assert 0 < done < 6 * 7
-    assert {e.status for e in end.ends} <= {"made", "not finished"}
+    assert {e.status for e in end.ends} <= {"made"}
     again = Studio(studio.folder)
     end = again.run(6)
     assert end.stopped is None
@@ -330,54 +312,25 @@ def test_the_budget_stops_it_and_the_same_series_goes_on(studio: Studio) -> None
     assert len(read_cases(end.cases_path)) == 6
 
 
-def test_a_model_that_cannot_be_used_stops_it_with_what_was_made(studio: Studio) -> None:
-    studio.run(1)
-    studio.models["test/writer"] = ScriptedModel(spec(), studio.author, raises=ModelError("no key"))
-    end = studio.run(3)
-    assert isinstance(end.stopped, ModelError)
-    assert [e.status for e in end.ends] == ["made", "not finished", "not finished"]
+def all_of(model: ModelSpec) -> dict[str, Any]:
+    return {"generator": model, "raters": (model,) * 3}
 
 
 def test_a_folder_is_of_one_series(studio: Studio) -> None:
     studio.run(1)
     for what, more in (
-        ("guideline", {"guideline": Guideline(NAME, GUIDELINE + "More.")}),
-        ("specialty", {"specialty": "Cardiology"}),
+        ("data", {"guideline": Guideline(NAME, GUIDELINE + "More.")}),
+        ("data", {"specialty": "Cardiology"}),
         ("seed", {"seed": 3}),
-        ("model", {"generator": spec(model="other")}),
+        ("model", all_of(spec(json_schema=True))),
+        ("model", all_of(spec(max_output_tokens=999))),
+        ("model", all_of(spec(model="other"))),
     ):
-        with pytest.raises(UsageError, match=f"another {what}; name another folder with --out"):
+        with pytest.raises(UsageError, match=f"(another|other) {what}; name another folder"):
             studio.run(1, **more)
     assert studio.asked == 7
     priced = spec(price=Price(input=1, output=1, date="2026-01-01"))
-    assert studio.run(1, generator=priced).ends[0].status == "made"  # a price changes no case
-
-
-def test_two_processes_do_not_write_one_folder(studio: Studio) -> None:
-    log = CallLog(studio.folder)
-    log.open()
-    with pytest.raises(RunLocked, match="in use"):
-        studio.run(1)
-    log.close()
-    assert studio.run(1).ends[0].status == "made"
-
-
-def test_the_log_holds_every_request_and_the_guideline_once(studio: Studio) -> None:
-    studio.run(2)
-    assert (studio.folder / "guideline.txt").read_text() == GUIDELINE
-    text = (studio.folder / CALLS).read_text()
-    assert "Paracetamol" not in text
-    sent = {r.messages for m in studio.models.values() for r in m.requests}
-    mark = f"(guideline {Guideline(NAME, GUIDELINE).sha256})"
-    stored = {
-        tuple(
-            msgspec.structs.replace(m, content=m.content.replace(mark, GUIDELINE))
-            for m in call.messages
-        )
-        for call in read_calls(studio.folder)
-    }
-    assert stored == sent
-    assert all(p.stat().st_mode & 0o077 == 0 for p in studio.folder.iterdir())
+    assert studio.run(1, **all_of(priced)).ends[0].status == "made"  # a price changes no case
 
 
 def test_a_quote_that_the_guideline_does_not_have_is_no_reference(studio: Studio) -> None:
@@ -428,57 +381,6 @@ def test_three_raters_decide_by_median_and_majority(studio: Studio) -> None:
         assert action.references == ()  # the only quote is of a rater who says the opposite
 
 
-def test_what_each_stage_used_is_counted_and_priced(studio: Studio) -> None:
-    price = Price(input=2.0, output=10.0, date="2026-01-01")
-    usage = Usage(input_tokens=1_000, output_tokens=100)
-
-    def reply(request: Request) -> Response:
-        text = studio.author(request)
-        return Response(instance_id=request.instance_id, text=text, usage=usage)
-
-    studio.author.bad = {"traps": ["no"]}
-    studio.specs["test/writer"] = spec(price=price)
-    studio.models["test/writer"] = ScriptedModel(studio.specs["test/writer"], reply)
-    studio.run(2)
-    uses = {u.stage: u for u in stage_uses(studio.folder, studio.specs.values())}
-    assert list(uses) == [
-        "scene",
-        "options",
-        "traps",
-        "groups",
-        "rating/specialist_benefit",
-        "rating/specialist_harm",
-        "rating/generalist",
-    ]
-    assert (uses["traps"].requests, uses["traps"].repairs) == (4, 2)
-    assert (uses["traps"].input_tokens, uses["traps"].output_tokens) == (4_000, 400)
-    assert uses["traps"].usd == pytest.approx(4 * (1_000 * 2 + 100 * 10) / 1e6)
-    unpriced = stage_uses(studio.folder, [spec()])
-    assert all(u.usd is None for u in unpriced)
-
-
-def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
-    studio.author.bad, studio.author.quote = {"traps": ["no"], "rating": ["no"]}, ""
-    series = studio.series()
-    expected = forecast(series, 3)
-    studio.run(3)
-    uses = {u.stage: u for u in stage_uses(studio.folder, studio.specs.values())}
-    assert [f.stage for f in expected] == list(uses)
-    for f in expected:  # the scripted model counts words, of which there are fewer than tokens
-        sent = [r for r in studio.models["test/writer"].requests if f.stage in r.instance_id]
-        tokens = sum(estimate_tokens(r.messages) for r in sent)
-        assert 0.5 * tokens / len(sent) * 3 < f.input_expected < 2.5 * tokens / len(sent) * 3
-        assert tokens < f.input_limit
-        tries = 1 if f.stage.startswith("quotes") else 3
-        assert uses[f.stage].output_tokens < f.output_limit == 3 * tries * sent[0].max_output_tokens
-        assert f.usd_expected is None
-    priced = studio.series(generator=spec(price=Price(input=2.0, output=8.0, date="2026-01-01")))
-    first = forecast(priced, 3)[0]
-    assert first.usd_expected == pytest.approx(
-        (first.input_expected * 2 + first.output_expected * 8) / 1e6
-    )
-
-
 def test_what_the_menu_has_already_is_not_written_again(studio: Studio) -> None:
     def second(change: dict[int, str], kinds: Any = KINDS) -> str:
         found = traps(kinds)
@@ -487,7 +389,7 @@ def test_what_the_menu_has_already_is_not_written_again(studio: Studio) -> None:
         return json.dumps(found)
 
     # the first of five first choices stands on the menu in other words; four are left
-    studio.author.bad = {"traps": [second({0: "Order number 3: please measure the item 3."})]}
+    studio.author.bad = {"traps": [second({0: "order NUMBER 3 - measure the item 3."})]}
     end = studio.run(1)
     assert end.ends[0].case is not None and end.ends[0].provenance is not None
     texts = [a.text for a in end.ends[0].case.actions]
@@ -517,7 +419,7 @@ SECRET = "Blood cultures are taken"
         ("options", json.dumps({SECRET: 1})),
         ("options", json.dumps({f"x` - at `$.{SECRET}": 1})),
         ("options", json.dumps({"options": [{"text": "x", "category": f"'{SECRET}'\x1b[31m"}]})),
-        ("options", option(f"Do it despite the {SECRET}")),
+        ("options", option(f"It is contraindicated: {SECRET}")),
         ("groups", json.dumps({"alternatives": [[SECRET, "a2"]], "broad": []})),
         ("groups", json.dumps({"alternatives": [["a1", "a2"]] * 2 + [[SECRET] * 2], "broad": []})),
         ("groups", json.dumps({"alternatives": [], "broad": [{"broad": SECRET, "specific": []}]})),
@@ -551,10 +453,14 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
     studio.specs["test/two"] = spec("test/two", max_output_tokens=999)
     studio.raters = ("test/one", "test/two", "test/writer")
     studio.run(1, seed=5)
-    asked = {r.instance_id.partition("/")[2]: r for m in studio.models.values() for r in m.requests}
-    assert asked["scene"].max_output_tokens == BUDGETS["scene"]
-    assert asked["rating/specialist_benefit"].max_output_tokens == REASONING_BUDGET
-    assert asked["rating/specialist_harm"].max_output_tokens == 999
+    asked = {
+        (name, stage_of("\n".join(m.content for m in r.messages))): r
+        for name, model in studio.models.items()
+        for r in model.requests
+    }
+    assert asked["test/writer", "scene"].max_output_tokens == BUDGETS["scene"]
+    assert asked["test/one", "rating"].max_output_tokens == REASONING_BUDGET
+    assert asked["test/two", "rating"].max_output_tokens == 999
     assert {r.seed for r in asked.values()} == {5}
     assert {r.sampling.temperature for r in asked.values()} == {0.0}
 
@@ -578,34 +484,64 @@ def test_no_two_numbers_of_a_series_share_a_setting(passages: tuple[str, ...], m
     assert drawn[:50] == [draw_setting(0, "N", n, passages) for n in range(1, 51)]
 
 
-def test_a_patient_who_was_written_before_goes_back_and_is_discarded(studio: Studio) -> None:
+def test_a_patient_of_a_lower_number_is_discarded(studio: Studio) -> None:
     same = json.dumps(scene())
-
-    def reply(stage: str, request: Request) -> str | None:
-        return same if stage == "scene" else None
-
-    answers(studio, reply)
+    answers(studio, lambda stage, request: same if stage == "scene" else None)
     first, *others = studio.run(3).ends
     assert first.status == "made"
-    assert [(e.status, e.stage) for e in others] == [("discarded", "scene")] * 2
-    assert all("the patient of another case" in e.reasons[0] for e in others)
+    assert [(e.status, e.stage) for e in others] == [("discarded", "series")] * 2
+    assert all("the patient of NOHARM-INFE-FEVER-001" in e.reasons[0] for e in others)
     lines = (studio.folder / "discarded.jsonl").read_text().splitlines()
     assert [json.loads(line)["code"][-3:] for line in lines] == ["002", "003"]
-    asked = studio.asked
-    assert [e.status for e in studio.run(3).ends] == ["made", "discarded", "discarded"]
-    assert studio.asked == asked  # found again, not asked again
 
 
-def test_a_patient_written_twice_is_another_one_after_repair(studio: Studio) -> None:
-    same = json.dumps(scene())
+def test_a_judge_sends_a_patient_that_advises_back(studio: Studio) -> None:
+    said = iter([True, False])
+    words = "Ibuprofen is not an option"
 
+    def reply(request: Request) -> str:
+        assert all(word in request.messages[1].content for word in (CANARY, "Not known"))
+        return json.dumps({"advises": next(said), "words": words})
+
+    judge = spec("test/judge")
+    studio.models["test/judge"] = ScriptedModel(judge, reply)
+    end = studio.run(1, judge=judge)
+    assert end.ends[0].provenance is not None
+    assert end.ends[0].provenance.repairs == {"scene": 1}
+    assert end.ends[0].provenance.judge == "test/judge"
+    assert words in [p for s, p in studio.author.prompts if s == "scene"][1]
+    assert studio.asked == 7 + 1 + 2
+    assert end.record is not None
+    assert {p.role: p.usage.requests for p in end.record.parties}["judge"] == 2
+
+
+def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
+    studio.author.bad, studio.author.quote = {"traps": ["no"], "rating": ["no"]}, ""
+    run = series_run(studio.series(), 1, studio.folder, "public", None)
+    (instance,) = [row["instance"] for _, row in run.dataset.read()]
+    terms = terms_of(run.protocol, run.spec, 0)
+    expected = {f.role: f for f in run.protocol.forecast(run.benchmark, instance, terms)}
+    end = studio.run(1)
+    assert end.record is not None
+    for party in end.record.parties:
+        found = expected["writer" if party.role == "model" else party.role]
+        assert party.usage.requests <= found.calls_limit
+        assert party.usage.input_tokens < found.input_tokens_limit
+        assert found.output_tokens_limit is not None
+        assert party.usage.output_tokens < found.output_tokens_limit
+    assert len(expected) == 4
+
+
+def test_a_defect_fails_its_case_alone_and_shows_no_text(studio: Studio) -> None:
     def reply(stage: str, request: Request) -> str | None:
-        return same if stage == "scene" and len(request.messages) == 2 else None
+        if request.instance_id.endswith("002") and stage == "groups":
+            raise ZeroDivisionError("the patient has fever")
+        return None
 
     answers(studio, reply)
-    ends = studio.run(2).ends
-    assert [e.status for e in ends] == ["made", "made"]
-    assert [e.provenance.repairs.get("scene") for e in ends if e.provenance] == [None, 1]
+    end = studio.run(3)
+    assert [e.status for e in end.ends] == ["made", "failed", "made"]
+    assert "fever" not in end.ends[1].reasons[0]
 
 
 def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio) -> None:
@@ -667,14 +603,6 @@ def test_a_second_look_that_cannot_be_read_leaves_the_sheet_as_it_is(studio: Stu
     studio.author.quote, studio.author.bad = "", {"quotes": ["no idea"]}
     assert studio.run(1).ends[0].status == "made"
     assert sum(stage == "quotes" for stage, _ in studio.author.prompts) == 3
-
-
-def test_raters_are_not_asked_to_spare_the_ends_of_the_scale(studio: Studio) -> None:
-    studio.run(1)
-    asked = [p for s, p in studio.author.prompts if s == "rating"]
-    for prompt in asked:
-        assert "Every 1, 2, 8 and 9 needs one" not in prompt
-        assert "Where it is silent, the rating is the same as if it were not" in prompt
 
 
 def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() -> None:
