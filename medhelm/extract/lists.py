@@ -121,9 +121,9 @@ def _inside_lines(options: Options, text: str) -> Iterator[Span]:
     """Yield the lists on one line whose items are set off by successive letters."""
     at = 0
     for line in text.split("\n"):
-        if len(line) > 3 and len(_SET_OFF.findall(line)) > 1:
-            if span := _inside_line(options, line):
-                yield at + span[0], at + span[1]
+        is_list = len(line) > 3 and len(_SET_OFF.findall(line)) > 1
+        if is_list and (span := _inside_line(options, line)):
+            yield at + span[0], at + span[1]
         at += len(line) + 1
 
 

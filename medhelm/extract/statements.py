@@ -225,9 +225,9 @@ def statements(options: Options, text: str) -> list[Statement]:
                     if (letter := frame.read(place)) and _is_meant(place):
                         stated = Statement(letter, start + match.start(), frame.is_strong)
                         sides.setdefault(frame, []).append(stated)
-        if len(plain) <= SHORT and CUT not in sentence and not is_question:
-            if len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
-                sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
+        is_whole = len(plain) <= SHORT and CUT not in sentence and not is_question
+        if is_whole and len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
+            sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
     for frame, stated in sides.items():
         if frame.several == "last":
             stated = [replace(stated[-1], is_strong=stated[-1].letter != UNCLEAR)]
