@@ -111,7 +111,7 @@ def _chain(text: str, chain: Sequence[re.Match[str]]) -> Iterator[Span]:
     if len(chain) < 2:
         return
     start, end = chain[0].start(), chain[-1].end()
-    if len(chain) == 2 and _APART.search(text[chain[0].end() : end]):
+    if len(chain) == 2 and CUT not in text and _APART.search(text[chain[0].end() : end]):
         return
     opener = _OPENER.search(text, max(0, start - 20), start)
     yield opener.start() if opener else start, end

@@ -347,7 +347,7 @@ class Options:
         if len(word) <= _LONG:
             return False
         alike = {of: len(commonprefix([word, key[0]])) for of, key in self.own.items() if key}
-        return max(alike.values()) > max(_LONG, alike.get(letter, 0))
+        return max(alike.values(), default=0) > max(_LONG, alike.get(letter, 0))
 
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""

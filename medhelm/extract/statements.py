@@ -225,7 +225,8 @@ def statements(options: Options, text: str) -> list[Statement]:
                     if (letter := frame.read(place)) and _is_meant(place):
                         stated = Statement(letter, start + match.start(), frame.is_strong)
                         sides.setdefault(frame, []).append(stated)
-        is_whole = len(plain) <= SHORT and CUT not in sentence and not is_question
+        end = start + len(sentence) + _NEAR_CUT
+        is_whole = len(plain) <= SHORT and not is_question and CUT not in plain[start:end]
         if is_whole and len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
             sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
     for frame, stated in sides.items():
@@ -447,7 +448,8 @@ def _lines(options: Options, plain: str) -> Iterator[Statement]:
     if not lines or lettered is None:
         return
     at = len(plain) - len(plain.lstrip())
-    if not any(m.start() <= at < m.end() for m in lettered) and CUT not in lines[0]:
+    is_lettered = any(m.start() <= at < m.end() for m in lettered)
+    if not is_lettered and CUT not in plain[at : at + len(lines[0]) + _NEAR_CUT]:
         yield from _of_line(_first_line(options, lines))
     items = []
     for match in lettered:
