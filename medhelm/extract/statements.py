@@ -229,10 +229,11 @@ def statements(options: Options, text: str) -> list[Statement]:
         is_whole = len(plain) <= SHORT and not is_question and CUT not in plain[start:end]
         if is_whole and len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
             sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
-    for frame, stated in sides.items():
+    for frame, each in sides.items():
         if frame.several == "last":
-            stated = [replace(stated[-1], is_strong=stated[-1].letter != UNCLEAR)]
-        found += _in_one_way(stated) if frame.several == "none" else stated
+            found.append(replace(each[-1], is_strong=each[-1].letter != UNCLEAR))
+        else:
+            found += _in_one_way(each) if frame.several == "none" else each
     return found + list(_in_other_languages(options, plain, languages_of(text)))
 
 
@@ -365,12 +366,23 @@ class _Frame(NamedTuple):
     """What counts where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 
 
-_ANSWERS = ("answer", "option", "choice", "label", "verdict", "letter")
-_CHOICES = ("choos", "select", "pick", "opt", "go", "vote", "say", "think", "believe", "guess")
+_ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")
+_CHOICES: tuple[str, ...] = (
+    "choos",
+    "select",
+    "pick",
+    "opt",
+    "go",
+    "vote",
+    "say",
+    "think",
+    "believe",
+    "guess",
+)
 _CHOICES += ("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label")
 _CHOICES += ("classify", "grade", "put")
 _RIGHT = ("correct", "answer", "true", "right")
-_THUS = (
+_THUS: tuple[str, ...] = (
     "\u2192",
     "=>",
     "->",

@@ -165,7 +165,9 @@ def test_a_reply_in_words_is_read_by_its_words_alone(form: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "step"), [("headqa", 160), ("medbullets", 60), ("pubmed_qa", 200)])
+@pytest.mark.parametrize(
+    ("name", "step"), [("headqa", 160), ("medbullets", 60), ("pubmed_qa", 200)]
+)
 def test_options_of_real_questions(name: str, step: int, request: pytest.FixtureRequest) -> None:
     """A text of one character cannot be told from a letter, and is left out."""
     wrong, unread, total = [], 0, 0

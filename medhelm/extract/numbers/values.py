@@ -156,8 +156,8 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     narrowed = asked.narrow(kind)
     reading = _read(visible, narrowed, is_cut)
     values = [r.value for r in (*shares, reading) if r.value is not None]
-    if len(values) == 2 and kind.merge(*values) is None:
-        return Reading(None, differ(*values, kind))
+    if len(values) == 2 and kind.merge(values[0], values[1]) is None:
+        return Reading(None, differ(values[0], values[1], kind))
     if not values:
         return reading
     value, region = values[0], plain(visible)
@@ -373,7 +373,9 @@ def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
     values = (kind.find_any or kind.find)(rest)
     parts = [v.value for v in values if v.value is not None and v.start < last.start]
     is_step = _WORKS_ON.search(rest[: last.end]) is not None
-    return is_step and any(kind.leads_to(value, parts, v.value) for v in after if v.value)
+    return is_step and any(
+        kind.leads_to(value, parts, v) for v in (a.value for a in after) if v is not None
+    )
 
 
 def values_of(text: str, kind: Kind[T]) -> list[T]:
