@@ -30,7 +30,7 @@ class ExactMatch(Metric):
     """
 
     name: str = "exact_match"
-    version: str = "7"
+    version: str = "8"
     source: str = "conventions of multiple choice in HELM; extraction is medhelm's own"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -84,7 +84,7 @@ class ChanceCorrected(ExactMatch):
     """
 
     name: str = "chance_corrected_accuracy"
-    version: str = "1"
+    version: str = "2"
     minimum: float = -1.0
     floor: float | None = -1.0
     source: str = "Youden's index over balanced parts"

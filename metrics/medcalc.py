@@ -221,7 +221,7 @@ class MedCalcAccuracy(Metric):
     """
 
     name: str = "medcalc_accuracy"
-    version: str = "8"
+    version: str = "9"
     source: str = "arXiv 2406.12036; limits and output types of the data set"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

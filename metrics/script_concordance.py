@@ -91,7 +91,7 @@ class ScriptConcordance(Metric):
     """
 
     name: str = "sct_score"
-    version: str = "3"
+    version: str = "4"
     source: str = "Charlin et al. 2000; SCT-Bench (NEJM AI 2025)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

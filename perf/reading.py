@@ -30,8 +30,7 @@ from types import ModuleType
 from typing import Any
 
 import medhelm.extract
-from medhelm import read_choice, read_codes, read_date, read_labels, read_number
-from medhelm import read_weeks_days
+from medhelm import read_choice, read_codes, read_date, read_labels, read_number, read_weeks_days
 from medhelm.grading.grade import grade
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance

@@ -111,7 +111,7 @@ def _chain(text: str, chain: Sequence[re.Match[str]]) -> Iterator[Span]:
     if len(chain) < 2:
         return
     start, end = chain[0].start(), chain[-1].end()
-    if len(chain) == 2 and _APART.search(text[chain[0].end() : end]):
+    if len(chain) == 2 and CUT not in text and _APART.search(text[chain[0].end() : end]):
         return
     opener = _OPENER.search(text, max(0, start - 20), start)
     yield opener.start() if opener else start, end
@@ -121,9 +121,9 @@ def _inside_lines(options: Options, text: str) -> Iterator[Span]:
     """Yield the lists on one line whose items are set off by successive letters."""
     at = 0
     for line in text.split("\n"):
-        if len(line) > 3 and len(_SET_OFF.findall(line)) > 1:
-            if span := _inside_line(options, line):
-                yield at + span[0], at + span[1]
+        is_list = len(line) > 3 and len(_SET_OFF.findall(line)) > 1
+        if is_list and (span := _inside_line(options, line)):
+            yield at + span[0], at + span[1]
         at += len(line) + 1
 
 

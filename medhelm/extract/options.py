@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from os.path import commonprefix
+from typing import TypeVar
 
 from medhelm.extract.languages import LANGUAGES, any_of, words
 from medhelm.extract.late import late
 from medhelm.extract.marks import TOKEN, fold, tokens, unify, without_invisible
 from medhelm.extract.polarity import DISMISSED, DISOWNED
+
+K = TypeVar("K")
 
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
@@ -347,7 +350,7 @@ class Options:
         if len(word) <= _LONG:
             return False
         alike = {of: len(commonprefix([word, key[0]])) for of, key in self.own.items() if key}
-        return max(alike.values()) > max(_LONG, alike.get(letter, 0))
+        return max(alike.values(), default=0) > max(_LONG, alike.get(letter, 0))
 
     def _matches(self, text: str, own: tuple[str, ...]) -> int | None:
         """Return where `own` ends if `text` begins with it as a whole, else None."""
@@ -392,9 +395,9 @@ def _is_token(match: re.Match[str], token: str) -> bool:
     return fold(match[0]) == token
 
 
-def _unique(pairs):  # type: ignore[no-untyped-def]
+def _unique(pairs: Iterable[tuple[K, str]]) -> dict[K, str]:
     """Return what each text stands for, UNCLEAR where it is that of two options."""
-    found = {}
+    found: dict[K, str] = {}
     for text, letter in pairs:
         found[text] = UNCLEAR if text in found else letter
     return found

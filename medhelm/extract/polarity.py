@@ -53,10 +53,10 @@ _DOUBTS = (
 )
 
 DOUBT = Phrases(
-    rf"\b(?:not|no|never|neither|nor|without|incorrect|wrong|false|unlikely|less|least|rather|except"
+    r"\b(?:not|no|never|neither|nor|without|incorrect|wrong|false|unlikely|less|least|rather|except"
     r"|exclude[sd]?|eliminate[sd]?|rul(?:e[sd]?|ing)\s+out|(?:could|might|may|can)\s+be|possibl[ey]"
     r"|perhaps|either|if|whether|versus|vs|instead|doubt\w*|cannot|unsure|tempt\w+|avoid\w*)\b"
-    rf"|n['\u2019]t\b",
+    r"|n['\u2019]t\b",
     ("negation",),
 )
 """Words of a clause that states no option."""

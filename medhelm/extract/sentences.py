@@ -72,6 +72,12 @@ _STATED = late(
     r"(?:[=\u2248]|\b(?:is|at|of|equals|to))\s(?:about\s)?[\d.,]+\s?[\w/^%]{0,16}(?:\s[\w/^]{1,6})?\s?:$"
 )
 """A finished statement whose working follows."""
+_THEN_WORKING = late(
+    r"((?:=|\b(?:is|equals|works\sout\s(?:at|to)|comes\s(?:out\s)?(?:at|to)|amounts\sto))\s(?:about\s|approximately\s|roughly\s)?"
+    r"[-\u2212]?\d[\d.,]*\s?[\w/^%\u00b2]{0,16}(?:\s\([^()\n]{1,30}\))?):\s(?=[A-Za-z][a-z]+\s)",
+    re.IGNORECASE,
+)
+"""A result, a colon, and how it comes about."""
 _BREAK = late(
     r";\s|(?<=[.!?])\s+(?=[A-Z\u0391-\u03a9\u221a(\[\"'\u2192])|(?<=[a-z)%\d]\.)(?=[A-Z][a-z])|(?<=[a-z]\.)\s+(?=[a-z]{2})"
     r"|(?<=[a-z]{5}\.)(?<!approx\.)\s+(?=\d)|(?<=%\.)\s+(?=\d)"
@@ -97,6 +103,8 @@ def split_sentences(text: str) -> Iterator[tuple[str, bool]]:
             if not (colon and not rest.strip()) and not _RESUMES.match(line):
                 continue
             is_left_out = False
+        if ": " in line:
+            line = _THEN_WORKING.sub(r"\1; ", line)
         first, *others = _BREAK.split(line)
         has_value = any(c.isdigit() for c in first) or len(first) < 40
         parts = [first, *(p for p in others if not (has_value and _REMARK.fullmatch(p)))]

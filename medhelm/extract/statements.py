@@ -225,13 +225,15 @@ def statements(options: Options, text: str) -> list[Statement]:
                     if (letter := frame.read(place)) and _is_meant(place):
                         stated = Statement(letter, start + match.start(), frame.is_strong)
                         sides.setdefault(frame, []).append(stated)
-        if len(plain) <= SHORT and CUT not in sentence and not is_question:
-            if len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
-                sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
-    for frame, stated in sides.items():
+        end = start + len(sentence) + _NEAR_CUT
+        is_whole = len(plain) <= SHORT and not is_question and CUT not in plain[start:end]
+        if is_whole and len(sentence.strip(" .")) > 1 and (letter := options.whole(sentence)):
+            sides.setdefault(_WHOLE, []).append(Statement(letter, start, True))
+    for frame, each in sides.items():
         if frame.several == "last":
-            stated = [replace(stated[-1], is_strong=stated[-1].letter != UNCLEAR)]
-        found += _in_one_way(stated) if frame.several == "none" else stated
+            found.append(replace(each[-1], is_strong=each[-1].letter != UNCLEAR))
+        else:
+            found += _in_one_way(each) if frame.several == "none" else each
     return found + list(_in_other_languages(options, plain, languages_of(text)))
 
 
@@ -364,12 +366,23 @@ class _Frame(NamedTuple):
     """What counts where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 
 
-_ANSWERS = ("answer", "option", "choice", "label", "verdict", "letter")
-_CHOICES = ("choos", "select", "pick", "opt", "go", "vote", "say", "think", "believe", "guess")
+_ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")
+_CHOICES: tuple[str, ...] = (
+    "choos",
+    "select",
+    "pick",
+    "opt",
+    "go",
+    "vote",
+    "say",
+    "think",
+    "believe",
+    "guess",
+)
 _CHOICES += ("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label")
 _CHOICES += ("classify", "grade", "put")
 _RIGHT = ("correct", "answer", "true", "right")
-_THUS = (
+_THUS: tuple[str, ...] = (
     "\u2192",
     "=>",
     "->",
@@ -447,7 +460,8 @@ def _lines(options: Options, plain: str) -> Iterator[Statement]:
     if not lines or lettered is None:
         return
     at = len(plain) - len(plain.lstrip())
-    if not any(m.start() <= at < m.end() for m in lettered) and CUT not in lines[0]:
+    is_lettered = any(m.start() <= at < m.end() for m in lettered)
+    if not is_lettered and CUT not in plain[at : at + len(lines[0]) + _NEAR_CUT]:
         yield from _of_line(_first_line(options, lines))
     items = []
     for match in lettered:

@@ -50,12 +50,61 @@ _GOES_ON = late(
 _CALENDAR = late(r"\d{1,4}/\d{1,2}/\d{1,4}")
 _UNIT = late(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
 _NO_UNIT = frozenset(
-    "and or to is was for which with in of on at by as the a so if than plus minus".split()
+    [
+        "and",
+        "or",
+        "to",
+        "is",
+        "was",
+        "for",
+        "which",
+        "with",
+        "in",
+        "of",
+        "on",
+        "at",
+        "by",
+        "as",
+        "the",
+        "a",
+        "so",
+        "if",
+        "than",
+        "plus",
+        "minus",
+    ]
 )
 _LAST_WORD = late(r"([A-Za-z]+)\.?\s{1,3}$")
 _NAMES = frozenset(
-    "step stage grade type class table equation eq figure fig phase section part question option version"
-    " criterion item no category group covid epi since year chapter article".split()
+    [
+        "step",
+        "stage",
+        "grade",
+        "type",
+        "class",
+        "table",
+        "equation",
+        "eq",
+        "figure",
+        "fig",
+        "phase",
+        "section",
+        "part",
+        "question",
+        "option",
+        "version",
+        "criterion",
+        "item",
+        "no",
+        "category",
+        "group",
+        "covid",
+        "epi",
+        "since",
+        "year",
+        "chapter",
+        "article",
+    ]
 )
 """Words before a number that is part of a name."""
 _COMPOUND = Lower(

@@ -199,6 +199,8 @@ def _rival(
         if s.value is None or kind.merge(s.value, value) is not None or s.is_running:
             continue
         is_same = bool(s.key) and s.key == last.key
+        if s.at[0] == last.at[0] and last.is_computed and last.fits >= s.fits and not s.is_computed:
+            continue  # it is put in
         is_total = bool(s.key) and {*s.key} <= GENERAL_NAMES and s.level >= 2 and not s.is_used
         if is_total and last.is_asked:
             return s.value

@@ -40,6 +40,7 @@ from medhelm.extract.numbers.words import (
     INTERPRETS,
     ITEM,
     ITEM_POINTS,
+    LISTED,
     NAME_BEFORE,
     NAMED,
     OF_EACH,
@@ -208,7 +209,9 @@ def _is_put_in(text: str, opening: str, found: _Found) -> bool:
 
 
 def _is_item(text: str, value: Value[T], kind: Kind[T]) -> bool:
-    """Return whether a value is the points that each of several items gives."""
+    """Return whether a value is one of a list, or the points that each of several items gives."""
+    if LISTED.match(text, value.end):
+        return True
     return kind.is_score and OF_EACH.match(text, value.end) is not None
 
 
@@ -366,9 +369,9 @@ def _related(text: str, start: int, value: Value[T]) -> _Found | None:
     lead = text[start : value.start].strip(" ,;\u2192")
     if not lead and (value.is_alone or POINTS.match(text, value.end)):
         return _Found(value, "", value.unit, False)
-    if SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")):
-        if CLOSE.fullmatch(text, value.end):
-            return _Found(value, "so", "", False)
+    is_alone = SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) is not None
+    if is_alone and CLOSE.fullmatch(text, value.end):
+        return _Found(value, "so", "", False)
     is_named = NAME_BEFORE.search(text[max(start, value.start - 40) : value.start])
     return _Found(value, "", text[start : value.start], False) if is_named else None
 

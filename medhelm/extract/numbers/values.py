@@ -156,8 +156,8 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     narrowed = asked.narrow(kind)
     reading = _read(visible, narrowed, is_cut)
     values = [r.value for r in (*shares, reading) if r.value is not None]
-    if len(values) == 2 and kind.merge(*values) is None:
-        return Reading(None, differ(*values, kind))
+    if len(values) == 2 and kind.merge(values[0], values[1]) is None:
+        return Reading(None, differ(values[0], values[1], kind))
     if not values:
         return reading
     value, region = values[0], plain(visible)
@@ -338,7 +338,8 @@ def _unless_taken_back(
     earlier = find_statements(text[: backs[-1]], kind)
     later = find_statements(text[backs[-1] :], kind)
     before = settle(earlier, kind).value
-    is_new = before is not None and kind.merge(value, before) is None
+    known = values_of(text[: backs[-1]], kind) if before is None else [before]
+    is_new = bool(known) and all(kind.merge(value, v) is None for v in known)
     was_concluded = any(s.level >= 2 and s.value == before for s in earlier)
     is_named = any(s.is_asked and s.level and not s.is_secondary for s in later)
     if is_kept and (not is_new or (is_named and not was_concluded)):
@@ -351,8 +352,8 @@ def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
     end = len(text)
     for line in reversed(text[-_LONGEST:].split("\n")):
         start, end = end - len(line), end - len(line) - 1
-        own = [v for v in kind.find(line[-_LINE:]) if v.value is not None]
-        places = [v.end for v in own if kind.merge(v.value, value) is not None]
+        own = [(v.value, v.end) for v in kind.find(line[-_LINE:])]
+        places = [at for v, at in own if v is not None and kind.merge(v, value) is not None]
         if places:
             at = start + max(0, len(line) - _LINE)
             rests = [text[at + place : at + place + _NEAR] for place in {places[0], places[-1]}]
@@ -373,7 +374,9 @@ def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
     values = (kind.find_any or kind.find)(rest)
     parts = [v.value for v in values if v.value is not None and v.start < last.start]
     is_step = _WORKS_ON.search(rest[: last.end]) is not None
-    return is_step and any(kind.leads_to(value, parts, v.value) for v in after if v.value)
+    return is_step and any(
+        kind.leads_to(value, parts, v) for v in (a.value for a in after) if v is not None
+    )
 
 
 def values_of(text: str, kind: Kind[T]) -> list[T]:

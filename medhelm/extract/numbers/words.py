@@ -222,3 +222,5 @@ PARALLEL = Lower(
     r"\s?(?:/|\b(?:and|or|but|versus|vs)\b\.?)\s?(?:about\s)?"
 )
 """Matches the text between two results of which each has its condition."""
+LISTED = late(r"(?:\s?points?)?(?:,\s(?:then\s)?-?\d[\d.]{0,8}(?![\w/%]|\s[A-Za-z%])){2}")
+"""Two further numbers behind one: a list, as of a sum that goes on (`3, 5, 7, 10`)."""
