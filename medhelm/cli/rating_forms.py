@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli.tables import chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
+from medhelm.cli.tables import add_file, add_results, chosen_format, emit
 from medhelm.errors import UsageError, closest
 from medhelm.schema.data import DataClass
-from medhelm.tables.format.formats import FORMATS
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.rated_answers import RunChoice
@@ -150,7 +148,7 @@ class RatingForm:
                 help="data classes (gated, private) whose text may be written to the sheet",
             )
         add_settings(parser, self.settings)
-        add_output(parser)
+        add_file(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
@@ -221,28 +219,11 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    parser.add_argument(
-        "--results-dir",
-        default=DEFAULT_RESULTS,
-        metavar="DIR",
-        help="folder of results (default: %(default)s)",
-    )
-    names = ("benchmark", "model") if has_benchmark else ("model",)
-    for name in names:
+    add_results(parser)
+    for name in ("benchmark", "model") if has_benchmark else ("model",):
         parser.add_argument(
             f"--{name}", nargs="+", action="extend", metavar="NAME", help=f"only these {name}s"
         )
-    parser.add_argument(
-        "--data",
-        choices=("sample", "full"),
-        help="runs on bundled samples or on full data (default: full where there is any)",
-    )
-    parser.add_argument(
-        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
-    )
-    parser.add_argument(
-        "--latest", action="store_true", help="take the newest of several runs of one cell"
-    )
 
 
 def run_choice(args: argparse.Namespace) -> RunChoice:
@@ -296,16 +277,6 @@ def read_settings(
         confidence=float(str(values["confidence"])),
     )
     return statistics, {name: values[name] for name in own}
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how tables are printed."""
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
 
 
 def _sample(text: str | None, seed: int) -> Sample:
