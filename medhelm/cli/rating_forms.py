@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli.tables import add_file, add_results, chosen_format, emit
+from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError, closest
 from medhelm.schema.data import DataClass
 
@@ -139,6 +140,7 @@ class RatingForm:
             )
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
+        if self._rates_runs:
             parser.add_argument(
                 "--text-of",
                 nargs="+",
@@ -149,6 +151,11 @@ class RatingForm:
             )
         add_settings(parser, self.settings)
         add_file(parser)
+
+    @property
+    def _rates_runs(self) -> bool:
+        """Return whether stored answers are rated; else runs are read for tables on request."""
+        return self.takes_runs and not self.on_request
 
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
@@ -167,6 +174,11 @@ class RatingForm:
         for name in ("sample", "text_of"):
             if args.files and getattr(args, name, None):
                 raise UsageError(f"--{name.replace('_', '-')} belongs to --template")
+        if self.takes_runs and not self._rates_runs and args.table not in self.on_request:
+            given = (args.benchmark, args.model, args.data, args.latest, args.scoring != "fixed")
+            if any(given) or args.results_dir != DEFAULT_RESULTS:
+                names = " or ".join(self.on_request)
+                raise UsageError(f"options that choose runs belong to --table {names}")
         asked = self._asked(args)
         return self._write(asked, args) if args.template else self._print(asked, args)
 
@@ -199,7 +211,7 @@ class RatingForm:
         sheet = self.make_sheet(asked)
         path, page, *key = write_sheet(Path(args.template), sheet, asked.sample.seed)
         rows = sum(len(unit.items) for unit in sheet.units)
-        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} {self.word}")
+        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} units")
         print(f"{page}: what is rated, to be read beside it")
         for file in key:
             print(f"{file}: which model wrote which; keep it from the raters")

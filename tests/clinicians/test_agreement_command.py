@@ -797,7 +797,7 @@ def test_a_sheet_is_blinded_private_and_stratified(
     results: Path, shell: Callable[..., str]
 ) -> None:
     out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
-    assert "36 rows to rate, of 12 answers" in out and "ward 12" in out
+    assert "36 rows to rate, of 12 units" in out and "ward 12" in out
     assert "a whole number from 1 to 5" in out
     sheet, key, page = (Path(f"out/sheet{end}") for end in (".csv", ".key.json", ".page.html"))
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, page)} == {0o600}

@@ -383,6 +383,8 @@ def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
         ([], "name files of ratings"),
         (["r.csv", "--template", "s.csv"], "not both"),
         (["r.csv", "--sample", "3"], "--sample belongs to --template"),
+        (["r.csv", "--results-dir", "x"], "belong to --table rubrics or sensitivity"),
+        (["--template", "s.csv", "--model", "x"], "belong to --table rubrics or sensitivity"),
         (["--template", "."], "--template . is a folder; name a file"),
         (["--template", "s.csv", "--show", "text"], "--show does not go with --template"),
         (["--template", "s.csv", "--sample", "0"], "--sample 0: a number such as 12"),
@@ -407,7 +409,7 @@ def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
 
 def test_a_sheet_holds_the_actions_and_the_page_the_cases(shell: Shell) -> None:
     out = shell("--template", "out/sheet.csv")
-    assert "out/sheet.csv: 6 rows to rate, of 2 actions" in out
+    assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
     sheet, page = Path("out/sheet.csv"), Path("out/sheet.page.html")
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, page)} == {0o600}
     rows = read_sheet("out/sheet.csv")
