@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that read runs and print tables."""
+    add_results(parser)
+    add_output(parser)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which runs of which folder are read."""
     parser.add_argument(
         "--results-dir",
         default=DEFAULT_RESULTS,
@@ -96,17 +102,21 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latest", action="store_true", help="take the newest of several runs of one cell"
     )
-    add_output(parser)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how tables are printed and how their intervals are made."""
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how and where tables are printed."""
     parser.add_argument(
         "--format",
         choices=FORMATS,
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how tables are printed and how their intervals are made."""
+    add_file(parser)
     parser.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
     parser.add_argument(
         "--draws", type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"
