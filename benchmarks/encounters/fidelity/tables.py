@@ -68,7 +68,11 @@ def simulation_table(
         "fault. Means are over encounters, not weighted by case.",
         *_SAID,
     ]
-    if not is_judged:
+    if is_judged:
+        spoken = [e for run in newest for e in run.encounters if e.lines]
+        judged = sum(e.by_judge is not None for e in spoken)
+        said.append(f"The judge could be read on {judged:,} of {len(spoken):,} encounters.")
+    else:
         missing = ", ".join(kind.replace("_", " ") for kind in KINDS if kind not in BY_RULE)
         said.append(
             f"By rule alone: not checked, since only a judge can tell: {missing}. The rates of the other kinds "
