@@ -21,8 +21,8 @@ from medhelm.errors import UsageError
 if TYPE_CHECKING:
     from medhelm.cli.sweep import Asked
     from medhelm.tables.study.selection import GradedRun
-    from medhelm_benchmarks.encounters.fidelity.faults import Fault
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
+    from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
 
 _LEVELS = ("role", "clinician", "cast", "variance")
 _LEAST = 0.95

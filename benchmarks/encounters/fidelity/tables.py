@@ -15,8 +15,14 @@ from medhelm import Part, Table, make_table
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.format.table import Row
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, MEANING, ROLES, Played
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
+    BY_RULE,
+    KINDS,
+    MEANING,
+    ROLES,
+    Played,
+)
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast_parts
 
