@@ -58,7 +58,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[int, ...] = ()
     """The turns that show it."""
     fault: str = ""
-    """Why there is no verdict (`no deed`: no rule can tell); `no evidence`: met by the evaluator's word alone,
+    """The reason for no verdict (`no deed`: no rule can tell); `no evidence`: met by the evaluator's word alone,
     which counts as not."""
 
 
