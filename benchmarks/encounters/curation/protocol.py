@@ -30,8 +30,14 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form
 from medhelm.models.tokens import estimate_tokens
 from medhelm_benchmarks.encounters.curation import prompts
-from medhelm_benchmarks.encounters.curation.copies import (
+from medhelm_benchmarks.encounters.curation.drafts import (
+    Audit,
     Draft,
+    Extraction,
+    LeakReport,
+    Partition,
+    ScenarioMeta,
+    Triage,
     audited,
     draft_of,
     places,
@@ -39,14 +45,6 @@ from medhelm_benchmarks.encounters.curation.copies import (
     rewrite_faults,
     shared_with_evaluator,
     text_of,
-)
-from medhelm_benchmarks.encounters.curation.forms import (
-    Audit,
-    Extraction,
-    LeakReport,
-    Partition,
-    ScenarioMeta,
-    Triage,
 )
 from medhelm_benchmarks.encounters.curation.sources import Article
 from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags

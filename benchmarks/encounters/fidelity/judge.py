@@ -29,7 +29,7 @@ from medhelm.extract.reply_form import read_form, schema_of
 from medhelm.models.identity import identity
 from medhelm.models.tokens import request_tokens
 from medhelm.runs.own_runs import stored_episodes
-from medhelm_benchmarks.encounters.fidelity.faults import (
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
     FaultKind,
