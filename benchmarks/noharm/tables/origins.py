@@ -1,4 +1,4 @@
-"""Where the actions of generated cases come from, by the file that generation writes beside them.
+"""Tabulate where the actions of generated cases come from, by the file that generation writes beside them.
 
 The shares of the paper's section 4.1: written blind, a guideline's first choice or its conditional one,
 or a trap of five kinds. A case itself does not say it, so that no reader of cases can give it away.
