@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 import msgspec
 
 from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Column, Row, Table, Value, make_table
+from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
+    CLASSES,
     CONFIDENCE,
     FIVE,
     LEAST_SHARES,
@@ -47,7 +51,8 @@ ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
 
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
-"""Categories that the paper's table 1 names. The rest is `other`."""
+"""Categories that the paper's table 1 names."""
+_OTHER = "other categories"
 
 
 _MOST_OTHERS = 3
@@ -117,26 +122,28 @@ def quality_tables(
 
 def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
     """Return the rows of the paper's table 1."""
-    s = quality.summary
-    counts = s.categories
-    shares = {
-        **{name: s.classes[name] for name in ("appropriate", "uncertain", "inappropriate")},
-        **{name: counts[name] for name in _NAMED},
-        "other categories": sum(n for name, n in counts.items() if name not in _NAMED),
-    }
+    cases = quality.checked
+    actions = [action for case in cases for action in case.actions]
+    sizes = [len(case.actions) for case in cases]
+    classes = Counter(action_class(consensus(action)) for action in actions)
+    categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
+    specialties = {case.specialty.strip().casefold() for case in cases}
+    mean, middle = len(actions) / len(cases), float(median(sizes))
+    shares = [(name, 100 * classes[name] / len(actions)) for name in CLASSES]
+    shares += [(name, 100 * categories[name] / len(actions)) for name in (*_NAMED, _OTHER)]
+    groups = [
+        ("Alternative groups", sum(len(case.alternatives) for case in cases)),
+        ("Best-alternative groups", sum(len(case.best_alternatives) for case in cases)),
+    ]
     rows: list[tuple[str, str, float | None]] = [
-        ("Cases", f"{s.cases:,}", s.cases),
-        ("Specialties", f"{s.specialties:,}", s.specialties),
-        ("Total actions", f"{s.actions:,}", s.actions),
-        ("Mean actions per case", f"{s.mean:.1f}", s.mean),
-        ("Median actions per case", f"{s.median:g}", s.median),
-        ("Range", f"{s.fewest}–{s.most}", None),
-        *(
-            (f"{name.capitalize()} (%)", f"{100 * n / s.actions:.1f}", 100 * n / s.actions)
-            for name, n in shares.items()
-        ),
-        ("Alternative groups", f"{s.alternatives:,}", s.alternatives),
-        ("Best-alternative groups", f"{s.best_alternatives:,}", s.best_alternatives),
+        ("Cases", f"{len(cases):,}", len(cases)),
+        ("Specialties", f"{len(specialties):,}", len(specialties)),
+        ("Total actions", f"{len(actions):,}", len(actions)),
+        ("Mean actions per case", f"{mean:.1f}", mean),
+        ("Median actions per case", f"{middle:g}", middle),
+        ("Range", f"{min(sizes)}\u2013{max(sizes)}", None),
+        *((f"{name.capitalize()} (%)", f"{share:.1f}", share) for name, share in shares),
+        *((name, f"{n:,}", n) for name, n in groups),
     ]
     columns = (
         text("statistic", "what is counted", "Statistic"),
@@ -213,7 +220,7 @@ def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
         Column(name="high", type="number", description="upper end of the interval"),
         text("method", "of the interval", "Interval"),
     )
-    raters, actions, words = quality.raters, quality.summary.actions, quality.words
+    raters, actions, words = quality.raters, quality.leaky.n, quality.words
 
     def share(name: str, of: Share) -> Row:
         ends = {"low": of.low, "high": of.high, "method": of.method}
