@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
         return own_runs.show_estimate([judge], "json" if form == "json" else "text")
-    asked, judged = None, None
+    asked = None
+    judged = None
     if judge is not None:
         asked = ask_runs([judge], capped_ledger([judge], args.budget_usd, args.budget_tokens))
         judged = read_judged(args.judge, [*stored_episodes(judge.path)])

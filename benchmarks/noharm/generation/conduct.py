@@ -422,7 +422,11 @@ def _forecast(
     if series.judge is not None:
         stages.append((JUDGE, "advice", prompts.advice_messages(nothing, guideline), letter))
     for role, model in series.players.items():
-        own = [_of_stage(model, stage, *rest) for who, stage, *rest in stages if who == role]
+        own = [
+            _of_stage(model, stage, fixed, grown)
+            for who, stage, fixed, grown in stages
+            if who == role
+        ]
         yield Forecast(role=role, **{name: sum(f[name] for f in own) for name in own[0]})
 
 
