@@ -95,7 +95,8 @@ class Series:
     @property
     def players(self) -> dict[str, ModelSpec]:
         """Return the models by role."""
-        found = {WRITER: self.generator, **dict(zip(PERSPECTIVES, self.raters, strict=True))}
+        found = {WRITER: self.generator}
+        found.update(zip(PERSPECTIVES, self.raters, strict=True))
         return found if self.judge is None else {**found, JUDGE: self.judge}
 
     @property

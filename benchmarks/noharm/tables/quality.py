@@ -129,7 +129,9 @@ def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
     specialties = {case.specialty.strip().casefold() for case in cases}
     mean, middle = len(actions) / len(cases), float(median(sizes))
-    shares = [(name, 100 * classes[name] / len(actions)) for name in CLASSES]
+    shares: list[tuple[str, float]] = [
+        (name, 100 * classes[name] / len(actions)) for name in CLASSES
+    ]
     shares += [(name, 100 * categories[name] / len(actions)) for name in (*_NAMED, _OTHER)]
     groups = [
         ("Alternative groups", sum(len(case.alternatives) for case in cases)),
