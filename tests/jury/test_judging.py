@@ -439,7 +439,7 @@ def test_a_judges_log_of_a_later_version_is_refused_before_the_model_is_asked(
     path.write_bytes(path.read_bytes() + with_checksum(later))
     answers = path.parents[2] / "responses.jsonl"
     before = answers.read_bytes()
-    with pytest.raises(RecordError, match=r"responses\.jsonl has schema 2, this medhelm reads 1"):
+    with pytest.raises(RecordError, match=r"responses\.jsonl was written by another version"):
         run(tmp_path, who, max_instances=4)
     assert answers.read_bytes() == before
 
