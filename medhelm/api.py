@@ -271,7 +271,7 @@ def _jobs(
     return jobs
 
 
-def _plain(values: Mapping[str, Any] | None) -> Any:
+def _plain(values: Mapping[Any, Any] | None) -> Any:
     """Return a mapping as a dict; anything else as it is, to be refused with the job."""
     return dict(values) if isinstance(values, Mapping) else values or {}
 
