@@ -23,8 +23,7 @@ from medhelm.tables.format.table import Table
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
-from medhelm_leaderboard.instance_pages import Details, MetricLine
-from medhelm_leaderboard.pages import MarkLine, PluginPage, Problem
+from medhelm_leaderboard.pages import Details, MarkLine, MetricLine, PluginPage, Problem
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 

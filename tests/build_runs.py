@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medhelm.plugins.registry import load_registry
+from medhelm.schema.aggregation import EACH, Aggregation
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.model import ModelSpec
@@ -29,7 +30,6 @@ from medhelm.schema.run import (
     RunSpec,
     UsageTotals,
 )
-from medhelm.stats.aggregation import by_position
 from medhelm.store import records
 from medhelm.store.records import Plan, cluster_key, instance_key
 from medhelm.store.runlog import encode_line
@@ -194,6 +194,14 @@ def _aggregations() -> Aggregations:
     return Aggregations(load_registry())
 
 
+def sum_names(aggregation: Aggregation, width: int) -> tuple[str, ...]:
+    """Return the names of so many sums of an aggregation; labels are 1, 2, ..."""
+    if not aggregation.is_by_label:
+        return aggregation.sums[:width]
+    heads = [name.removesuffix(EACH) for name in aggregation.sums]
+    return tuple(f"{head}{n + 1}" for n in range(width // len(heads)) for head in heads)
+
+
 def _sums(item: Item, metric: MetricRef) -> list[tuple[str, float]]:
     """Return the sums of a row by name."""
     if item.value is None or item.stats is None:
@@ -201,7 +209,7 @@ def _sums(item: Item, metric: MetricRef) -> list[tuple[str, float]]:
     known = _aggregations()
     if known.fault(metric):
         return []
-    names = by_position(known.of(metric), len(item.stats), ())
+    names = sum_names(known.of(metric), len(item.stats))
     return list(zip(names, map(float, item.stats), strict=True))
 
 

@@ -134,27 +134,6 @@ class Pooling:
         )
 
 
-def by_position(aggregation: Aggregation, width: int, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of sums that an earlier version stored by their position alone.
-
-    `labels`: of sums by label, where the record names them. Raises ValueError where an
-    aggregation has no sums of that number.
-    """
-    heads = [name.removesuffix(EACH) for name in aggregation.sums]
-    if not aggregation.is_by_label:
-        lacking = aggregation.sums[width:]
-        if width and width <= len(heads) and set(lacking) <= set(aggregation.later):
-            return aggregation.sums[:width]
-    elif width and width % len(heads) == 0:
-        count = width // len(heads)
-        known = labels if len(labels) == count else [str(i + 1) for i in range(count)]
-        return tuple(head + label for label in known for head in heads)
-    raise ValueError(
-        f"{width} statistics, which {aggregation.name!r} cannot take; `medhelm score` grades the "
-        "stored answers again"
-    )
-
-
 def normalise(
     values: Floats, minimum: float, maximum: float, higher_is_better: bool = True
 ) -> Floats:

@@ -21,7 +21,6 @@ from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
     SCORES_HASH,
-    STAMP,
     find_gradings,
     find_runs,
     find_unreadable,
@@ -35,7 +34,6 @@ from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import (
-    BY_POSITION,
     CHOSEN_COLUMNS,
     COLUMNS,
     METADATA_COLUMNS,
@@ -47,8 +45,7 @@ from medhelm.tables.study.cells import (
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
-from medhelm.tables.thresholds import known_metrics, resolve
-from medhelm.tables.verdicts import Decision
+from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -422,13 +419,12 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
     """Yield some columns of `scores.parquet` of a graded run in batches.
 
     Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary. Gradings made before the summary held the hash of the scores are read without it.
+    summary.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = run.path / "scores.parquet"
-    stamp = run.record.provenance.get(STAMP)
     expected = run.record.provenance.get(SCORES_HASH)
     try:
         if expected and file_sha256(path) != expected:
@@ -436,15 +432,7 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
                 f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
             )
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
-            if stamp and own != stamp:
-                raise RecordError(
-                    f"{path} is not of the same grading as its summary.json; "
-                    "`medhelm score` writes both again"
-                )
-            there = file.schema_arrow.names
-            columns = [c if c in there else BY_POSITION.get(c, c) for c in columns]
-            missing = [c for c in columns if c not in there]
+            missing = [c for c in columns if c not in file.schema_arrow.names]
             if missing:
                 raise RecordError(
                     f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"

@@ -279,12 +279,15 @@ def spoil(folder: Path) -> None:
     record = msgspec.structs.replace(record, grading=grading)
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
     scores = pq.read_table(folder / "scores.parquet")
-    stats = [
-        [0.0, 0.0, v, 1.0] if i == "i002" else [v, 1.0, 0.0, 0.0]
+    names = ("sum/p", "count/p", "sum/q", "count/q")
+    sums = [
+        list(zip(names, [0.0, 0.0, v, 1.0] if i == "i002" else [v, 1.0, 0.0, 0.0], strict=True))
         for i, v in zip(scores["instance_id"].to_pylist(), scores["value"].to_pylist(), strict=True)
     ]
-    by_position = scores.drop_columns(["sums"]).append_column("stats", pa.array(stats))
-    pq.write_table(by_position, folder / "scores.parquet")
+    own = pa.array(sums, pa.map_(pa.string(), pa.float64()))
+    pq.write_table(
+        scores.drop_columns(["sums"]).append_column("sums", own), folder / "scores.parquet"
+    )
 
 
 def test_one_judge_alone_has_no_agreement_and_cannot_be_left_out(tmp_path: Path) -> None:
@@ -670,7 +673,7 @@ def test_without_judges_the_cost_table_has_no_column_of_them(tmp_path: Path) -> 
     t = load_results(tmp_path).typed("cost", FEW)
     assert t.rows[0]["jury_requests"] is None and t.rows[0]["jury_cost_usd"] is None
     assert t.rows[0]["total_cost_usd"] == t.rows[0]["cost_usd"] == pytest.approx(3.0)
-    assert all("jury" not in c.heading and "total" not in c.heading for c in formats.shown(t))
+    assert all("jury" not in c.heading and "total" not in c.heading for c in t.grids()[0].shown())
 
 
 def test_unknown_usage_of_a_judge_is_flagged(tmp_path: Path) -> None:

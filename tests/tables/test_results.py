@@ -544,7 +544,7 @@ def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--out", "x.xlsx"], "--format with one of terminal, csv"),
+        (["--out", "x.ods"], "--format with one of terminal, csv"),
         (["--out", "tables"], "end it in .txt, .csv"),
         (["--format", "parquet", "--table", "mde"], "--out FILE"),
         (["--format", "csv"], "name it with --table"),

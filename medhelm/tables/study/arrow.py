@@ -39,16 +39,6 @@ def codes(column: pa.StringArray) -> tuple[NDArray[np.int64], list[str]]:
     return places.astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def lists(column: pa.ListArray, rows: NDArray[np.bool_]) -> Floats:
-    """Return the lists of floats of some rows (a mask) as (rows, k).
-
-    Raises ValueError where they are missing, of different length, or not finite.
-    """
-    if not rows.any():
-        return np.empty((0, 1))
-    return _finite(numbers(column.values)[_spread(column, rows)])
-
-
 def maps(column: pa.MapArray, rows: NDArray[np.bool_]) -> tuple[tuple[str, ...], Floats]:
     """Return the names (k,) in the maps of some rows (a mask), and their floats as (rows, k).
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.schema.aggregation import MEAN, Aggregation
+from medhelm.schema.aggregation import EACH, MEAN, Aggregation
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import MetricRef, RunRecord
+from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
-from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling, by_position
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling
 from medhelm.store.records import bare_name
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import codes, lists, maps, numbers
+from medhelm.tables.study.arrow import codes, maps, numbers
 from medhelm.tables.study.selection import GradedRun
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ COLUMNS = (
     "sums",
 )
 """The columns of scores.parquet that tables read; `metadata` is read for slices only."""
-
-BY_POSITION = {"sums": "stats"}
-"""A column of gradings by earlier versions, which held sums by position, by its name now."""
 
 METADATA_COLUMNS = ("instance_key", "metadata")
 CHOSEN_COLUMNS = ("instance_key", "repeat", "metric", "outcome", "extracted")
@@ -163,14 +160,14 @@ class Cell:
         read = counted / (counted + unread)
         return f"read {read:.1%}" if read < MIN_READ else ""
 
-    def ended_at_budget(self, metric: str) -> tuple[int, bool]:
-        """Return how many responses the output budget ended, and whether those scored are counted."""
-        own = next(r for r in self.record.results if r.metric == metric)
-        return own.outcomes.get("truncated", 0) + (own.cut or 0), own.cut is not None
+    def result(self, metric: str) -> MetricResult:
+        """Return what the record holds of a metric."""
+        return next(r for r in self.record.results if r.metric == metric)
 
-    def refused_in_words(self, metric: str) -> int | None:
-        """Return how many unparsed replies look like refusals; None where nobody counted."""
-        return next(r for r in self.record.results if r.metric == metric).refused_in_words
+    def ended_at_budget(self, metric: str) -> int:
+        """Return how many responses the output budget ended."""
+        own = self.result(metric)
+        return own.outcomes.get("truncated", 0) + (own.cut or 0)
 
     def parts(self, metric: str) -> tuple[int, int]:
         """Return of how many parts a score is the mean of their means, and how many there are."""
@@ -216,7 +213,7 @@ def read_cell(
     Raises RecordError where they are damaged.
     """
     grading = run.record.grading
-    rows = {m.name: _Rows(aggregations.of(m), grading.parts) for m in grading.metrics}
+    rows = {m.name: _Rows(aggregations.of(m)) for m in grading.metrics}
     try:
         for batch in batches:
             place, names = codes(batch.column("metric"))
@@ -232,8 +229,8 @@ def read_cell(
 class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
-    def __init__(self, aggregation: Aggregation, parts: Sequence[str]) -> None:
-        self._aggregation, self._parts = aggregation, parts
+    def __init__(self, aggregation: Aggregation) -> None:
+        self._aggregation = aggregation
         # bytes grow in place, while a list of arrays would lie beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
         self._sums = bytearray()
@@ -260,10 +257,7 @@ class _Rows:
     def _add_sums(self, batch: pa.RecordBatch, rows: NDArray[np.bool_]) -> None:
         if not rows.any():
             return
-        if "sums" not in batch.schema.names:
-            sums = lists(batch.column(BY_POSITION["sums"]), rows)
-            names = by_position(self._aggregation, sums.shape[1], self._parts)
-        elif self._aggregation == MEAN:  # a value is its own sum, so that none is stored
+        if self._aggregation == MEAN:  # a value is its own sum, so that none is stored
             values = numbers(batch.column("value"))[rows]
             sums, names = np.stack([values, np.ones(len(values))], axis=1), MEAN.sums
         else:
@@ -323,7 +317,7 @@ class _Rows:
     def _take_sums(self) -> Floats:
         """Return the sums (n, k) of the rows with a value."""
         if not self._names:
-            self._names = by_position(self._aggregation, len(self._aggregation.sums), ())
+            self._names = tuple(n.removesuffix(EACH) for n in self._aggregation.sums)
             return np.empty((0, len(self._names)))
         return np.frombuffer(self._sums, np.float64).reshape(-1, len(self._names))
 
