@@ -71,6 +71,16 @@ class Interval:
     has_few_clusters: bool = False
     """True if its clusters are worth fewer than `FEW_CLUSTERS`, so that it may be too short."""
 
+    def ends(self, prefix: str = "") -> dict[str, object]:
+        """Return the ends under the names of a table's columns: `low` and `high`, or `PREFIX_low`."""
+        head = f"{prefix}_" if prefix else ""
+        return {f"{head}low": self.low, f"{head}high": self.high}
+
+    @property
+    def described(self) -> str:
+        """How it was made, with a mark where its clusters are few."""
+        return f"{self.method}, few clusters" if self.has_few_clusters else self.method
+
 
 def seed_of(seed: int, *names: str) -> int:
     """Return a seed that depends on a number and on names only."""

@@ -22,7 +22,7 @@ from medhelm.tables.spending import (
     without_headings,
 )
 from medhelm.tables.study.cells import Cell
-from medhelm.tables.study.study import Estimate, Panel, Study
+from medhelm.tables.study.study import Panel, Study
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -142,7 +142,9 @@ def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
     ordered = sorted(found, key=lambda m: (-np.nan_to_num(found[m].normalised, nan=-1.0), m))
     rows = [
         shared
-        | _score_columns(found[m], panel)
+        | found[m].row(
+            *("n", "clusters", "normalised", "standard_error", "design_effect", "interval_method")
+        )
         | _run_columns(panel.cells[m], panel)
         | {"model": m, "status": _status(study, panel, m)}
         for m in ordered
@@ -159,20 +161,6 @@ def _status(study: Study, panel: Panel, model: str) -> str:
     if model not in study.contenders:
         return "not ranked"
     return "left out" if model in panel.unfit else "ranked"
-
-
-def _score_columns(own: Estimate, panel: Panel) -> Row:
-    return {
-        "score": own.score,
-        "low": own.interval.low,
-        "high": own.interval.high,
-        "interval_method": notes.method(own.interval),
-        "standard_error": own.error,
-        "design_effect": own.effect,
-        "normalised": own.normalised,
-        "n": own.n,
-        "clusters": own.clusters,
-    }
 
 
 def _run_columns(cell: Cell, panel: Panel) -> Row:

@@ -58,16 +58,13 @@ def _rows(study: Study) -> Iterator[Row]:
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             since = panel.card.public_since
             cutoff = panel.cells[model].record.spec.model.training_cutoff
-            own = found[model]
             yield {
                 "benchmark": benchmark,
                 "model": model,
                 "public_since": since or None,
                 "training_cutoff": cutoff or None,
                 "public_before_cutoff": was_public(since, cutoff),
-                "score": own.score,
-                "low": own.interval.low,
-                "high": own.interval.high,
+                **found[model].row(),
             }
 
 

@@ -220,31 +220,28 @@ def _threshold_rows(
     seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
     studies = [Study(cells, replace(settings, bootstrap_seed=seed)) for seed in seeds]
     rows: list[Row] = []
-    for own_required in required:
+    for wanted in required:
         row: Row = {
             "level": "threshold",
             "model": model,
-            "benchmark": own_required.benchmark,
-            "metric": own_required.metric.name,
-            "needed": own_required.needed,
-            "bound": "minimum" if own_required.metric.higher_is_better else "maximum",
-            "threshold": own_required.value,
+            "benchmark": wanted.benchmark,
+            "metric": wanted.metric.name,
+            "needed": wanted.needed,
+            "bound": "minimum" if wanted.metric.higher_is_better else "maximum",
+            "threshold": wanted.value,
         }
-        cell = own.get(own_required.benchmark)
+        cell = own.get(wanted.benchmark)
         if cell is None:
-            why, _ = unread.get((own_required.benchmark, model), ("no graded run", None))
+            why, _ = unread.get((wanted.benchmark, model), ("no graded run", None))
             rows.append(row | _open(why))
-        elif own_required.metric.name not in cell.scores:
+        elif wanted.metric.name not in cell.scores:
             why = "not graded with this metric; `medhelm score` does"
             rows.append(row | _open(why) | {"run": cell.run.folder})
         else:
-            found = (
-                s.estimates(own_required.benchmark, own_required.metric.name)[model]
-                for s in studies
-            )
+            found = (s.estimates(wanted.benchmark, wanted.metric.name)[model] for s in studies)
             first = next(found)
-            own_row = row | _judged(own_required, cell, first, found)
-            rows.append(own_row | _by_point(own_required, cell, first))
+            own_row = row | _judged(wanted, cell, first, found)
+            rows.append(own_row | _by_point(wanted, cell, first))
     return rows
 
 
@@ -275,60 +272,52 @@ def _open(reason: str) -> Row:
     }
 
 
-def _by_point(own_required: Requirement, cell: Cell, own: Estimate) -> Row:
+def _by_point(wanted: Requirement, cell: Cell, own: Estimate) -> Row:
     """Return the verdict on the score alone: PASS or FAIL, unless it is of too little of the run."""
-    reason = _without_score(own_required, cell, own)
-    if not reason and (cell.shortfall(own_required.metric.name) or cell.record.state == "partial"):
-        reason = _lacks(cell, own_required.metric.name)
+    reason = _without_score(wanted, cell, own)
+    if not reason and (cell.shortfall(wanted.metric.name) or cell.record.state == "partial"):
+        reason = _lacks(cell, wanted.metric.name)
     if reason:
         return {"by_point": "INCONCLUSIVE", "point_reason": reason}
-    found = decide(
-        own.score, own.score, own_required.value, is_minimum=own_required.metric.higher_is_better
-    )
+    found = decide(own.score, own.score, wanted.value, is_minimum=wanted.metric.higher_is_better)
     said = "reaches it" if found == "PASS" else "is short of it"
     return {"by_point": found, "point_reason": f"the score {said}"}
 
 
-def _judged(
-    own_required: Requirement, cell: Cell, own: Estimate, others: Iterator[Estimate]
-) -> Row:
+def _judged(wanted: Requirement, cell: Cell, own: Estimate, others: Iterator[Estimate]) -> Row:
     """Return the verdict on one threshold and the numbers behind it.
 
     `others`: estimates with the next seeds of the bootstrap.
     """
-    name, interval = own_required.metric.name, own.interval
+    name, interval = wanted.metric.name, own.interval
     row: Row = {
-        "score": own.score,
-        "low": interval.low,
-        "high": interval.high,
+        **own.row("n", "clusters"),
         "interval_method": interval.method,
-        "n": own.n,
-        "clusters": own.clusters,
         "planned": cell.planned(name),
         "counted": cell.scores[name].counted,
         "coverage": cell.coverage(name),
         "flags": " ".join(notes.flags(cell, name)),
         "run": cell.run.folder,
     }
-    if reason := _unsayable(own_required, cell, own):
+    if reason := _unsayable(wanted, cell, own):
         return row | _open(reason)
-    ends, is_minimum = _ends(own_required, cell, own), own_required.metric.higher_is_better
+    ends, is_minimum = _ends(wanted, cell, own), wanted.metric.higher_is_better
     sign = 1 if is_minimum else -1
     row |= {
         "bound_low": ends[0],
         "bound_high": ends[1],
-        "margin": min((sign * (end - own_required.value) for end in ends), key=abs),
+        "margin": min((sign * (end - wanted.value) for end in ends), key=abs),
     }
-    verdict = decide(*ends, own_required.value, is_minimum=is_minimum)
+    verdict = decide(*ends, wanted.value, is_minimum=is_minimum)
     if interval.method in ("bootstrap", "gaffke") and any(
-        decide(*_ends(own_required, cell, e), own_required.value, is_minimum=is_minimum) != verdict
+        decide(*_ends(wanted, cell, e), wanted.value, is_minimum=is_minimum) != verdict
         for e in others
     ):
         return row | _open(_SEEDED)
     assert interval.low is not None and interval.high is not None
     plain = interval.low, interval.high
-    if decide(*plain, own_required.value, is_minimum=is_minimum) == "INCONCLUSIVE":
-        needed = cases_needed(own.score, *plain, own.n, own_required)
+    if decide(*plain, wanted.value, is_minimum=is_minimum) == "INCONCLUSIVE":
+        needed = cases_needed(own.score, *plain, own.n, wanted)
         return row | _open(_WHY["INCONCLUSIVE"]) | {"cases": needed}
     how = _WHY[verdict] if ends == plain else f"{_lacks(cell, name)}; {_HOW[verdict]}"
     if ends == plain and cell.scores[name].counted < cell.planned(name):
@@ -350,9 +339,9 @@ _PLAIN = (*_WHY.values(), "the score reaches it", "the score is short of it")
 _SEEDED = "so near an end of the interval that the bootstrap's seed decides; more --draws may tell"
 
 
-def _without_score(own_required: Requirement, cell: Cell, own: Estimate) -> str:
+def _without_score(wanted: Requirement, cell: Cell, own: Estimate) -> str:
     """Return why there is no score that says anything; empty where there is one."""
-    name = own_required.metric.name
+    name = wanted.metric.name
     raters = cell.record.grading.raters
     if notes.is_rated(cell.record, name) and raters is not None and not raters.judges:
         return "rated by the offline jury, which stands in for judges"
@@ -368,15 +357,15 @@ def _without_score(own_required: Requirement, cell: Cell, own: Estimate) -> str:
     return ""
 
 
-def _unsayable(own_required: Requirement, cell: Cell, own: Estimate) -> str:
+def _unsayable(wanted: Requirement, cell: Cell, own: Estimate) -> str:
     """Return why nothing can be said of an interval; empty where something can."""
-    if reason := _without_score(own_required, cell, own):
+    if reason := _without_score(wanted, cell, own):
         return reason
-    name = own_required.metric.name
+    name = wanted.metric.name
     if own.interval.low is None or own.interval.high is None:
         return f"no interval {own.interval.method.removeprefix('none ')}"
     is_short = bool(cell.shortfall(name)) or cell.record.state == "partial"
-    if is_short and own_required.metric.aggregation != "mean":
+    if is_short and wanted.metric.aggregation != "mean":
         return f"{_lacks(cell, name)}, and no worst case is defined"
     return ""
 
@@ -388,7 +377,7 @@ def _lacks(cell: Cell, metric: str) -> str:
     return f"{stopped}{planned - cell.scores[metric].counted:,} of {planned:,} without a value"
 
 
-def _ends(own_required: Requirement, cell: Cell, own: Estimate) -> tuple[float, float]:
+def _ends(wanted: Requirement, cell: Cell, own: Estimate) -> tuple[float, float]:
     """Return the ends of the interval, a mean's with missing rows at their lowest and their highest.
 
     The mean of all p planned rows is (sum of the c values + missing * extreme) / p, and of its
@@ -396,15 +385,15 @@ def _ends(own_required: Requirement, cell: Cell, own: Estimate) -> tuple[float, 
     """
     low, high = own.interval.low, own.interval.high
     if low is None or high is None:  # with another seed every draw was equal
-        return own_required.metric.minimum, own_required.metric.maximum
-    scores, planned = cell.scores[own_required.metric.name], cell.planned(own_required.metric.name)
+        return wanted.metric.minimum, wanted.metric.maximum
+    scores, planned = cell.scores[wanted.metric.name], cell.planned(wanted.metric.name)
     missing = planned - scores.counted
-    if not missing or own_required.metric.aggregation != "mean":
+    if not missing or wanted.metric.aggregation != "mean":
         return low, high
     share = scores.counted / planned
     lowest, highest = (
         worst_case(scores.total, scores.counted, missing, extreme)
-        for extreme in (own_required.metric.minimum, own_required.metric.maximum)
+        for extreme in (wanted.metric.minimum, wanted.metric.maximum)
     )
     return lowest - (own.score - low) * share, highest + (high - own.score) * share
 

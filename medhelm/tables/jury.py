@@ -20,7 +20,7 @@ from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.jackknife import jackknife
-from medhelm.tables.study.study import Estimate, Study
+from medhelm.tables.study.study import Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 
@@ -193,18 +193,8 @@ def _rows(own: Jury) -> Iterator[Row]:
                 "ranked": model in own.fit,
                 "is_own": judge in own.own.get(model, ()),
                 "rank": own.ranks_without[judge].get(model),
-                **(_score(found) if found is not None else {}),
+                **(found.row("n", "interval_method") if found is not None else {}),
             }
-
-
-def _score(own: Estimate) -> Row:
-    return {
-        "n": own.n,
-        "score": own.score,
-        "low": own.interval.low,
-        "high": own.interval.high,
-        "interval_method": notes.method(own.interval),
-    }
 
 
 def _agreement(own: Jury) -> Row:
@@ -234,11 +224,9 @@ def _agreement(own: Jury) -> Row:
     r = _correlation(heard)
     return row | {
         "alpha": alpha,
-        "alpha_low": ends[0].low,
-        "alpha_high": ends[0].high,
+        **ends[0].ends("alpha"),
         "icc_single": single,
-        "icc_single_low": ends[1].low,
-        "icc_single_high": ends[1].high,
+        **ends[1].ends("icc_single"),
         "icc_mean": agreement.icc2(heard)[1].value,
         "icc_mean_low": _of_mean(ends[1].low, k),
         "icc_mean_high": _of_mean(ends[1].high, k),
@@ -330,17 +318,13 @@ def _model(own: Jury, model: str) -> Row:
         "score_least": min(scores, default=None),
         "score_most": max(scores, default=None),
         "is_own": model in own.own,
-        **_score(full),
+        **full.row("n", "interval_method"),
     }
     if names := own.own.get(model):
         row["own"] = ", ".join(names)
         alone = own.without(*names).get(model)
         if alone is not None:
-            row |= {
-                "score_without_own": alone.score,
-                "without_own_low": alone.interval.low,
-                "without_own_high": alone.interval.high,
-            }
+            row |= {"score_without_own": alone.score, **alone.interval.ends("without_own")}
     return row
 
 

@@ -14,7 +14,6 @@ from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
-from medhelm.stats.intervals import Interval
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.flags import MARKS
@@ -326,11 +325,6 @@ def rank_sets(study: Study) -> str:
         f"apart where their paired difference in {what} is clear. Within a tie group the first "
         "is not clearly better than the rest."
     )
-
-
-def method(interval: Interval) -> str:
-    """Return how an interval was made, with a mark where its clusters are few."""
-    return f"{interval.method}, few clusters" if interval.has_few_clusters else interval.method
 
 
 def few_clusters(rows: Iterable[Mapping[str, object]]) -> list[str]:

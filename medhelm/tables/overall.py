@@ -136,7 +136,7 @@ def overall(study: Study) -> Table:
             ends = _pooled(study, ranking.benchmarks, model, drawn[:, m])
             rows[model] |= {
                 "macro_average": macro[m],
-                **_ends("macro", ends),
+                **ends.ends("macro"),
                 "macro_sd": stats.sample_sd(ranking.scores[m], stats.MACRO_SD_DDOF),
                 "benchmarks": len(ranking.benchmarks),
             }
@@ -227,7 +227,7 @@ def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
             "rank_low": low[m],
             "rank_high": high[m],
             "tie_group": groups[m],
-            **_ends("win_suite", suite[m]),
+            **suite[m].ends("win_suite"),
         }
     for column, prefix, definition in _WIN_RATES:
         rates = stats.win_rates(ranking.scores, definition)
@@ -235,11 +235,7 @@ def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
         draws = ranking.rate_draws[definition]
         for m, model in enumerate(ranking.models):
             ends = holding(percentile(draws[:, m], study.settings.confidence), rates[m])
-            rows[model] |= {column: rates[m], **_ends(prefix, ends), f"{prefix}_sd": spread[m]}
-
-
-def _ends(prefix: str, interval: Interval) -> Row:
-    return {f"{prefix}_low": interval.low, f"{prefix}_high": interval.high}
+            rows[model] |= {column: rates[m], **ends.ends(prefix), f"{prefix}_sd": spread[m]}
 
 
 def categories(study: Study) -> Table:
@@ -288,8 +284,7 @@ def _mean_over(study: Study, members: list[str], model: str) -> Row:
     ends = _pooled(study, members, model, drawn)
     return {
         "mean": values.mean(),
-        "low": ends.low,
-        "high": ends.high,
+        **ends.ends(),
         "sd": stats.sample_sd(values, stats.MACRO_SD_DDOF),
         "benchmarks": len(own),
     }

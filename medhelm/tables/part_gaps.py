@@ -15,7 +15,6 @@ from medhelm.stats.intervals import (
     clustered_percentile,
     seed_of,
 )
-from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text, yes
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
@@ -121,9 +120,8 @@ def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
             "score": float(np.mean([means[p] for p in members])),
             "reference_score": float(means[reference]),
             "gap": float(gap(means, members)),
-            "low": ends.low,
-            "high": ends.high,
-            "interval_method": notes.method(ends),
+            **ends.ends(),
+            "interval_method": ends.described,
             "n": int(in_part.sum()),
             "reference_n": int(counts[reference].sum()),
             "clusters": int(np.count_nonzero(sizes)),

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, share, text, yes
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
@@ -88,11 +87,6 @@ def _slice_rows(
                 "value": value,
                 "model": model,
                 "ranked": model in study.ranked,
-                "score": own.score,
-                "low": own.interval.low,
-                "high": own.interval.high,
-                "interval_method": notes.method(own.interval),
-                "normalised": own.normalised,
-                "n": own.n,
+                **own.row("interval_method", "normalised", "n"),
                 "share": len(part.ids) / len(panel.ids),
             }

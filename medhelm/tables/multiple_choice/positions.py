@@ -123,12 +123,10 @@ def _place(
     share, of = rate(values, clusters_of(cell, ids), settings, *names, "chosen")
     return {
         "score": score,
-        "low": ends.low,
-        "high": ends.high,
+        **ends.ends(),
         "n": int(here.sum()),
         "chosen": share,
-        "chosen_low": of.low,
-        "chosen_high": of.high,
+        **of.ends("chosen"),
         "right": float(np.mean([right[int(i)] == place for i in ids])) if len(ids) else None,
         "answers": sum(map(len, picks.values())),
     }

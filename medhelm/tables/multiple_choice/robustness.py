@@ -134,11 +134,7 @@ def _rows(
             "metric": metric.name,
             "model": model,
             "variant": variant,
-            "score": found.score,
-            "low": found.interval.low,
-            "high": found.interval.high,
-            "n": found.n,
-            "clusters": found.clusters,
+            **found.row("n", "clusters"),
             "unread": sum(outcomes.get(o, 0) for o in ("unparsed", "empty", "truncated")),
             "refused": outcomes.get("refused", 0),
             "failed": sum(outcomes.get(o, 0) for o in ("error", "oversize")),
@@ -149,8 +145,7 @@ def _rows(
                 row |= {
                     "original": both.scores[1],
                     "difference": both.difference,
-                    "difference_low": both.interval.low,
-                    "difference_high": both.interval.high,
+                    **both.interval.ends("difference"),
                     "p": both.p,
                     "test": both.test,
                 }
@@ -172,8 +167,7 @@ def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str
     share, ends = rate(values, clusters_of(cell, ids), asked.study.settings, *names)
     return {
         "flipped": share,
-        "flipped_low": ends.low,
-        "flipped_high": ends.high,
+        **ends.ends("flipped"),
         "pairs": sum(map(len, flips.values())),
     }
 
