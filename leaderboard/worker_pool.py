@@ -12,9 +12,12 @@ from multiprocessing import reduction
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from medhelm.errors import MedhelmError
 from medhelm.grading.process_pool import ProcessPool
 from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.run import RunRecord
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
@@ -63,7 +66,7 @@ class WorkerPool:
             locks = tuple(map(_Lock, self._site.locks))
             self._pool = ProcessPool(count, _prepare, self._registry.files, locks)
             place = self._site.path, self._results
-            self._futures = [self._pool.submit(_work, *place, runs) for runs in groups]
+            self._futures = [self._pool.submit(_work, *place, _packed(runs)) for runs in groups]
 
     def finish(self) -> list[Problem]:
         """Write what is left and wait for the others; return what could not be read.
@@ -125,7 +128,18 @@ def _prepare(plugins: Sequence[str], locks: Sequence[object]) -> None:
     _held.extend((load_registry(plugins), locks))
 
 
-def _work(site: Path, results: Path, runs: Sequence[GradedRun]) -> _Done:
+_Packed = list[tuple[Path, str, bytes]]
+"""Runs as they are sent. A record goes as JSON: unpickled, its defaults would not be known as such,
+and the hashes by which judgements are found would be others."""
+
+
+def _packed(runs: Sequence[GradedRun]) -> _Packed:
+    return [(run.path, run.folder, msgspec.json.encode(run.record)) for run in runs]
+
+
+def _work(site: Path, results: Path, packed: _Packed) -> _Done:
     registry = _held[0]
     assert isinstance(registry, Registry)
+    decode = msgspec.json.Decoder(RunRecord).decode
+    runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
     return _write(site, results, runs, registry)

@@ -40,7 +40,7 @@ from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Outcome
 from medhelm.store import records
-from medhelm.tables import builtin, columns, table_spec
+from medhelm.tables import builtin, compare, table_spec
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = ROOT.parent / "shared" / "reference" / "published"
@@ -335,7 +335,7 @@ def check_lists() -> Iterator[str]:
     statistics = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
     named = set(spans(statistics))
     tables = {spec.name: spec.columns for spec in builtin.medhelm_tables()}
-    for name, own in (tables | {"compare": columns.COMPARE}).items():
+    for name, own in (tables | {"compare": compare.COMPARE}).items():
         for column in own:
             if column.name not in named:
                 yield f"docs/statistics.md: the column {column.name} ({name}) is not defined"

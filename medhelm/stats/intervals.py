@@ -11,9 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -26,6 +24,7 @@ from medhelm.stats.aggregation import (
     Ints,
     Pooling,
     design_effect,
+    on_all_cores,
 )
 from medhelm.stats.student_t import t_quantile
 
@@ -121,8 +120,7 @@ def bootstrap(sums: Floats, draws: int, seed: int) -> Floats:
     def stream(weights: Iterator[Floats]) -> list[Floats]:
         return [w @ sums for w in weights]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        blocks = list(pool.map(stream, _streams(len(sums), draws, seed)))
+    blocks = on_all_cores(stream, _streams(len(sums), draws, seed))
     return np.concatenate([block for found in blocks for block in found])
 
 
@@ -140,8 +138,7 @@ def _streams(clusters: int, draws: int, seed: int) -> list[Iterator[Floats]]:
 def _kept_weights(clusters: int, draws: int, seed: int) -> tuple[Floats, ...]:
     """Return the counts of a bootstrap, kept for those that follow with the same seed: other
     metrics of a benchmark, and other pairs of its models."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        blocks: list[list[Floats]] = list(pool.map(list, _streams(clusters, draws, seed)))
+    blocks: list[list[Floats]] = on_all_cores(list, _streams(clusters, draws, seed))
     return tuple(w for found in blocks for w in found)
 
 

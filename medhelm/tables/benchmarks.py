@@ -10,7 +10,7 @@ from medhelm.errors import UsageError
 from medhelm.schema.score import Outcome
 from medhelm.stats import aggregation as stats
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, share, text, yes
+from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, NOT_GRADED, study_table
 from medhelm.tables.spending import (
@@ -42,7 +42,9 @@ BENCHMARKS = (
     *measured(
         "score", "score on the compared instances", "metric", "score", digits=3, is_main=True
     ),
-    text("interval_method", "how the interval was made, or why there is none"),
+    on_request(
+        text("interval_method", "how the interval was made, or why there is none", "interval")
+    ),
     number(
         "standard_error", "standard error of score, clustered where there are clusters", "metric"
     ),
@@ -83,7 +85,7 @@ BENCHMARKS = (
         "refused_in_words",
         "unparsed replies that look like refusals, which endpoints do not mark as such",
     ),
-    text("not_scored", "rows of each other outcome"),
+    on_request(text("not_scored", "rows of each other outcome", "not scored")),
     count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
     count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
     count("repeats", "times each instance was asked"),

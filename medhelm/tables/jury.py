@@ -14,12 +14,12 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.panel import MISSING
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
+from medhelm.stats.jackknife import jackknife
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, share, text, yes
+from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
 from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
-from medhelm.tables.study.jackknife import jackknife
 from medhelm.tables.study.study import Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
@@ -65,7 +65,7 @@ COLUMNS = (
         "rated",
         of="shown",
     ),
-    share("coverage", "rated / shown"),
+    on_request(share("coverage", "rated / shown", "cov")),
     count(
         "n",
         "compared answers of all models with two verdicts; of a judge: that it rated; of a score: "
@@ -139,7 +139,14 @@ COLUMNS = (
         prefix="without_own",
         how="instances resampled",
     ),
-    text("abstained", "how the judgements without a score ended, every try counted"),
+    on_request(
+        text(
+            "abstained",
+            "how the judgements without a score ended, every try counted",
+            "abstained",
+            "",
+        )
+    ),
 )
 
 

@@ -16,7 +16,7 @@ from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.flags import MARKS
+from medhelm.tables.format.formats import MARKS
 from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.study import Panel, Study

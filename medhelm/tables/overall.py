@@ -17,6 +17,7 @@ from medhelm.tables.format.column_kinds import (
     ends,
     measured,
     number,
+    on_request,
     share,
     text,
     yes,
@@ -64,10 +65,13 @@ OVERALL = (
     ),
     number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
     *ends("win_suite", "win_rate, benchmarks resampled", "share"),
-    number(
-        "win_rate_literal",
-        "win rate in which a tie wins for both, as in the paper's text",
-        "share",
+    on_request(
+        number(
+            "win_rate_literal",
+            "win rate in which a tie wins for both, as in the paper's text",
+            "share",
+            "literal",
+        )
     ),
     *ends("win_literal", f"win_rate_literal, {_RESAMPLED}", "share"),
     number("win_literal_sd", "SD of win_rate_literal over rivals, ddof 0", "share"),
@@ -90,7 +94,9 @@ OVERALL = (
         "benchmarks_flagged",
         "benchmarks on which the model is not ranked for its coverage, or the share read",
     ),
-    *without_headings(COSTS, total_cost_usd="USD"),
+    *without_headings(COSTS[:-2]),
+    replace(COSTS[-2], heading="USD"),
+    on_request(replace(COSTS[-1], heading="USD at most")),
     FLAGS_COLUMN,
 )
 
@@ -167,7 +173,7 @@ def _by_literal(columns: Sequence[Column]) -> list[Column]:
         "win_rate": {"interval": None},
         "win_sd": {"heading": ""},
         "win_rate_literal": {
-            "heading": "literal",
+            "is_default": True,
             "interval": ("win_literal_low", "win_literal_high"),
             "is_main": True,
         },

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -109,8 +107,7 @@ def _ends(study: Study) -> Floats:
         gaps = by_model[couple[0]] - by_model[couple[1]]
         return percentile_ends(gaps, study.settings.confidence)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.concatenate(list(pool.map(block, stats.pair_blocks(*by_model.shape))))
+    return np.concatenate(stats.on_all_cores(block, stats.pair_blocks(*by_model.shape)))
 
 
 def ranks(study: Study) -> Table:

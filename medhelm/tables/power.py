@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from medhelm.schema.run import MetricRef
@@ -197,8 +194,7 @@ def _errors(
         in_clusters = np.empty(0) if codes is None else stats.clustered_errors(gaps, codes)
         return _mean_errors(gaps, _is_papers(study)), in_clusters
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = list(pool.map(block, stats.pair_blocks(len(joined), joined.shape[1])))
+    parts = stats.on_all_cores(block, stats.pair_blocks(len(joined), joined.shape[1]))
     return np.concatenate([p for p, _ in parts]), np.concatenate([c for _, c in parts])
 
 

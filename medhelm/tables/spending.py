@@ -9,7 +9,7 @@ from medhelm.models.costs import upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
-from medhelm.tables.format.column_kinds import count, money, text
+from medhelm.tables.format.column_kinds import count, money, on_request, text
 from medhelm.tables.format.table import Column, Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
@@ -52,11 +52,19 @@ COSTS = (
 _TOKENS = (
     count("requests", "answered requests"),
     count("input_tokens", "input tokens, cached ones included", "input", "tokens"),
-    count("cached_tokens", "input tokens served from a cache", "", "tokens"),
+    on_request(count("cached_tokens", "input tokens served from a cache", "cached", "tokens")),
     count("output_tokens", "output tokens, reasoning included", "output", "tokens"),
-    count("reasoning_tokens", "output tokens of hidden reasoning", "", "tokens"),
+    on_request(
+        count("reasoning_tokens", "output tokens of hidden reasoning", "reasoning", "tokens")
+    ),
     count("output_limit_tokens", "output tokens if each answer used its budget", "", "tokens"),
-    count("usage_unknown", "answered requests whose usage is unknown; not in the cost"),
+    on_request(
+        count(
+            "usage_unknown",
+            "answered requests whose usage is unknown; not in the cost",
+            "no usage",
+        )
+    ),
     count("requests_lost", "requests sent whose answer was lost; they may be billed"),
 )
 _JURY_TOKENS = tuple(
@@ -71,9 +79,9 @@ _JURY_TOKENS = tuple(
 USAGE = (*_TOKENS, *_JURY_TOKENS)
 
 
-def without_headings(columns: Iterable[Column], **headings: str) -> tuple[Column, ...]:
-    """Return columns that are shown on request only, but those that are given a heading."""
-    return tuple(replace(c, heading=headings.get(c.name, ""), is_main=False) for c in columns)
+def without_headings(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns that are shown on request only."""
+    return tuple(replace(c, heading="", is_main=False) for c in columns)
 
 
 COST = (
@@ -81,7 +89,7 @@ COST = (
     text("model", "name of the model; missing in the row over all", "model", "all models"),
     text("weights", "open, closed, or none for a baseline"),
     count("context_window", "tokens of context that the settings state", unit="tokens"),
-    count("runs", "runs summed"),
+    on_request(count("runs", "runs summed", "runs")),
     *USAGE,
     *COSTS[1::2],
     *COSTS[::2],

@@ -85,3 +85,8 @@ def measured(
         found = replace(found[0], name="low"), replace(found[1], name="high")
     interval = found[0].name, found[1].name
     return number(name, description, unit, heading, interval, digits, is_main=is_main), *found
+
+
+def on_request(column: Column) -> Column:
+    """Return a column that text formats show only where it is asked for."""
+    return replace(column, is_default=False)

@@ -17,7 +17,6 @@ import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.format.console import UNCUT, open_console
-from medhelm.tables.format.flags import MARKS
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.spreadsheet import csv_text, guard
 from medhelm.tables.format.table import Column, Table, Value, to_document
@@ -30,6 +29,21 @@ FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet", "excel")
 MOST_ROWS = 1000
 """Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
 and a million of a thousand models."""
+
+MARKS = {
+    "coverage": "C",
+    "unread": "R",
+    "cut": "T",
+    "partial": "P",
+    "parts": "M",
+    "budget": "B",
+    "drift": "D",
+    "usage": "U",
+    "judges": "J",
+    "self": "S",
+    "again": "A",
+}
+"""The letters of flags in text formats. `tables/notes` has what they mean."""
 
 _P = frozenset({"p", "p_holm"})
 """Columns whose smallest values are shown as below their last digit, since 0 they are not."""

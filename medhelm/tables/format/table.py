@@ -70,7 +70,9 @@ class Column:
     unit: str = ""
     """`share` (0 to 1), `normalised` (0 worst to 1 best), `metric` (the metric's own), `USD`, `tokens`."""
     heading: str = ""
-    """Short heading in text formats; empty: they show the column on request only, by its name."""
+    """Short heading in text formats and on the site; empty: shown on request only, by its name."""
+    is_default: bool = True
+    """False if text formats show it on request only."""
     digits: int = 2
     is_percent: bool = False
     interval: tuple[str, str] | None = None
@@ -143,7 +145,7 @@ class Table:
 
     def shown(self) -> list[Column]:
         """Return the columns of a grid that text formats show."""
-        return [c for c in self.columns if c.heading]
+        return [c for c in self.columns if c.heading and c.is_default]
 
     def choose(self, names: Sequence[str]) -> Table:
         """Return the table with the columns named, or with `all`, each of which text formats show.
@@ -158,10 +160,7 @@ class Table:
         behind = {end for c in columns if c.interval for end in c.interval} - {*names}
         return replace(
             self,
-            columns=tuple(
-                c if c.heading or c.name in behind else replace(c, heading=c.name.replace("_", " "))
-                for c in columns
-            ),
+            columns=tuple(_requested(c, names) if c.name not in behind else c for c in columns),
             parts=tuple(replace(part, columns=()) for part in self.parts),
         )
 
@@ -236,6 +235,13 @@ def make_table(
         group=group,
         parts=parts,
     )
+
+
+def _requested(column: Column, names: Sequence[str]) -> Column:
+    """Return a column as text formats show one that is asked for: one that is named, without values too."""
+    heading = column.heading or column.name.replace("_", " ")
+    is_main = column.is_main or column.name in names
+    return replace(column, heading=heading, is_default=True, is_main=is_main)
 
 
 def _with_values(
