@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
 from medhelm.tables.format.table import Kind, Table, Value
+from medhelm.tables.published import Mark
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
 
@@ -96,14 +97,6 @@ class BenchmarkLine(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
 
 
-class MarkLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line above the scores of a benchmark; see `tables.published.Mark`."""
-
-    benchmark: str
-    text: str
-    kind: Literal["warn", "plain"]
-
-
 class PluginPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page that a plugin brings, where any run of the site is its own."""
 
@@ -111,7 +104,7 @@ class PluginPage(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     benchmarks: tuple[str, ...]
     """Those that it is about."""
-    marks: tuple[MarkLine, ...]
+    marks: tuple[Mark, ...]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ class _Done(NamedTuple):
     written: int
     problems: list[Problem]
     error: str = ""
-    """Why nothing could be written."""
+    """The reason where nothing could be written."""
 
 
 class _Lock:

@@ -77,7 +77,7 @@ class Interval:
 
     @property
     def described(self) -> str:
-        """How it was made, with a mark where its clusters are few."""
+        """The method, with a mark where the clusters are few."""
         return f"{self.method}, few clusters" if self.has_few_clusters else self.method
 
 

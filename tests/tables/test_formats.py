@@ -205,8 +205,12 @@ def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
     every = formats.to_terminal([t.choose(["all"])])
     assert " literal " in every
     some = t.choose(["win_rate_literal", "win_rate"])
-    assert [c.heading for c in some.shown()] == ["literal", "win"]
-    assert set(json.loads(formats.to_json(some))["rows"][0]) == {"win_rate_literal", "win_rate"}
+    assert [c.heading for c in some.shown()] == ["model", "literal", "win"]
+    assert set(json.loads(formats.to_json(some))["rows"][0]) == {
+        "model",
+        "win_rate_literal",
+        "win_rate",
+    }
 
 
 @pytest.mark.parametrize("by", ["half", "literal"])

@@ -19,7 +19,7 @@ import scipy.stats
 
 from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
-from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document, Settings, Table
 from medhelm.tables.known_tables import find_tables
@@ -139,27 +139,14 @@ def damage(folder: Path, how: str) -> None:
         scores.write_bytes(scores.read_bytes()[:200])
     elif how == "empty scores":
         scores.write_bytes(b"")
-    elif how == "a column less":
-        pq.write_table(table.drop_columns(["outcome"]), scores)
+    elif how in ("without outcome", "without sums"):
+        pq.write_table(table.drop_columns([how.removeprefix("without ")]), scores)
     elif how == "twice":
         import pyarrow as pa
 
         pq.write_table(pa.concat_tables([table, table]), scores)
     elif how == "out of range":
         pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
-    elif how == "no statistics":
-        pq.write_table(_positional(table, [[]] * len(table)), scores)
-    elif how == "one statistic":
-        pq.write_table(_positional(table, [[1.0]] * len(table)), scores)
-    elif how == "infinite statistics":
-        pq.write_table(_positional(table, [[float("inf"), 1.0]] * len(table)), scores)
-
-
-def _positional(table: Any, lists: list[list[float]]) -> Any:
-    """Return scores as medhelm 0.1.0 wrote them, with sums by position."""
-    import pyarrow as pa
-
-    return table.drop_columns(["sums"]).append_column("stats", pa.array(lists))
 
 
 def _with(table: Any, name: str, values: list[Any]) -> Any:
@@ -178,12 +165,10 @@ DAMAGE = [
     "no scores",
     "torn scores",
     "empty scores",
-    "a column less",
+    "without outcome",
+    "without sums",
     "twice",
     "out of range",
-    "no statistics",
-    "infinite statistics",
-    "one statistic",
     "an empty range",
     "an unknown aggregation",
 ]
@@ -522,6 +507,7 @@ def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
         ("x.tex", b"\\begin{table}"),
         ("X.PARQUET", b"PAR1"),
         ("x.txt", b"Minimum"),
+        ("x.xlsx", b"PK"),
     ],
 )
 def test_the_suffix_of_the_file_tells_the_format(
@@ -548,6 +534,7 @@ def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> N
         (["--out", "tables"], "end it in .txt, .csv"),
         (["--format", "parquet", "--table", "mde"], "--out FILE"),
         (["--format", "csv"], "name it with --table"),
+        (["--columns", "n,modl"], "unknown column 'modl'; did you mean 'model'"),
         (["--by", "specialty"], "--table slices"),
         (["--metrics", "all", "--table", "mde"], "--table benchmarks"),
         (["--table", "slices"], "--by KEY"),
@@ -557,7 +544,7 @@ def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> N
     ],
 )
 def test_wrong_options_are_one_line(folder: Path, argv: list[str], says: str) -> None:
-    with pytest.raises(UsageError) as e:
+    with pytest.raises(MedhelmError) as e:
         command(tables_command, "--results-dir", folder, *argv)
     assert says in str(e.value) and "\n" not in str(e.value)
 

@@ -150,12 +150,13 @@ class Table:
     def choose(self, names: Sequence[str]) -> Table:
         """Return the table with the columns named, or with `all`, each of which text formats show.
 
-        The columns of its groups stay, and the ends of intervals are behind their values.
+        What names its rows stays, and the ends of intervals are behind their values.
         """
         known = {c.name: c for c in self.columns}
-        parts = [self.group, *(part.group for part in self.parts)]
-        groups = [name for group in parts for name in group if name not in names]
-        kept = [*dict.fromkeys(groups), *names] if names != ["all"] else [*known]
+        of_rows = {*self.group, *(name for part in self.parts for name in part.group)}
+        of_rows |= {c.name for c in self.shown() if c.type == "string" and c.name != "flags"}
+        rest = [name for name in known if name in of_rows and name not in names]
+        kept = [*rest, *names] if names != ["all"] else [*known]
         columns = [known[name] for name in kept if name in known]
         behind = {end for c in columns if c.interval for end in c.interval} - {*names}
         return replace(
