@@ -16,7 +16,7 @@ from medhelm.store.kept_fidelity import KeptFidelity
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.known_tables import find_tables, published_table
-from medhelm.tables.overall import categories, overall
+from medhelm.tables.overall import OVERALL, categories, overall
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.cells import Cell
@@ -272,7 +272,7 @@ def _view(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...])
     page = ViewPage(
         benchmarks=chosen,
         half=page_table(overall(part)),
-        literal=page_table(overall(study.on(chosen, "literal"))),
+        literal=page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
         categories=page_table(categories(part)),
     )
     return site.put_data(f"view-{short_hash(scoring, *chosen)}", page)
