@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Thread
@@ -57,7 +58,9 @@ class ProcessPool:
 
     def __init__(self, count: int, prepare: Callable[[Unpack[_Ts]], None], *args: *_Ts) -> None:
         self._context = _Context()
-        self._executor = ProcessPoolExecutor(count, self._context, _begin, (prepare, args))
+        self._executor: ProcessPoolExecutor | None = None
+        with suppress(OSError, ImportError, NotImplementedError):  # a system without semaphores
+            self._executor = ProcessPoolExecutor(count, self._context, _begin, (prepare, args))
 
     def __enter__(self) -> Self:
         return self
@@ -66,16 +69,17 @@ class ProcessPool:
         for worker in self._context.started:
             if worker.pid is not None:
                 worker.kill()
-        self._executor.shutdown(cancel_futures=True)
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
 
     def submit(self, work: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> Future[_T]:
         """Return what `work(*args)` gives, to come; BrokenExecutor to come where no process does it."""
-        try:
-            return self._executor.submit(work, *args)
-        except (OSError, BrokenExecutor):
-            lost: Future[_T] = Future()
-            lost.set_exception(BrokenExecutor())
-            return lost
+        with suppress(OSError, BrokenExecutor):
+            if self._executor is not None:
+                return self._executor.submit(work, *args)
+        lost: Future[_T] = Future()
+        lost.set_exception(BrokenExecutor())
+        return lost
 
 
 def _begin(prepare: Callable[..., None], args: tuple[object, ...]) -> None:

@@ -154,6 +154,17 @@ def test_work_of_processes_that_die_is_done_here() -> None:
 
 
 @pytest.mark.slow
+def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    for place in ("Worker.start", "ProcessPoolExecutor"):
+        monkeypatch.setattr(f"medhelm.grading.process_pool.{place}", refuse)
+        found = list(score_all(episodes(ENOUGH), [Where()], ENOUGH, processes=2))
+        assert len(found) == ENOUGH and processes_of(found) == {str(os.getpid())}
+
+
+@pytest.mark.slow
 def test_little_is_read_ahead() -> None:
     taken = 0
 
