@@ -20,7 +20,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.page import Page
 from medhelm.tables.format.table import Table
-from medhelm.tables.published import PageData, PublishedRuns
+from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
 from medhelm_leaderboard.pages import Details, MetricLine, PluginPage, Problem
@@ -126,7 +126,8 @@ def encoded(value: object) -> msgspec.Raw:
 
 def page_line(page: Page, data: PageData, known: PluginPage | None) -> PluginPage:
     """Return a page for the first file of the site, with what another scoring has said of it."""
-    marks = dict.fromkeys((*(known.marks if known else ()), *data.marks))
+    own = [msgspec.convert(msgspec.to_builtins(mark), Mark) for mark in data.marks]
+    marks = dict.fromkeys((*(known.marks if known else ()), *own))
     return PluginPage(
         name=page.name,
         title=page.title,
