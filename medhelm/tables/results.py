@@ -434,12 +434,6 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
         with pq.ParquetFile(
             path, page_checksum_verification=True, read_dictionary=["metric", "outcome"]
         ) as file:
-            own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
-            if stamp and own != stamp:
-                raise RecordError(
-                    f"{path} is not of the same grading as its summary.json; "
-                    "`medhelm score` writes both again"
-                )
             there = file.schema_arrow.names
             missing = [c for c in columns if c not in there]
             if missing:
