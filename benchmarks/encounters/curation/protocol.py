@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 
 from medhelm import (
-    Ask,
     Benchmark,
     FinalAnswer,
     Forecast,
@@ -24,6 +23,7 @@ from medhelm import (
     ModelSpec,
     Protocol,
     Response,
+    Send,
     Terms,
 )
 from medhelm.extract.json_reply import BadReply
@@ -137,11 +137,11 @@ async def _conduct(
     benchmark: Benchmark,
     instance: Instance,
     terms: Terms,
-    ask: Ask,
+    send: Send,
 ) -> FinalAnswer:
     """Return how an article ended, with what its files are made of."""
     article = articles[instance.id]
-    writer = _Writer(article, instance, players, terms, ask)
+    writer = _Writer(article, instance, players, terms, send)
     try:
         curated = await _article(writer)
     except Ended as e:
@@ -247,7 +247,7 @@ class _Writer:
     instance: Instance
     players: Mapping[str, ModelSpec]
     terms: Terms
-    ask: Ask
+    ask: Send
 
     async def reply(
         self,

@@ -33,7 +33,7 @@ from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Ask
+from medhelm.protocols.protocol import Send
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import (
@@ -245,13 +245,13 @@ def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
     return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
 
 
-async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -> FinalAnswer:
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
     batches = batched(items, terms.settings[SIZE])
     found = await together(
-        _judge(shown, terms, ask, n, batch) for n, batch in enumerate(batches, start=1)
+        _judge(shown, terms, send, n, batch) for n, batch in enumerate(batches, start=1)
     )
     ends = {end for _, end in found}
     if "error" in ends:
@@ -279,7 +279,7 @@ def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]
 
 
 async def _judge(
-    shown: Shown, terms: Terms, ask: Ask, number: int, items: Sequence[RubricItem]
+    shown: Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
 ) -> tuple[Batch, str]:
     """Return the verdicts on a batch, and how its call ended where it has none.
 

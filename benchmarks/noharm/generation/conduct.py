@@ -18,7 +18,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import schema_of
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Response
 from medhelm.schema.model import ModelSpec
@@ -136,11 +136,11 @@ def generation(series: Series) -> Protocol:
 
 
 async def _conduct(
-    series: Series, benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask
+    series: Series, benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return the case of a brief with where it comes from, or why it was discarded."""
     try:
-        case, provenance = await _Author(series, instance, terms, ask).write()
+        case, provenance = await _Author(series, instance, terms, send).write()
     except Failed as e:
         return FinalAnswer(finish="error", error=str(e))
     except Discarded as e:
@@ -156,7 +156,7 @@ class _Author:
     series: Series
     instance: Instance
     terms: Terms
-    ask: Ask
+    ask: Send
     repairs: dict[str, int] = field(default_factory=dict)
     """Counts the repairs of each stage."""
     judge: str = ""
