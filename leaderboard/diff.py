@@ -8,7 +8,7 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import TIE
 from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.table import Row, Table, make_table
 from medhelm_leaderboard.files import Build, Rank, Score, read_build
 
 COLUMNS = (
@@ -17,9 +17,9 @@ COLUMNS = (
     text("benchmark", "name of the benchmark; missing where a rank changed", "benchmark"),
     text("model", "name of the model", "model"),
     text("metric", "name of the metric, or rank", "metric"),
-    number("old", "in the old build", "", "old", ("old_low", "old_high"), 3),
-    number("new", "in the new build", "", "new", ("new_low", "new_high"), 3),
-    number("difference", "new less old", "", "new - old", digits=3),
+    number("old", "in the old build", "", "old", ("old_low", "old_high"), 3, is_main=True),
+    number("new", "in the new build", "", "new", ("new_low", "new_high"), 3, is_main=True),
+    number("difference", "new less old", "", "new - old", digits=3, is_main=True),
     number("old_low", "lower end of the old interval"),
     number("old_high", "upper end of the old interval"),
     number("new_low", "lower end of the new interval"),
@@ -29,8 +29,6 @@ COLUMNS = (
     text("was", "what decided the old score, where it is another now", "was"),
     text("now", "what decides the new score", "now"),
 )
-
-LAYOUT = Layout(leaving=("was", "now"), main=("old", "new", "difference"))
 
 
 def diff(old: Path, new: Path) -> Table:
@@ -54,7 +52,6 @@ def diff(old: Path, new: Path) -> Table:
         rows,
         notes,
         {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm},
-        layout=LAYOUT,
     )
 
 

@@ -1,5 +1,8 @@
 """Define the data of the site's pages: each struct is the content of one kind of data file.
 
+Those of single instances and answers are published of open data only. Lists of them are cut into
+shards, which `RunPage` names.
+
 A file `data/<key>.js` calls `medhelmData(key, text)` with one of these as JSON. Values of tables
 are in lists, never under names that data could choose. What is missing is null.
 """
@@ -9,9 +12,11 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
 from medhelm.tables.format.table import Kind, Table, Value
+from medhelm.tables.published import Mark
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
 
@@ -92,14 +97,6 @@ class BenchmarkLine(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
 
 
-class MarkLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line above the scores of a benchmark; see `tables.published.Mark`."""
-
-    benchmark: str
-    text: str
-    kind: Literal["warn", "plain"]
-
-
 class PluginPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page that a plugin brings, where any run of the site is its own."""
 
@@ -107,7 +104,7 @@ class PluginPage(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     benchmarks: tuple[str, ...]
     """Those that it is about."""
-    marks: tuple[MarkLine, ...]
+    marks: tuple[Mark, ...]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -337,3 +334,68 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """Place of each line's instance in those shards; empty: as in the lines."""
     note: str
     """Gives the reason where there is no text."""
+
+
+Details = tuple[tuple[str, msgspec.Raw], ...]
+"""(page, what it shows), as the page's plugin returned it."""
+
+
+class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One instance of a benchmark whose text may be published."""
+
+    id: str
+    context: str
+    question: str
+    choices: tuple[str, ...]
+    references: tuple[str, ...]
+    answer_key: tuple[tuple[str, str], ...]
+    metadata: tuple[tuple[str, str], ...]
+    criteria: tuple[tuple[str, str], ...]
+    prompt: tuple[tuple[str, str], ...]
+    """(role, content) as models are asked; empty where only baselines ran."""
+    details: Details | UnsetType = UNSET
+    """Of plugins' pages; absent where none shows anything."""
+    gold: str | UnsetType = UNSET
+    """The page whose detail shows the gold, in place of references and answer key."""
+
+
+class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Holds one judge's verdict on an answer."""
+
+    judge: str
+    ended: str
+    ratings: tuple[int | None, ...] | None
+    """1 or 0 of a binary criterion; None: no valid verdict."""
+    reasons: tuple[str, ...]
+    """One of each rating; empty where the judge gave none."""
+    replies: tuple[str, ...]
+    """Raw replies, repairs included."""
+
+
+class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Holds one metric's score of an answer."""
+
+    metric: str
+    value: float | None
+    outcome: Outcome
+    reason: str
+
+
+class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One answer of a model."""
+
+    text: str
+    finish: str
+    error: str
+    extracted: str
+    scores: tuple[MetricLine, ...]
+    judges: tuple[JudgeReply, ...]
+    latency_s: float
+    input_tokens: int | None
+    output_tokens: int | None
+    prompt: tuple[tuple[str, str], ...] | None
+    """Holds the value where it differs from the instance's."""
+    details: Details | UnsetType = UNSET
+    """Of plugins' pages; absent where none shows anything."""
+    turns: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    """(who, text) of an episode of many calls, in order; absent of one with a single call."""

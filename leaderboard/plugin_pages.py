@@ -23,8 +23,7 @@ from medhelm.tables.format.table import Table
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
-from medhelm_leaderboard.instance_pages import Details, MetricLine
-from medhelm_leaderboard.pages import MarkLine, PluginPage, Problem
+from medhelm_leaderboard.pages import Details, MetricLine, PluginPage, Problem
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -127,19 +126,14 @@ def encoded(value: object) -> msgspec.Raw:
 
 def page_line(page: Page, data: PageData, known: PluginPage | None) -> PluginPage:
     """Return a page for the first file of the site, with what another scoring has said of it."""
-    marks = [_mark(m) for m in data.marks]
-    if known is not None:
-        marks = list(dict.fromkeys((*known.marks, *marks)))
+    own = [msgspec.convert(msgspec.to_builtins(mark), Mark) for mark in data.marks]
+    marks = dict.fromkeys((*(known.marks if known else ()), *own))
     return PluginPage(
         name=page.name,
         title=page.title,
         benchmarks=tuple(sorted({*data.benchmarks, *(known.benchmarks if known else ())})),
         marks=tuple(sorted(marks, key=lambda m: (m.benchmark, m.kind != "warn"))),
     )
-
-
-def _mark(mark: Mark) -> MarkLine:
-    return msgspec.convert(mark, MarkLine, from_attributes=True)
 
 
 Transcript = Callable[[Episode], Iterable[tuple[str, str]]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -16,6 +16,7 @@ from medhelm.store.kept_fidelity import KeptFidelity
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.known_tables import find_tables, published_table
+from medhelm.tables.overall import OVERALL, categories, overall
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.cells import Cell
@@ -23,17 +24,47 @@ from medhelm.tables.study.study import Study
 from medhelm.tables.suites import suites_apart
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
-from medhelm_leaderboard.build_state import Made, SiteOptions
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
-from medhelm_leaderboard.pages import Download, Problem, ScoringPages, page_table
+from medhelm_leaderboard.pages import (
+    Download,
+    PluginPage,
+    Problem,
+    ScoringPages,
+    View,
+    ViewPage,
+    page_table,
+)
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
-from medhelm_leaderboard.run_pages import run_key
-from medhelm_leaderboard.views import write_views
+from medhelm_leaderboard.run_pages import run_key, short_hash
 
 _NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 _NEEDED = ("benchmarks", "overall")
 """Tables of which the site's other pages are made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteOptions:
+    """Holds the settings of a build besides the selection of runs."""
+
+    title: str = "medhelm leaderboard"
+    settings: Settings = Settings()
+    agreement: Table | None = None
+    """The table of agreement with clinicians, where ratings are at hand."""
+    command: str = "medhelm leaderboard build"
+
+
+@dataclass
+class Made:
+    """Holds the additions of all scorings' pages to the site's first page and to `build.json`."""
+
+    scorings: list[ScoringPages] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    downloads: list[Download] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    pages: dict[str, PluginPage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,7 +114,7 @@ def write_scoring(
         key = write_benchmark(site, study, benchmark, tables["benchmarks"], registry)
         benchmarks.append((benchmark, key))
         run_keys += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
-    made.views += write_views(site, scoring, study, packaged_suites())
+    made.views += _views(site, scoring, study, packaged_suites())
     lines = [publish.run_line(cell.record) for cell in cells]
     made.scorings.append(
         ScoringPages(
@@ -188,3 +219,60 @@ def _ranks(scoring: str, table: Table) -> Iterator[Rank]:
     for row in table.rows:
         wanted = ("model", "rank", "win_rate", "macro_average")
         yield msgspec.convert({"scoring": scoring} | {n: row[n] for n in wanted}, Rank)
+
+
+def _views(
+    site: SiteFolder, scoring: str, study: Study, suites: Mapping[str, Iterable[str]]
+) -> list[View]:
+    """Write the tables of every choice of filters that leaves a benchmark; return the choices.
+
+    A choice of suite, access and category leaves some benchmarks, never of two suites that are apart:
+    without a choice those of the first one. Ranks and win rates on them are computed here, so that
+    the page only chooses. They are those of `medhelm tables --benchmark ...`.
+    """
+    views: list[View] = []
+    done: dict[tuple[str, ...], str] = {}
+    cards = {b: panel.card for b, panel in study.panels.items()}
+    apart = {name: set(own.cells) for name, own in suites_apart(study).items()}
+    first, *others = apart
+    fitting = {n: set(m) & set(cards) for n, m in suites.items()}
+    shown = {name: apart[name] for name in others} | {
+        n: m
+        for n, m in fitting.items()
+        if n not in apart and m and any(m < whole for whole in apart.values())
+    }
+    for suite, members in {"": apart[first], **shown}.items():
+        for access in ("", *sorted({c.data_class for c in cards.values()})):
+            for category in ("", *sorted({c.category for c in cards.values()})):
+                chosen = tuple(
+                    b
+                    for b, card in cards.items()
+                    if b in set(members)
+                    and access in ("", card.data_class)
+                    and category in ("", card.category)
+                )
+                if not chosen:
+                    continue
+                if chosen not in done:
+                    done[chosen] = _view(site, scoring, study, chosen)
+                views.append(
+                    View(
+                        scoring=scoring,
+                        suite=suite,
+                        access=access,
+                        category=category,
+                        key=done[chosen],
+                    )
+                )
+    return views
+
+
+def _view(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...]) -> str:
+    part = study.on(chosen)
+    page = ViewPage(
+        benchmarks=chosen,
+        half=page_table(overall(part)),
+        literal=page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
+        categories=page_table(categories(part)),
+    )
+    return site.put_data(f"view-{short_hash(scoring, *chosen)}", page)

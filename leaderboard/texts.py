@@ -29,7 +29,7 @@ from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.instance_pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
+from medhelm_leaderboard.pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
 from medhelm_leaderboard.plugin_pages import PluginDetails
 
 SHARD = 256 * 1024

@@ -90,12 +90,12 @@ from medhelm.extract import Quantity as Quantity  # one of them
 
 # -- A protocol, a strategy
 from medhelm.protocols.protocol import Protocol as Protocol  # how an instance is conducted
-from medhelm.protocols.protocol import Ask as Ask  # sends one request in a role
+from medhelm.protocols.protocol import Send as Send  # sends one request in a role
 from medhelm.protocols.protocol import FinalAnswer as FinalAnswer  # what an episode is scored by
 from medhelm.protocols.protocol import Forecast as Forecast  # calls that are expected of an episode
 from medhelm.protocols.protocol import Terms as Terms  # settings and models of a run
 from medhelm.protocols.strategy import Strategy as Strategy  # how one role's turn is made
-from medhelm.protocols.strategy import AskRole as AskRole  # sends one request in the strategy's role
+from medhelm.protocols.strategy import SendToRole as SendToRole  # sends one request in the strategy's role
 from medhelm.schema.episode import Message as Message  # role and content
 from medhelm.schema.episode import Request as Request  # what is sent
 from medhelm.schema.episode import Usage as Usage  # tokens of a call

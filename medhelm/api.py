@@ -94,12 +94,12 @@ def evaluate(
         variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
         scoring=scoring,
         jury=_jury(jury),
-        cast=msgspec.to_builtins(cast or {}),
-        protocol=dict(protocol or {}),
-        grader=dict(grader or {}),
+        cast=_plain(cast),
+        protocol=_plain(protocol),
+        grader=_plain(grader),
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=privacy or {},
+        privacy=_plain(privacy),
         rename=rename,
         ask_again=tuple(ask_again),
     )
@@ -142,9 +142,9 @@ def estimate(
         seed=seed,
         variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
         jury=_jury(jury),
-        cast=msgspec.to_builtins(cast or {}),
-        protocol=dict(protocol or {}),
-        grader=dict(grader or {}),
+        cast=_plain(cast),
+        protocol=_plain(protocol),
+        grader=_plain(grader),
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
@@ -269,6 +269,11 @@ def _jobs(
     if not jobs or not names:
         raise UsageError(f"{'benchmarks' if jobs else 'models'} is empty")
     return jobs
+
+
+def _plain(values: Mapping[Any, Any] | None) -> Any:
+    """Return a mapping as a dict; anything else as it is, to be refused with the job."""
+    return dict(values) if isinstance(values, Mapping) else values or {}
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from medhelm.data.dataset import open_dataset  # noqa: E402
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000  # noqa: E402
-from medhelm_benchmarks.encounters.fidelity.faults import (  # noqa: E402
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (  # noqa: E402
     BY_RULE,
     KINDS,
     Line,

@@ -194,7 +194,7 @@ def _aggregations() -> Aggregations:
     return Aggregations(load_registry())
 
 
-def names_of(aggregation: Aggregation, width: int) -> tuple[str, ...]:
+def sum_names(aggregation: Aggregation, width: int) -> tuple[str, ...]:
     """Return the names of so many sums of an aggregation; labels are 1, 2, ..."""
     if not aggregation.is_by_label:
         return aggregation.sums[:width]
@@ -209,7 +209,7 @@ def _sums(item: Item, metric: MetricRef) -> list[tuple[str, float]]:
     known = _aggregations()
     if known.fault(metric):
         return []
-    names = names_of(known.of(metric), len(item.stats))
+    names = sum_names(known.of(metric), len(item.stats))
     return list(zip(names, map(float, item.stats), strict=True))
 
 

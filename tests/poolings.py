@@ -10,7 +10,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.aggregation import Aggregation
 from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.tables.study.aggregations import Aggregations
-from tests.build_runs import EXACT, names_of
+from tests.build_runs import EXACT, sum_names
 
 
 @cache
@@ -22,7 +22,7 @@ def aggregation(name: str) -> Aggregation:
 
 def pooling(name: str, width: int) -> Pooling:
     """Return an aggregation of so many sums; labels are 1, 2, ..."""
-    return Pooling(aggregation(name), names_of(aggregation(name), width))
+    return Pooling(aggregation(name), sum_names(aggregation(name), width))
 
 
 def pooled(name: str, sums: Floats) -> Floats:

@@ -77,7 +77,7 @@ WORDS = re.compile(
 """The words of the packages. `action=` is argparse's, `form-action` a browser's."""
 
 PROSE = {
-    "action": {"medhelm/cli/data.py", "medhelm/cli/leaderboard.py"},
+    "action": {"medhelm/cli/compose.py", "medhelm/cli/data.py", "medhelm/cli/leaderboard.py"},
     "harm": {
         "medhelm/extract/polarity.py",
         "medhelm/grading/jury/rubrics/accuracy_completeness_clarity.yaml",

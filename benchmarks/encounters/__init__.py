@@ -21,7 +21,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the metrics of encounters."""
-    from medhelm_benchmarks.encounters.fidelity.faults import SimulationFidelity
+    from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
     from medhelm_benchmarks.encounters.grading.completion import METRICS
     from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy, DiagnosisNamed
 

@@ -14,7 +14,6 @@ from typing import TypeVar
 import msgspec
 
 from medhelm import (
-    Ask,
     Benchmark,
     DataError,
     FinalAnswer,
@@ -23,6 +22,7 @@ from medhelm import (
     Message,
     Protocol,
     Response,
+    Send,
     Terms,
 )
 from medhelm.extract import visible_text
@@ -92,7 +92,7 @@ class Course:
     benchmark: Benchmark
     instance: Instance
     terms: Terms
-    ask: Ask
+    ask: Send
     packets: Packets
     gives_diagnosis: bool
     place: Place
@@ -135,7 +135,7 @@ async def conduct(
     benchmark: Benchmark,
     instance: Instance,
     terms: Terms,
-    ask: Ask,
+    send: Send,
     *,
     gives_diagnosis: bool = False,
 ) -> FinalAnswer:
@@ -143,7 +143,7 @@ async def conduct(
     check_settings(terms)
     packets = packets_of(instance)
     place = begin(packets.controller.states)
-    course = Course(benchmark, instance, terms, ask, packets, gives_diagnosis, place)
+    course = Course(benchmark, instance, terms, send, packets, gives_diagnosis, place)
     course.states.append(place.label)
     try:
         for number in range(1, course.cap + 1):

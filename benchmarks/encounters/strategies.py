@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import msgspec
 
 from medhelm import (
-    Ask,
-    AskRole,
     Benchmark,
     FinalAnswer,
     Instance,
     Message,
     Request,
     Response,
+    Send,
+    SendToRole,
     Strategy,
     Terms,
 )
@@ -59,10 +59,10 @@ def _then(request: Request, *texts: str) -> Request:
     return msgspec.structs.replace(request, messages=(*request.messages, said))
 
 
-async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
+async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
     """Return the candidate that the model itself finds best; the first one where it names none."""
     candidates = await together(
-        _as_coroutine(ask, _warm(request, n), f"{step}/candidate/{n}", attempt)
+        _as_coroutine(send, _warm(request, n), f"{step}/candidate/{n}", attempt)
         for n in range(CANDIDATES)
     )
     usable = [c for c in candidates if c.finish in ("stop", "length") and c.text.strip()]
@@ -70,7 +70,7 @@ async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Re
         return usable[0] if usable else candidates[0]
     listed = "\n\n".join(f"{n}.\n{visible_text(c.text)}" for n, c in enumerate(usable, start=1))
     asked = _then(request, CRITIC.format(count=len(usable)), listed)
-    said = await ask(asked, step=f"{step}/critic", attempt=attempt)
+    said = await send(asked, step=f"{step}/critic", attempt=attempt)
     number = {"type": "integer", "enum": [*range(1, len(usable) + 1)]}
     try:
         best: int = read_object(said.text, closed({"best": number}))["best"]
@@ -79,8 +79,8 @@ async def best_of(ask: AskRole, request: Request, step: str, attempt: int) -> Re
     return usable[best - 1]
 
 
-async def _as_coroutine(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
-    return await ask(request, step=step, attempt=attempt)
+async def _as_coroutine(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
+    return await send(request, step=step, attempt=attempt)
 
 
 SPECIALISTS = (
@@ -117,14 +117,14 @@ class Vote(msgspec.Struct, frozen=True):
     change: str = ""
 
 
-async def panel(ask: AskRole, request: Request, step: str, attempt: int) -> Response:
+async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
     """Return what a panel of specialists makes of a turn: advice, synthesis, one round of votes.
 
     Where more valid votes are against a reply than for it, it is written once more. The state is ended
     only where the reply ends it and more than half of the valid votes find it finished.
     """
     advice = await together(
-        _as_coroutine(ask, _then(request, ADVICE.format(who=who)), f"{step}/advice/{n}", attempt)
+        _as_coroutine(send, _then(request, ADVICE.format(who=who)), f"{step}/advice/{n}", attempt)
         for n, who in enumerate(SPECIALISTS)
     )
     given = [
@@ -133,19 +133,21 @@ async def panel(ask: AskRole, request: Request, step: str, attempt: int) -> Resp
         if a.finish in ("stop", "length") and a.text.strip()
     ]
     asked = _then(request, SYNTHESIS, *given)
-    reply = await ask(asked, step=f"{step}/synthesis", attempt=attempt)
+    reply = await send(asked, step=f"{step}/synthesis", attempt=attempt)
     if reply.finish not in ("stop", "length"):
         return reply
     shown = visible_text(reply.text)
     said = await together(
-        _as_coroutine(ask, _then(request, VOTE.format(who=who), shown), f"{step}/vote/{n}", attempt)
+        _as_coroutine(
+            send, _then(request, VOTE.format(who=who), shown), f"{step}/vote/{n}", attempt
+        )
         for n, who in enumerate(SPECIALISTS)
     )
     votes = [vote for response in said if (vote := read_vote(response)) is not None]
     if sum(not v.agree for v in votes) > sum(v.agree for v in votes):
         remarks = [f"- {v.change}" for v in votes if v.change]
         asked = _then(request, REVISION, shown, *remarks)
-        again = await ask(asked, step=f"{step}/revision", attempt=attempt)
+        again = await send(asked, step=f"{step}/revision", attempt=attempt)
         reply = again if again.finish in ("stop", "length") else reply
     is_finished = 2 * sum(v.finished for v in votes) > len(votes)
     return reply if is_finished else without_end(reply)
@@ -182,10 +184,10 @@ def by_trajectory(conduct: Conduct, role: str) -> Conduct:
     """
 
     async def several(
-        benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask
+        benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
     ) -> FinalAnswer:
         courses = await together(
-            _course(conduct, role, n, benchmark, instance, terms, ask) for n in range(CANDIDATES)
+            _course(conduct, role, n, benchmark, instance, terms, send) for n in range(CANDIDATES)
         )
         whole = [course for course in courses if course.ending in (COMPLETED, CAPPED)]
         return most_agreed(whole) if whole else courses[0]
@@ -200,11 +202,11 @@ async def _course(
     benchmark: Benchmark,
     instance: Instance,
     terms: Terms,
-    ask: Ask,
+    send: Send,
 ) -> FinalAnswer:
     async def ask_apart(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
         sent = _warm(request, n) if role == own else request
-        return await ask(role, sent, step=f"course/{n}/{step}", attempt=attempt)
+        return await send(role, sent, step=f"course/{n}/{step}", attempt=attempt)
 
     return await conduct(benchmark, instance, terms, ask_apart)
 

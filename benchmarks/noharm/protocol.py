@@ -8,7 +8,7 @@ from typing import Any
 from medhelm.extract.reply_form import closed
 from medhelm.models.tokens import request_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Request
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE
@@ -24,9 +24,11 @@ def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Requ
     return terms.request(instance, MODEL, messages, label_schema(menu_of(instance)))
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return the reply to the case and its menu."""
-    response = await ask(MODEL, menu_request(benchmark, instance, terms), step="labels")
+    response = await send(MODEL, menu_request(benchmark, instance, terms), step="labels")
     return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from medhelm.cli.rating_forms import (
     DATA_FORMATS,
-    add_output,
     add_run_choice,
     add_settings,
     read_settings,
     run_choice,
 )
-from medhelm.cli.tables import chosen_format, emit
+from medhelm.cli.tables import add_file, chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 
@@ -84,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
     add_settings(parser, {})
-    add_output(parser)
+    add_file(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.tables import chosen_format, emit, settings
+from medhelm.cli.tables import (
+    add_draws,
+    add_names,
+    add_runs,
+    chosen_format,
+    emit,
+    settings,
+)
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
@@ -40,12 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_build(build: argparse.ArgumentParser) -> None:
-    build.add_argument(
-        "--results-dir",
-        default=DEFAULT_RESULTS,
-        metavar="DIR",
-        help="folder of results (default: %(default)s)",
-    )
+    add_runs(build)
     build.add_argument(
         "--out", default=DEFAULT_SITE, metavar="SITE", help="folder of the site (default: site)"
     )
@@ -58,12 +60,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         metavar="CLASS",
         help="only benchmarks of these classes of data (public, gated, private)",
     )
-    build.add_argument(
-        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
-    )
-    build.add_argument(
-        "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
-    )
+    add_names(build)
     build.add_argument(
         "--ratings",
         nargs="+",
@@ -71,15 +68,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         help="clinicians' ratings, as `medhelm agreement` takes them: shown as agreement, no text",
     )
     build.add_argument("--key", metavar="FILE", help="key of a blinded sheet of --ratings")
-    build.add_argument("--data", choices=("sample", "full"), help="as in `medhelm tables`")
-    build.add_argument(
-        "--latest", action="store_true", help="take the newest of several runs of one cell"
-    )
-    build.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
-    build.add_argument("--draws", type=int, default=1000, metavar="N", help="(default: 1000)")
-    build.add_argument(
-        "--confidence", type=float, default=0.95, metavar="P", help="(default: 0.95)"
-    )
+    add_draws(build)
     add_plugins(build)
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli.tables import chosen_format, emit
+from medhelm.cli.tables import add_file, add_results, chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError, closest
 from medhelm.schema.data import DataClass
-from medhelm.tables.format.formats import FORMATS
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.rated_answers import RunChoice
@@ -141,6 +140,7 @@ class RatingForm:
             )
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
+        if self._rates_runs:
             parser.add_argument(
                 "--text-of",
                 nargs="+",
@@ -150,7 +150,12 @@ class RatingForm:
                 help="data classes (gated, private) whose text may be written to the sheet",
             )
         add_settings(parser, self.settings)
-        add_output(parser)
+        add_file(parser)
+
+    @property
+    def _rates_runs(self) -> bool:
+        """Return whether stored answers are rated; else runs are read for tables on request."""
+        return self.takes_runs and not self.on_request
 
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
@@ -169,6 +174,11 @@ class RatingForm:
         for name in ("sample", "text_of"):
             if args.files and getattr(args, name, None):
                 raise UsageError(f"--{name.replace('_', '-')} belongs to --template")
+        if self.takes_runs and not self._rates_runs and args.table not in self.on_request:
+            given = (args.benchmark, args.model, args.data, args.latest, args.scoring != "fixed")
+            if any(given) or args.results_dir != DEFAULT_RESULTS:
+                names = " or ".join(self.on_request)
+                raise UsageError(f"options that choose runs belong to --table {names}")
         asked = self._asked(args)
         return self._write(asked, args) if args.template else self._print(asked, args)
 
@@ -201,7 +211,7 @@ class RatingForm:
         sheet = self.make_sheet(asked)
         path, page, *key = write_sheet(Path(args.template), sheet, asked.sample.seed)
         rows = sum(len(unit.items) for unit in sheet.units)
-        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} {self.word}")
+        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} units")
         print(f"{page}: what is rated, to be read beside it")
         for file in key:
             print(f"{file}: which model wrote which; keep it from the raters")
@@ -221,28 +231,11 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    parser.add_argument(
-        "--results-dir",
-        default=DEFAULT_RESULTS,
-        metavar="DIR",
-        help="folder of results (default: %(default)s)",
-    )
-    names = ("benchmark", "model") if has_benchmark else ("model",)
-    for name in names:
+    add_results(parser)
+    for name in ("benchmark", "model") if has_benchmark else ("model",):
         parser.add_argument(
             f"--{name}", nargs="+", action="extend", metavar="NAME", help=f"only these {name}s"
         )
-    parser.add_argument(
-        "--data",
-        choices=("sample", "full"),
-        help="runs on bundled samples or on full data (default: full where there is any)",
-    )
-    parser.add_argument(
-        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
-    )
-    parser.add_argument(
-        "--latest", action="store_true", help="take the newest of several runs of one cell"
-    )
 
 
 def run_choice(args: argparse.Namespace) -> RunChoice:
@@ -296,16 +289,6 @@ def read_settings(
         confidence=float(str(values["confidence"])),
     )
     return statistics, {name: values[name] for name in own}
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how tables are printed."""
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
 
 
 def _sample(text: str | None, seed: int) -> Sample:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import PluginError, UsageError
+from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
 
@@ -28,6 +28,7 @@ _SUFFIXES = {
     ".md": "markdown",
     ".tex": "latex",
     ".parquet": "parquet",
+    ".xlsx": "excel",
 }
 
 
@@ -46,6 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="metrics of --table benchmarks (default: main)",
     )
     parser.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="NAME",
+        help="show these columns, or all (`medhelm list tables` describes them; data formats have "
+        "all where none is named)",
+    )
+    parser.add_argument(
         "--rank-by",
         choices=("half", "literal", "macro"),
         default="half",
@@ -57,12 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="range",
         help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
-    parser.add_argument(
-        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
-    )
-    parser.add_argument(
-        "--model", nargs="+", action="extend", metavar="NAME", help="only these models"
-    )
+    add_names(parser)
     parser.add_argument(
         "--run",
         nargs="+",
@@ -77,8 +80,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
+def add_names(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose benchmarks and models."""
+    for option in ("benchmark", "model"):
+        chosen = f"only these {option}s"
+        parser.add_argument(f"--{option}", nargs="+", action="extend", metavar="NAME", help=chosen)
+
+
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that read runs and print tables."""
+    add_results(parser)
+    add_output(parser)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which gradings of which runs are read."""
+    add_runs(parser)
+    parser.add_argument(
+        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
+    )
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the runs of a results folder."""
     parser.add_argument(
         "--results-dir",
         default=DEFAULT_RESULTS,
@@ -91,22 +115,28 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         help="runs on bundled samples or on full data (default: full where there is any)",
     )
     parser.add_argument(
-        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
-    )
-    parser.add_argument(
         "--latest", action="store_true", help="take the newest of several runs of one cell"
     )
-    add_output(parser)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how tables are printed and how their intervals are made."""
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how and where tables are printed."""
     parser.add_argument(
         "--format",
         choices=FORMATS,
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how tables are printed and how their intervals are made."""
+    add_file(parser)
+    add_draws(parser)
+
+
+def add_draws(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how intervals are made."""
     parser.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
     parser.add_argument(
         "--draws", type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"
@@ -150,8 +180,8 @@ def load(
 
 def chosen_format(form: str | None, out: str | None) -> str:
     """Return the format that --format names, else that of the suffix of --out; UsageError."""
-    if form == "parquet" and out is None:
-        raise UsageError("--format parquet is binary: name a file with --out FILE")
+    if form in ("parquet", "excel") and out is None:
+        raise UsageError(f"--format {form} is binary: name a file with --out FILE")
     if form is not None or out is None:
         return form or "terminal"
     suffix = Path(out).suffix.lower()
@@ -210,8 +240,21 @@ def run(args: argparse.Namespace) -> int:
             print(f"medhelm: {e}", file=sys.stderr)
             code = e.exit_code
     if tables:
-        emit(tables, form, args.out)
+        emit(_with_columns(tables, args.columns), form, args.out)
     return code
+
+
+def _with_columns(tables: list[Table], names: Sequence[str] | None) -> list[Table]:
+    """Return the tables with the columns asked for; raises UnknownName for one that none has."""
+    if not names:
+        return tables
+    known = list(dict.fromkeys(c.name for table in tables for c in table.columns))
+    wanted = [name for text in names for name in text.split(",")]
+    for name in wanted:
+        if name not in (*known, "all"):
+            hint = f"columns are: {', '.join(known)}"
+            raise UnknownName("column", name, known, hint)
+    return [table.choose(["all"] if "all" in wanted else wanted) for table in tables]
 
 
 def _check_options(

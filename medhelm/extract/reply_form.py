@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -141,7 +141,7 @@ def _verdicts(value: Any, name: str) -> Iterator[tuple[str, int]]:
         yield name, value
 
 
-def _unwrapped(value: Any, properties: Mapping[str, Any]) -> Any:
+def _unwrapped(value: Any, properties: Collection[str]) -> Any:
     """Return the object inside of one wrapper: a list of one, or one key that names a verdict."""
     inner = value
     if isinstance(value, list) and len(value) == 1:

@@ -134,7 +134,11 @@ def page_faults(page: Page) -> Iterator[str]:
         yield "a name is lower-case letters, digits and _, from a letter on"
     if not page.title.strip():
         yield "title is empty; the navigation shows it"
-    for kind, path, suffix in (("script", page.script, ".js"), ("style", page.style, ".css")):
+    files: tuple[tuple[str, object, str], ...] = (
+        ("script", page.script, ".js"),
+        ("style", page.style, ".css"),
+    )
+    for kind, path, suffix in files:
         if path is None:
             continue
         if not isinstance(path, Path):

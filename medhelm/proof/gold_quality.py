@@ -29,8 +29,8 @@ from medhelm.grading.jury.reply import read_reply, reply_schema
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
-from medhelm.protocols.repairs import ask_readable
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.protocols.repairs import send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
@@ -91,19 +91,21 @@ def gold_messages(instance: Instance) -> tuple[Message, ...]:
     return Message("system", _WORDS), task
 
 
-async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def _conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return the judge's verdict on one gold."""
     (gold,) = instance.references
 
     async def judge(messages: tuple[Message, ...], attempt: int) -> Response:
         request = terms.request(instance, JUDGE, messages, _SCHEMA)
         unseeded = msgspec.structs.replace(request, seed=None)
-        return await ask(JUDGE, unseeded, step=_CRITERION, attempt=attempt)
+        return await send(JUDGE, unseeded, step=_CRITERION, attempt=attempt)
 
     def read(text: str) -> int:
         return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
 
-    found = await ask_readable(judge, gold_messages(instance), read, repair_message, _REPAIRS)
+    found = await send_until_read(judge, gold_messages(instance), read, repair_message, _REPAIRS)
     if found.end == "error":
         return FinalAnswer(finish="error", error=found.fault)
     if found.end == "oversize":

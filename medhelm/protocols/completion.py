@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from medhelm.models.tokens import request_tokens
 from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Request
 
@@ -16,9 +16,11 @@ def prompt_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Re
     return terms.request(instance, MODEL, render_prompt(benchmark, instance))
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return the answer to the benchmark's prompt."""
-    response = await ask(MODEL, prompt_request(benchmark, instance, terms), step="answer")
+    response = await send(MODEL, prompt_request(benchmark, instance, terms), step="answer")
     return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
 
 

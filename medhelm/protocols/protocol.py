@@ -21,7 +21,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 
 
-class Ask(TypingProtocol):
+class Send(TypingProtocol):
     """The only way to a model, bound to one episode."""
 
     def __call__(
@@ -129,7 +129,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-Conduct = Callable[[Benchmark, Instance, Terms, Ask], Awaitable[FinalAnswer]]
+Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]
 
 
 @dataclass(frozen=True, kw_only=True)

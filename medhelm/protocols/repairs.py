@@ -25,7 +25,7 @@ class Readout(Generic[_T]):
     """The fault of the last reply, or the kind of its failure."""
 
 
-async def ask_readable(
+async def send_until_read(
     send: Callable[[tuple[Message, ...], int], Awaitable[Response]],
     messages: tuple[Message, ...],
     read: Callable[[str], _T],

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol as TypingProtocol
 
-from medhelm.protocols.protocol import Ask, Conduct
+from medhelm.protocols.protocol import Conduct, Send
 from medhelm.schema.episode import Request, Response
 
 
-class AskRole(TypingProtocol):
+class SendToRole(TypingProtocol):
     """Asks the one role that a strategy answers for."""
 
     def __call__(self, request: Request, *, step: str, attempt: int = 0) -> Awaitable[Response]:
@@ -32,25 +32,25 @@ class Strategy:
     """Raised whenever other requests are sent."""
     calls: int
     """The most calls that one request becomes, for estimates."""
-    answer: Callable[[AskRole, Request, str, int], Awaitable[Response]] | None = None
+    answer: Callable[[SendToRole, Request, str, int], Awaitable[Response]] | None = None
     """(ask, request, step, attempt) -> response. The steps of its calls begin with the request's."""
     around: Callable[[Conduct, str], Conduct] | None = None
     """(conduct, role) -> conduct, for what needs whole episodes: `calls` of them, each of whose steps
     begins with a name of its own. Calls of all roles are then made so often."""
     help: str = ""
 
-    def over(self, own: str, ask: Ask) -> Ask:
+    def over(self, own: str, send: Send) -> Send:
         """Return an asker that answers for one role by the strategy, and for others as before."""
         answer = self.answer
         if answer is None:
-            return ask
+            return send
 
         async def ask_own(request: Request, *, step: str, attempt: int = 0) -> Response:
-            return await ask(own, request, step=step, attempt=attempt)
+            return await send(own, request, step=step, attempt=attempt)
 
         async def ask_any(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
             if role != own:
-                return await ask(role, request, step=step, attempt=attempt)
+                return await send(role, request, step=step, attempt=attempt)
             return await answer(ask_own, request, step, attempt)
 
         return ask_any

@@ -17,9 +17,9 @@ from medhelm.data.variants import as_shown
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
 from medhelm.models.costs import upper_bound
-from medhelm.protocols.protocol import Ask, FinalAnswer, Protocol, Terms, terms_of
+from medhelm.protocols.protocol import FinalAnswer, Protocol, Send, Terms, terms_of
 from medhelm.protocols.strategy import Strategy
-from medhelm.runs.ask import Asker, Desk, Live, Stopped
+from medhelm.runs.sending import Desk, Live, Sender, Stopped
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Call, Episode, Request, Response, Usage
 from medhelm.schema.model import InstanceModel, Model
@@ -129,7 +129,7 @@ async def _conduct(
     models = stage.asked | {
         role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
     }
-    asker = Asker(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
+    asker = Sender(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
     answer = await _answer(stage, instance, repeat, asker)
     if stage.is_one_call and len(episode.calls) == 1:
         (call,) = episode.calls.values()
@@ -150,7 +150,7 @@ async def _conduct(
 
 
 def keep_ended(
-    log: RunFolder, episode: OpenEpisode, asker: Asker, answer: FinalAnswer, role: str
+    log: RunFolder, episode: OpenEpisode, asker: Sender, answer: FinalAnswer, role: str
 ) -> Episode:
     """Return an episode that has ended, its last line appended; its answer is one of `role`."""
     stale = () if answer.finish == "error" else episode.unasked(asker.asked)
@@ -163,9 +163,9 @@ def keep_ended(
     return episode.episode(ended)
 
 
-async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Asker) -> FinalAnswer:
+async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Sender) -> FinalAnswer:
     """Return what the protocol makes of an instance. None of its calls is under way any more."""
-    ask: Ask = asker
+    ask: Send = asker
     conduct = stage.protocol.conduct
     for role, strategy in stage.strategies.items():
         ask = strategy.over(role, ask)
@@ -179,7 +179,7 @@ async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Asker) -
     return answer
 
 
-async def answer_of(work: Awaitable[FinalAnswer], asker: Asker, whose: str) -> FinalAnswer:
+async def answer_of(work: Awaitable[FinalAnswer], asker: Sender, whose: str) -> FinalAnswer:
     """Return what a protocol or grader makes of its calls; a defect of it is an error of one episode.
 
     None of its calls is under way any more.

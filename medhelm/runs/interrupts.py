@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from medhelm.errors import Interrupted, MedhelmError
 from medhelm.models import ModelPool
-from medhelm.runs.ask import GRACE_S
+from medhelm.runs.sending import GRACE_S
 
 
 class Interrupts:

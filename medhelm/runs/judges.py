@@ -23,10 +23,10 @@ from medhelm.grading.graders.older_verdicts import read_older
 from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
 from medhelm.grading.panels import judgings
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.runs.ask import Asker, Desk, Live, Start, start_all
 from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
+from medhelm.runs.sending import Desk, Live, Sender, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -140,7 +140,7 @@ class Judge:
         kept = Instance(id=shown.instance.id) if is_brief else shown.instance
         grading = (begun or OpenEpisode(f"{key:016x}")).of(kept, shown.repeat)
         models = {JUDGE: self.model}
-        asker = Asker(self.desk, models, grading, live, self.log, is_brief=is_brief)
+        asker = Sender(self.desk, models, grading, live, self.log, is_brief=is_brief)
         terms = judging.grader.terms(self.model.spec, judging.terms, shown.repeat)
         work = judging.grader.grade(self._work.run.benchmark, shown, terms, asker)
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)

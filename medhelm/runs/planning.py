@@ -100,7 +100,7 @@ class PlannedSweep:
 
     runs: tuple[Run, ...]
     notes: tuple[str, ...]
-    """What differs from what was asked for, a line each."""
+    """A line for each thing that differs from what was asked for."""
     refused: tuple[MedhelmError, ...] = ()
     """Refusals of runs that are planned all the same, as nothing is sent."""
 
@@ -362,20 +362,16 @@ def _refuse_other(first: Run, second: Run) -> None:
             f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
             "with the same requests; leave one out"
         )
-    if first.grading.raters != second.grading.raters:
-        raise UsageError(
-            f"{where} is asked for with two juries; run one after the other, answers are reused"
-        )
-    if first.grading != second.grading:
-        raise UsageError(
-            f"{where} is asked for with two scorings; run it with one, then "
-            "`medhelm score --scoring helm` grades the same answers by the other"
-        )
-    if first.spec != second.spec:
-        raise UsageError(
-            f"{where} is asked for twice with the same requests but other settings "
-            "(max_instances or price); run one after the other, answers are reused"
-        )
+    for differ, what in (
+        (first.grading.raters != second.grading.raters, "with two juries"),
+        (first.grading.scoring != second.grading.scoring, "with two scorings"),
+        (first.grading != second.grading, "with two ways of grading"),
+        (first.spec != second.spec, "twice, with other settings (max_instances or price)"),
+    ):
+        if differ:
+            raise UsageError(
+                f"{where} is asked for {what}; run one after the other, answers are reused"
+            )
 
 
 def _run(

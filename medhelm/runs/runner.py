@@ -27,7 +27,6 @@ from medhelm.grading.panels import verdict_bytes
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
-from medhelm.runs.ask import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
@@ -36,6 +35,7 @@ from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, select
+from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.unread import find_unread
 from medhelm.schema.data import Instance

@@ -13,10 +13,12 @@ over benchmarks by their number less one (ddof 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,8 @@ from medhelm.schema.aggregation import EACH, Aggregation, ShareExtremes, Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 
 WinDefinition = Literal["half", "literal"]
 """Chooses a tie's weight: half a win, as in the paper's table 1, or a win for both (its text)."""
@@ -283,6 +287,12 @@ def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[
     step = max(1, most // max(1, width))
     for start in range(0, len(first), step):
         yield first[start : start + step], second[start : start + step]
+
+
+def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T]) -> list[_S]:
+    """Return what `work` gives for each item, in order; numpy's work runs side by side in threads."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(work, items))
 
 
 def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:

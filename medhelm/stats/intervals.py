@@ -11,9 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -27,6 +25,7 @@ from medhelm.stats.aggregation import (
     Ints,
     Pooling,
     design_effect,
+    on_all_cores,
 )
 from medhelm.stats.student_t import t_quantile
 
@@ -72,6 +71,16 @@ class Interval:
     has_few_clusters: bool = False
     """True if its clusters are worth fewer than `FEW_CLUSTERS`, so that it may be too short."""
 
+    def ends(self, prefix: str = "") -> dict[str, object]:
+        """Return the ends under the names of a table's columns: `low` and `high`, or `PREFIX_low`."""
+        head = f"{prefix}_" if prefix else ""
+        return {f"{head}low": self.low, f"{head}high": self.high}
+
+    @property
+    def described(self) -> str:
+        """The method, with a mark where the clusters are few."""
+        return f"{self.method}, few clusters" if self.has_few_clusters else self.method
+
 
 def seed_of(seed: int, *names: str) -> int:
     """Return a seed that depends on a number and on names only."""
@@ -113,8 +122,7 @@ def bootstrap(sums: Floats, draws: int, seed: int) -> Floats:
     def stream(weights: Iterator[Floats]) -> list[Floats]:
         return [w @ sums for w in weights]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        blocks = list(pool.map(stream, _streams(len(sums), draws, seed)))
+    blocks = on_all_cores(stream, _streams(len(sums), draws, seed))
     return np.concatenate([block for found in blocks for block in found])
 
 
@@ -132,8 +140,7 @@ def _streams(clusters: int, draws: int, seed: int) -> list[Iterator[Floats]]:
 def _kept_weights(clusters: int, draws: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """Return the counts of a bootstrap, kept for those that follow with the same seed: other
     metrics of a benchmark, and other pairs of its models."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        blocks = list(pool.map(_narrow, _streams(clusters, draws, seed)))
+    blocks = on_all_cores(_narrow, _streams(clusters, draws, seed))
     return tuple(w for found in blocks for w in found)
 
 

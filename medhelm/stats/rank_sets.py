@@ -10,15 +10,13 @@ once. (Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.stats.aggregation import TIE, Floats, Ints, pair_blocks
+from medhelm.stats.aggregation import TIE, Floats, Ints, on_all_cores, pair_blocks
 from medhelm.stats.student_t import t_quantiles
 
 Bools = NDArray[np.bool_]
@@ -89,8 +87,7 @@ def _spreads(draws: Floats) -> tuple[Floats, Floats]:
         size = np.abs(gaps)[has_spread] / spread[has_spread, None]
         return spread, size.max(axis=0, initial=0.0)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(block, pair_blocks(models, count)))
+    found = on_all_cores(block, pair_blocks(models, count))
     return np.concatenate([s for s, _ in found]), np.max([top for _, top in found], axis=0)
 
 

@@ -2,108 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from medhelm.plugins.hookspecs import hookimpl
 from medhelm.tables import (
+    benchmarks,
     exposure,
     jury,
+    overall,
     pairs,
     part_gaps,
     power,
     slices,
     spending,
-    tabulate,
 )
-from medhelm.tables.columns import (
-    BENCHMARKS,
-    CATEGORIES,
-    COST,
-    MDE,
-    OVERALL,
-    PAIRS,
-    RANKS,
-    SLICES,
-)
-from medhelm.tables.jury_columns import JURY
+from medhelm.tables.format.table import Table
 from medhelm.tables.multiple_choice import positions, robustness
-from medhelm.tables.table_spec import TableSpec, publish_whole
+from medhelm.tables.study.study import Study
+from medhelm.tables.table_spec import TableRequest, TableSpec, publish_whole
+
+
+def _of(make: Callable[[Study], Table]) -> Callable[[TableRequest], Table]:
+    return lambda asked: make(asked.study)
+
+
+_published = partial(TableSpec, publish=publish_whole)
 
 _TABLES = (
-    TableSpec(
+    _published(
         name="overall",
         help="a row a model: rank, win rates, macro-average, coverage, cost",
-        columns=OVERALL,
+        columns=overall.OVERALL,
+        make=_of(overall.overall),
         is_of_suite=True,
-        make=lambda asked: tabulate.overall(asked.study),
         is_default=True,
-        publish=publish_whole,
     ),
-    TableSpec(
+    _published(
         name="benchmarks",
         help="a row a benchmark and model: score, interval, coverage, outcomes",
-        columns=BENCHMARKS,
+        columns=benchmarks.BENCHMARKS,
+        make=lambda asked: benchmarks.benchmarks(asked.study, asked.metrics),
         is_of_suite=True,
-        make=lambda asked: tabulate.benchmarks(asked.study, asked.metrics),
         is_default=True,
         options=("metrics",),
-        publish=publish_whole,
     ),
-    TableSpec(
+    _published(
         name="jury",
         help="agreement of the judges, and scores without each of them",
-        columns=JURY,
-        make=lambda asked: jury.jury(asked.study),
-        publish=publish_whole,
+        columns=jury.COLUMNS,
+        make=_of(jury.jury),
     ),
-    TableSpec(
+    _published(
         name="categories",
         help="mean scores by category and subcategory of the taxonomy",
-        columns=CATEGORIES,
+        columns=overall.CATEGORIES,
+        make=_of(overall.categories),
         is_of_suite=True,
-        make=lambda asked: tabulate.categories(asked.study),
-        publish=publish_whole,
     ),
-    TableSpec(
+    _published(
         name="mde",
         help="the smallest difference of two models that each benchmark can show",
-        columns=MDE,
-        make=lambda asked: power.mde(asked.study),
+        columns=power.MDE,
+        make=_of(power.mde),
         options=("mde",),
-        publish=publish_whole,
     ),
-    TableSpec(
+    _published(
         name="cost",
         help="tokens and USD of each model and of its judges",
-        columns=COST,
-        make=lambda asked: spending.cost(asked.study),
-        publish=publish_whole,
+        columns=spending.COST,
+        make=_of(spending.cost),
     ),
-    TableSpec(
+    _published(
         name="pairs",
         help="differences of macro-averages of every two models, with their tests",
-        columns=PAIRS,
+        columns=pairs.PAIRS,
+        make=_of(pairs.pairs),
         is_of_suite=True,
-        make=lambda asked: pairs.pairs(asked.study),
-        publish=publish_whole,
     ),
-    TableSpec(
+    _published(
         name="ranks",
         help="the share of the bootstrap draws in which a model has each rank",
-        columns=RANKS,
+        columns=pairs.RANKS,
+        make=_of(pairs.ranks),
         is_of_suite=True,
-        make=lambda asked: pairs.ranks(asked.study),
-        publish=publish_whole,
     ),
     TableSpec(
         name="gaps",
         help="each part of a benchmark against the one that it is compared with (languages)",
         columns=part_gaps.GAPS,
-        make=lambda asked: part_gaps.gaps(asked.study),
+        make=_of(part_gaps.gaps),
     ),
     TableSpec(
         name="exposure",
         help="whether a benchmark was public before the training data of a model end",
         columns=exposure.EXPOSURE,
-        make=lambda asked: exposure.exposure(asked.study),
+        make=_of(exposure.exposure),
     ),
     TableSpec(
         name="robustness",
@@ -120,7 +114,7 @@ _TABLES = (
     TableSpec(
         name="slices",
         help="scores by the values of one metadata key (--by KEY)",
-        columns=SLICES,
+        columns=slices.SLICES,
         make=lambda asked: slices.slices(asked.study, asked.by, asked.metadata),
         options=("by",),
         needs="by",

@@ -30,16 +30,49 @@ from medhelm.stats.intervals import (
     swap_differences,
 )
 from medhelm.tables import notes
-from medhelm.tables.columns import COMPARE
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, text, yes
+from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.study.cells import Cell, shared_pooling
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import grouped
 
-LAYOUT = Layout(
-    leaving=("correlation", "test", "n"),
-    main=("score_a", "score_b", "difference", "p_holm"),
-    missing={"benchmark": "overall"},
+COMPARE = (
+    text("benchmark", "name of the benchmark; missing in the row over all", "benchmark", "overall"),
+    text("level", "benchmark, or overall: the unweighted mean over benchmarks in it"),
+    text("metric", "name of the main metric"),
+    count("n", "instances that both models have a value for", "n"),
+    count("clusters", "clusters among them; n where independent"),
+    number("score_a", "score of the first model on them", "metric", "A", digits=3, is_main=True),
+    number("score_b", "score of the second model on them", "metric", "B", digits=3, is_main=True),
+    *measured(
+        "difference",
+        "normalised score of the first less that of the second; above 0 the first is better",
+        "normalised",
+        "A - B",
+        digits=3,
+        is_main=True,
+        how="paired bootstrap",
+    ),
+    text("interval_method", "how the interval was made, or why there is none"),
+    number("standard_error", "error of the paired difference, clustered where there are clusters"),
+    number("correlation", "correlation of the two models' values over instances", "", "r"),
+    number("p", "two-sided p of no difference", "", "p", digits=4),
+    number(
+        "p_holm",
+        "p adjusted by Holm over the benchmarks compared",
+        "",
+        "p Holm",
+        digits=4,
+        is_main=True,
+    ),
+    text("test", "McNemar exact, permutation, or why there is none", "test"),
+    yes("is_compared", "whether the benchmark is in the Holm family and in the overall row"),
+    number("coverage_a", "coverage of the first model's run", "share"),
+    number("coverage_b", "coverage of the second model's run", "share"),
+    FLAGS_COLUMN,
+    text("run_a", "folder of the first model's graded run"),
+    text("run_b", "folder of the second model's graded run"),
 )
 
 
@@ -107,23 +140,19 @@ def compare(study: Study, a: str, b: str) -> Table:
         own = [q for row, q in pairs if row["benchmark"] in members]
         named: Row = {"benchmark": f"all of {suite}"} if len(suites) > 1 else {}
         rows.append(named | _overall(own, study.settings))
-    used = [str(row.get("flags", "")) for row in rows]
-    return make_table(
+    return study_table(
+        study,
         "compare",
         f"A = {a} and B = {b} on the same instances",
         COMPARE,
         rows,
         [
-            *notes.common(study),
             *_verdict([q for _, q in pairs], [r for r, _ in pairs], a, b, study.settings),
             *([notes.pooled_intervals(study)] if pairs else []),
             *_scales(study, rows),
             *_not_compared(rows),
-            *notes.few_clusters(rows),
-            *notes.flag_legend(used),
         ],
-        notes.settings(study) | {"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
-        layout=LAYOUT,
+        more={"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
     )
 
 
@@ -161,9 +190,8 @@ def _row(
         "score_a": found.scores[0],
         "score_b": found.scores[1],
         "difference": found.difference,
-        "low": found.interval.low,
-        "high": found.interval.high,
-        "interval_method": notes.method(found.interval),
+        **found.interval.ends(),
+        "interval_method": found.interval.described,
         "standard_error": found.error,
         "correlation": found.correlation,
         "p": found.p,
@@ -251,9 +279,8 @@ def _overall(pairs: list[Paired], settings: Settings) -> Row:
         "score_a": means[0],
         "score_b": means[1],
         "difference": means[0] - means[1],
-        "low": ends.low,
-        "high": ends.high,
-        "interval_method": notes.method(ends),
+        **ends.ends(),
+        "interval_method": ends.described,
         "standard_error": (one.error if one else stats.sample_sd(draws[~np.isnan(draws)], ddof=1)),
         "p": one.p if one else permutation_p(float(means[0] - means[1]), swaps),
         "test": one.test if one else "permutation",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import number, text
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import measured, text
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
 EXPOSURE = (
@@ -16,39 +16,39 @@ EXPOSURE = (
         "public_since",
         "when its items became public; missing: not known or not public",
         "public since",
+        "?",
     ),
     text(
         "training_cutoff",
         "end of the model's training data, as stated; missing: not stated",
         "cut-off",
+        "?",
     ),
     text(
         "public_before_cutoff",
         "yes; no; not known; or the same day, month or year, of which the dates say no more",
         "public before cut-off",
     ),
-    number("score", "score on the compared instances", "metric", "score", ("low", "high"), 3),
-    number("low", "lower end of the interval of score", "metric"),
-    number("high", "upper end of the interval of score", "metric"),
+    *measured(
+        "score", "score on the compared instances", "metric", "score", digits=3, is_main=True
+    ),
 )
 
 
 def exposure(study: Study) -> Table:
     """Return one row per benchmark and model: when items and training data are from, the score."""
-    return make_table(
+    return study_table(
+        study,
         "exposure",
         "Benchmarks that were public before the training data of a model end",
         EXPOSURE,
         _rows(study),
         [
-            *notes.common(study),
             "Public before the cut-off means that a model can have been trained on the items, not "
             "that it was. After it, copies and translations may be older. Overlaps with other sets: "
             "`medhelm describe BENCHMARK`.",
         ],
-        notes.settings(study),
         group=("benchmark",),
-        layout=Layout(main=("score",), missing={"public_since": "?", "training_cutoff": "?"}),
     )
 
 
@@ -58,16 +58,13 @@ def _rows(study: Study) -> Iterator[Row]:
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             since = panel.card.public_since
             cutoff = panel.cells[model].record.spec.model.training_cutoff
-            own = found[model]
             yield {
                 "benchmark": benchmark,
                 "model": model,
                 "public_since": since or None,
                 "training_cutoff": cutoff or None,
                 "public_before_cutoff": was_public(since, cutoff),
-                "score": own.score,
-                "low": own.interval.low,
-                "high": own.interval.high,
+                **found[model].row(),
             }
 
 

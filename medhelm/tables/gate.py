@@ -22,14 +22,21 @@ from medhelm.plugins.profiles import Profile
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
+from medhelm.tables.format.column_kinds import count, measured, number, text
 from medhelm.tables.format.table import Part, Row, Settings, Table, Value, make_table
-from medhelm.tables.gate_columns import COLUMNS, LAYOUT
 from medhelm.tables.study.cells import Cell, Metadata
 from medhelm.tables.study.makers import made_itself
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
-from medhelm.tables.thresholds import Bar
-from medhelm.tables.verdicts import Decision, Verdict, cases_needed, decide, over_all, rule_in_words
+from medhelm.tables.thresholds import (
+    Decision,
+    Requirement,
+    Verdict,
+    cases_needed,
+    decide,
+    over_all,
+    rule_in_words,
+)
 
 Unread = Mapping[tuple[str, str], tuple[str, ModelSpec]]
 """Benchmark and model of stored runs that have no scores: why not, and the model's settings."""
@@ -40,6 +47,53 @@ _SEEDS = 5
 """Bootstraps that must come to one verdict: an interval's end moves with the seed."""
 
 
+COLUMNS = (
+    text("level", "model: over all thresholds; threshold: one of them"),
+    text("model", "name of the model", "model"),
+    text("verdict", "PASS, FAIL or INCONCLUSIVE, by the decision that was chosen"),
+    text("by_interval", "verdict on the whole interval", "interval"),
+    text("by_point", "verdict on the score alone", "point"),
+    count("passed", "thresholds passed", "passed", of="thresholds"),
+    count("failed", "thresholds failed", "failed"),
+    count("inconclusive", "thresholds of which nothing can be said", "inconclusive"),
+    count("thresholds", "thresholds of the profile"),
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the metric", "metric"),
+    text("needed", "what the profile asks for", "needed"),
+    text("bound", "minimum (more is better) or maximum (less is better)"),
+    number("threshold", "the least, or the most, that passes", "metric"),
+    *measured(
+        "score", "score on the model's own instances", "metric", "score", digits=3, is_main=True
+    ),
+    text("interval_method", "how the interval was made, or why there is none"),
+    number("bound_low", "low, of a mean with missing rows at their lowest", "metric"),
+    number("bound_high", "high, of a mean with missing rows at their highest", "metric"),
+    number(
+        "margin",
+        "distance of the threshold to the nearer of bound_low and bound_high; below 0 where that "
+        "end is short of it",
+        "metric",
+        "margin",
+        digits=3,
+    ),
+    count("n", "instances with a value", "n"),
+    count("clusters", "clusters among them; n where independent"),
+    count(
+        "cases",
+        "about how many instances a verdict needs if the score stays where it is; missing where "
+        "there is a verdict, or none in sight",
+        "needs about",
+    ),
+    count("planned", "rows of the finished run: instances times repeats"),
+    count("counted", "rows with a value: scored, or counted with the metric's floor"),
+    number("coverage", "counted / planned", "share"),
+    count("made_itself", "instances that the model wrote or rated itself"),
+    text("reason", "why the verdict is what it is"),
+    notes.FLAGS_COLUMN,
+    text("run", "folder of the graded run below the results folder"),
+)
+
+
 # Verdicts --------------------------------------------------------------------------------------
 
 _BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "benchmark"))
@@ -48,7 +102,7 @@ _BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "b
 def gate(
     cells: Sequence[Cell],
     profile: Profile,
-    bars: Sequence[Bar],
+    required: Sequence[Requirement],
     settings: Settings,
     *,
     models: Collection[str] | None = None,
@@ -74,7 +128,7 @@ def gate(
     rows: list[Row] = []
     for model in chosen:
         ran = [c for c in own if c.run.model == model]
-        found = _threshold_rows(model, ran, bars, settings, unread)
+        found = _threshold_rows(model, ran, required, settings, unread)
         _choose(found, decision)
         for row in found:
             n, _ = made.get((str(row["benchmark"]), model), (0, ""))
@@ -101,7 +155,6 @@ def gate(
         | {"profile": profile.name, "profile_sha256": profile.sha256}
         | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
         parts=(Part(level="model", title=title), _BY_THRESHOLD),
-        layout=LAYOUT,
     )
 
 
@@ -159,7 +212,7 @@ def _key(cell: Cell) -> tuple[str, str]:
 def _threshold_rows(
     model: str,
     cells: Sequence[Cell],
-    bars: Sequence[Bar],
+    required: Sequence[Requirement],
     settings: Settings,
     unread: Unread,
 ) -> list[Row]:
@@ -167,28 +220,28 @@ def _threshold_rows(
     seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
     studies = [Study(cells, replace(settings, bootstrap_seed=seed)) for seed in seeds]
     rows: list[Row] = []
-    for bar in bars:
+    for wanted in required:
         row: Row = {
             "level": "threshold",
             "model": model,
-            "benchmark": bar.benchmark,
-            "metric": bar.metric.name,
-            "needed": bar.needed,
-            "bound": "minimum" if bar.metric.higher_is_better else "maximum",
-            "threshold": bar.value,
+            "benchmark": wanted.benchmark,
+            "metric": wanted.metric.name,
+            "needed": wanted.needed,
+            "bound": "minimum" if wanted.metric.higher_is_better else "maximum",
+            "threshold": wanted.value,
         }
-        cell = own.get(bar.benchmark)
+        cell = own.get(wanted.benchmark)
         if cell is None:
-            why, _ = unread.get((bar.benchmark, model), ("no graded run", None))
+            why, _ = unread.get((wanted.benchmark, model), ("no graded run", None))
             rows.append(row | _open(why))
-        elif bar.metric.name not in cell.scores:
+        elif wanted.metric.name not in cell.scores:
             why = "not graded with this metric; `medhelm score` does"
             rows.append(row | _open(why) | {"run": cell.run.folder})
         else:
-            found = (s.estimates(bar.benchmark, bar.metric.name)[model] for s in studies)
+            found = (s.estimates(wanted.benchmark, wanted.metric.name)[model] for s in studies)
             first = next(found)
-            own_row = row | _judged(bar, cell, first, found)
-            rows.append(own_row | _by_point(bar, cell, first))
+            own_row = row | _judged(wanted, cell, first, found)
+            rows.append(own_row | _by_point(wanted, cell, first))
     return rows
 
 
@@ -219,55 +272,52 @@ def _open(reason: str) -> Row:
     }
 
 
-def _by_point(bar: Bar, cell: Cell, own: Estimate) -> Row:
+def _by_point(wanted: Requirement, cell: Cell, own: Estimate) -> Row:
     """Return the verdict on the score alone: PASS or FAIL, unless it is of too little of the run."""
-    reason = _without_score(bar, cell, own)
-    if not reason and (cell.shortfall(bar.metric.name) or cell.record.state == "partial"):
-        reason = _lacks(cell, bar.metric.name)
+    reason = _without_score(wanted, cell, own)
+    if not reason and (cell.shortfall(wanted.metric.name) or cell.record.state == "partial"):
+        reason = _lacks(cell, wanted.metric.name)
     if reason:
         return {"by_point": "INCONCLUSIVE", "point_reason": reason}
-    found = decide(own.score, own.score, bar.value, is_minimum=bar.metric.higher_is_better)
+    found = decide(own.score, own.score, wanted.value, is_minimum=wanted.metric.higher_is_better)
     said = "reaches it" if found == "PASS" else "is short of it"
     return {"by_point": found, "point_reason": f"the score {said}"}
 
 
-def _judged(bar: Bar, cell: Cell, own: Estimate, others: Iterator[Estimate]) -> Row:
+def _judged(wanted: Requirement, cell: Cell, own: Estimate, others: Iterator[Estimate]) -> Row:
     """Return the verdict on one threshold and the numbers behind it.
 
     `others`: estimates with the next seeds of the bootstrap.
     """
-    name, interval = bar.metric.name, own.interval
+    name, interval = wanted.metric.name, own.interval
     row: Row = {
-        "score": own.score,
-        "low": interval.low,
-        "high": interval.high,
+        **own.row("n", "clusters"),
         "interval_method": interval.method,
-        "n": own.n,
-        "clusters": own.clusters,
         "planned": cell.planned(name),
         "counted": cell.scores[name].counted,
         "coverage": cell.coverage(name),
         "flags": " ".join(notes.flags(cell, name)),
         "run": cell.run.folder,
     }
-    if reason := _unsayable(bar, cell, own):
+    if reason := _unsayable(wanted, cell, own):
         return row | _open(reason)
-    ends, is_minimum = _ends(bar, cell, own), bar.metric.higher_is_better
+    ends, is_minimum = _ends(wanted, cell, own), wanted.metric.higher_is_better
     sign = 1 if is_minimum else -1
     row |= {
         "bound_low": ends[0],
         "bound_high": ends[1],
-        "margin": min((sign * (end - bar.value) for end in ends), key=abs),
+        "margin": min((sign * (end - wanted.value) for end in ends), key=abs),
     }
-    verdict = decide(*ends, bar.value, is_minimum=is_minimum)
+    verdict = decide(*ends, wanted.value, is_minimum=is_minimum)
     if interval.method in ("bootstrap", "gaffke") and any(
-        decide(*_ends(bar, cell, e), bar.value, is_minimum=is_minimum) != verdict for e in others
+        decide(*_ends(wanted, cell, e), wanted.value, is_minimum=is_minimum) != verdict
+        for e in others
     ):
         return row | _open(_SEEDED)
     assert interval.low is not None and interval.high is not None
     plain = interval.low, interval.high
-    if decide(*plain, bar.value, is_minimum=is_minimum) == "INCONCLUSIVE":
-        needed = cases_needed(own.score, *plain, own.n, bar)
+    if decide(*plain, wanted.value, is_minimum=is_minimum) == "INCONCLUSIVE":
+        needed = cases_needed(own.score, *plain, own.n, wanted)
         return row | _open(_WHY["INCONCLUSIVE"]) | {"cases": needed}
     how = _WHY[verdict] if ends == plain else f"{_lacks(cell, name)}; {_HOW[verdict]}"
     if ends == plain and cell.scores[name].counted < cell.planned(name):
@@ -289,9 +339,9 @@ _PLAIN = (*_WHY.values(), "the score reaches it", "the score is short of it")
 _SEEDED = "so near an end of the interval that the bootstrap's seed decides; more --draws may tell"
 
 
-def _without_score(bar: Bar, cell: Cell, own: Estimate) -> str:
+def _without_score(wanted: Requirement, cell: Cell, own: Estimate) -> str:
     """Return why there is no score that says anything; empty where there is one."""
-    name = bar.metric.name
+    name = wanted.metric.name
     raters = cell.record.grading.raters
     if notes.is_rated(cell.record, name) and raters is not None and not raters.judges:
         return "rated by the offline jury, which stands in for judges"
@@ -307,15 +357,15 @@ def _without_score(bar: Bar, cell: Cell, own: Estimate) -> str:
     return ""
 
 
-def _unsayable(bar: Bar, cell: Cell, own: Estimate) -> str:
+def _unsayable(wanted: Requirement, cell: Cell, own: Estimate) -> str:
     """Return why nothing can be said of an interval; empty where something can."""
-    if reason := _without_score(bar, cell, own):
+    if reason := _without_score(wanted, cell, own):
         return reason
-    name = bar.metric.name
+    name = wanted.metric.name
     if own.interval.low is None or own.interval.high is None:
         return f"no interval {own.interval.method.removeprefix('none ')}"
     is_short = bool(cell.shortfall(name)) or cell.record.state == "partial"
-    if is_short and bar.metric.aggregation != "mean":
+    if is_short and wanted.metric.aggregation != "mean":
         return f"{_lacks(cell, name)}, and no worst case is defined"
     return ""
 
@@ -327,7 +377,7 @@ def _lacks(cell: Cell, metric: str) -> str:
     return f"{stopped}{planned - cell.scores[metric].counted:,} of {planned:,} without a value"
 
 
-def _ends(bar: Bar, cell: Cell, own: Estimate) -> tuple[float, float]:
+def _ends(wanted: Requirement, cell: Cell, own: Estimate) -> tuple[float, float]:
     """Return the ends of the interval, a mean's with missing rows at their lowest and their highest.
 
     The mean of all p planned rows is (sum of the c values + missing * extreme) / p, and of its
@@ -335,15 +385,15 @@ def _ends(bar: Bar, cell: Cell, own: Estimate) -> tuple[float, float]:
     """
     low, high = own.interval.low, own.interval.high
     if low is None or high is None:  # with another seed every draw was equal
-        return bar.metric.minimum, bar.metric.maximum
-    scores, planned = cell.scores[bar.metric.name], cell.planned(bar.metric.name)
+        return wanted.metric.minimum, wanted.metric.maximum
+    scores, planned = cell.scores[wanted.metric.name], cell.planned(wanted.metric.name)
     missing = planned - scores.counted
-    if not missing or bar.metric.aggregation != "mean":
+    if not missing or wanted.metric.aggregation != "mean":
         return low, high
     share = scores.counted / planned
     lowest, highest = (
         worst_case(scores.total, scores.counted, missing, extreme)
-        for extreme in (bar.metric.minimum, bar.metric.maximum)
+        for extreme in (wanted.metric.minimum, wanted.metric.maximum)
     )
     return lowest - (own.score - low) * share, highest + (high - own.score) * share
 

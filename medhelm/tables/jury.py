@@ -14,12 +14,13 @@ from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
+from medhelm.stats.jackknife import jackknife
 from medhelm.tables import notes
-from medhelm.tables.format.table import Layout, Part, Row, Table, make_table
-from medhelm.tables.jury_columns import JURY as COLUMNS
+from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
+from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
-from medhelm.tables.study.jackknife import jackknife
-from medhelm.tables.study.study import Estimate, Study
+from medhelm.tables.notes import study_table
+from medhelm.tables.study.study import Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 
@@ -43,20 +44,109 @@ _BRACKETS = (
     "left out, on the same instances."
 )
 
-_LAYOUT = Layout(
-    leaving=(
-        "rated",
-        "correlation",
-        "judges",
-        "abstained",
-        "jury",
-        "n",
-        "n_complete",
-        "score_least",
-        "score_most",
-        "icc_single",
+_BY_GROUPS = "by the jackknife over groups of instances"
+
+COLUMNS = (
+    text("level", "agreement, judge, model, or left out: a model's score without one judge"),
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("jury", "name of the jury", "jury"),
+    yes(
+        "is_stand_in",
+        "whether the judges are the offline graders, whose scores say nothing about quality",
     ),
-    main=("alpha", "score", "alpha_without"),
+    text("judge", "name of the judge; in a row `left out`, of the one that is left out", "judge"),
+    text("model", "name of the model", "model"),
+    count("judges", "judges of the jury", "judges"),
+    count("judges_heard", "judges with a verdict on the compared answers: the k of what follows"),
+    count("shown", "answers (of any model) that the judges were shown"),
+    count(
+        "rated",
+        "those with a verdict of the judge, or of as many as the quorum",
+        "rated",
+        of="shown",
+    ),
+    on_request(share("coverage", "rated / shown", "cov")),
+    count(
+        "n",
+        "compared answers of all models with two verdicts; of a judge: that it rated; of a score: "
+        "instances",
+        "n",
+    ),
+    count("n_complete", "compared answers that all judges heard rated: those of the ICC", "n ICC"),
+    *measured(
+        "alpha",
+        "Krippendorff's alpha of the judges' ratings, interval level",
+        "",
+        "alpha",
+        is_main=True,
+        prefix="alpha",
+        how=_BY_GROUPS,
+    ),
+    *measured(
+        "icc_single",
+        "ICC(2,1): absolute agreement of single judges",
+        "",
+        "ICC(2,1)",
+        prefix="icc_single",
+        how=_BY_GROUPS,
+    ),
+    *measured(
+        "icc_mean",
+        "ICC(2,k): absolute agreement of the mean of k judges",
+        "",
+        "ICC(2,k)",
+        is_main=True,
+        prefix="icc_mean",
+        how="from those of icc_single",
+    ),
+    number("correlation", "mean correlation r of the ratings of two judges", "", "r"),
+    number(
+        "effective_votes",
+        "k / (1 + (k - 1) r): independent judges that k are worth at least",
+        "",
+        "votes",
+    ),
+    number("alpha_without", "alpha of the other judges", "", "alpha without", is_main=True),
+    yes("ranked", "whether the model is ranked on this benchmark"),
+    *measured(
+        "score",
+        "jury score; of a judge: the mean of its ratings",
+        "metric",
+        "score",
+        is_main=True,
+        how="instances resampled",
+    ),
+    text("interval_method", "how the interval was made, or why there is none"),
+    Column(
+        name="rank",
+        type="integer",
+        description="rank of the model on this benchmark; missing: not ranked",
+        heading="rank",
+        interval=("rank_best", "rank_worst"),
+    ),
+    count("rank_best", "best rank with one judge left out"),
+    count("rank_worst", "worst rank with one judge left out"),
+    number("score_least", "lowest score with one judge left out", "metric", "least"),
+    number("score_most", "highest score with one judge left out", "metric", "most"),
+    count("rank_shift", "most places by which a model moves without the judge", "moves"),
+    yes("is_own", "whether the judge is the model itself, or the model has such a judge", "itself"),
+    text("own", "the judge that is the model itself; of a judge: the models that it is"),
+    *measured(
+        "score_without_own",
+        "score by the other judges where one is the model itself",
+        "metric",
+        "without",
+        prefix="without_own",
+        how="instances resampled",
+    ),
+    on_request(
+        text(
+            "abstained",
+            "how the judgements without a score ended, every try counted",
+            "abstained",
+            "",
+        )
+    ),
 )
 
 
@@ -65,15 +155,14 @@ def jury(study: Study) -> Table:
     juries = [Jury(study, b) for b in study.cells if JURY in study.metrics(b)]
     juries = [j for j in juries if j.judges]
     rows = [row for own in juries for row in _rows(own)]
-    return make_table(
+    return study_table(
+        study,
         "jury",
         "Jury: agreement of the judges, and scores without each of them",
         COLUMNS,
         rows,
-        [*notes.common(study), *_said(juries)],
-        notes.settings(study),
+        _said(juries),
         parts=_PARTS,
-        layout=_LAYOUT,
     )
 
 
@@ -111,18 +200,8 @@ def _rows(own: Jury) -> Iterator[Row]:
                 "ranked": model in own.fit,
                 "is_own": judge in own.own.get(model, ()),
                 "rank": own.ranks_without[judge].get(model),
-                **(_score(found) if found is not None else {}),
+                **(found.row("n", "interval_method") if found is not None else {}),
             }
-
-
-def _score(own: Estimate) -> Row:
-    return {
-        "n": own.n,
-        "score": own.score,
-        "low": own.interval.low,
-        "high": own.interval.high,
-        "interval_method": notes.method(own.interval),
-    }
 
 
 def _agreement(own: Jury) -> Row:
@@ -152,11 +231,9 @@ def _agreement(own: Jury) -> Row:
     r = _correlation(heard)
     return row | {
         "alpha": alpha,
-        "alpha_low": ends[0].low,
-        "alpha_high": ends[0].high,
+        **ends[0].ends("alpha"),
         "icc_single": single,
-        "icc_single_low": ends[1].low,
-        "icc_single_high": ends[1].high,
+        **ends[1].ends("icc_single"),
         "icc_mean": agreement.icc2(heard)[1].value,
         "icc_mean_low": _of_mean(ends[1].low, k),
         "icc_mean_high": _of_mean(ends[1].high, k),
@@ -248,17 +325,13 @@ def _model(own: Jury, model: str) -> Row:
         "score_least": min(scores, default=None),
         "score_most": max(scores, default=None),
         "is_own": model in own.own,
-        **_score(full),
+        **full.row("n", "interval_method"),
     }
     if names := own.own.get(model):
         row["own"] = ", ".join(names)
         alone = own.without(*names).get(model)
         if alone is not None:
-            row |= {
-                "score_without_own": alone.score,
-                "without_own_low": alone.interval.low,
-                "without_own_high": alone.interval.high,
-            }
+            row |= {"score_without_own": alone.score, **alone.interval.ends("without_own")}
     return row
 
 

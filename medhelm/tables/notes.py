@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import is_missing
@@ -13,10 +14,10 @@ from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
-from medhelm.stats.intervals import Interval
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
-from medhelm.tables.format.flags import MARKS
-from medhelm.tables.format.table import Value
+from medhelm.tables.format.column_kinds import text
+from medhelm.tables.format.formats import MARKS
+from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.study import Panel, Study
 
@@ -38,6 +39,9 @@ _MEANINGS = {
     "self": "one of the judges is the model itself; `medhelm tables --table jury`",
     "again": "answers or verdicts were asked for once more, as the user wanted",
 }
+FLAGS_COLUMN = text(
+    "flags", "what a reader must know of the runs (legend in the notes)", "flag", absent=""
+)
 FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
 """Flag -> the mark in text formats, and what it means."""
 
@@ -53,7 +57,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
     found = {
         "coverage": cell.shortfall(metric).startswith("coverage"),
         "unread": cell.shortfall(metric).startswith("read"),
-        "cut": cell.ended_at_budget(metric)[0] > 0,
+        "cut": cell.ended_at_budget(metric) > 0,
         "partial": record.state == "partial",
         "parts": there < declared,
         "budget": record.spec.model.max_output_tokens is not None,
@@ -129,6 +133,41 @@ def _several(names: Sequence[str]) -> str:
     return ", ".join(names[:_MANY]) + more
 
 
+def study_table(
+    study: Study,
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Row],
+    said: Iterable[str] = (),
+    *,
+    is_ranking: bool = False,
+    more: Mapping[str, Value] | None = None,
+    group: tuple[str, ...] = (),
+    parts: tuple[Part, ...] = (),
+) -> Table:
+    """Return a table of a study's runs with the notes that all of them carry.
+
+    `said`: the table's own notes. `is_ranking`: whether a reader must know who is ranked, and on
+    what. `more`: settings besides those of the study.
+    """
+    table = make_table(
+        name,
+        title,
+        columns,
+        rows,
+        [*common(study), *(ranking(study) if is_ranking else []), *said],
+        settings(study) | dict(more or {}),
+        group=group,
+        parts=parts,
+    )
+    known = {c.name for c in columns}
+    last = few_clusters(table.rows) if {"clusters", "interval_method"} <= known else []
+    if "flags" in known:
+        last += flag_legend(str(row["flags"] or "") for row in table.rows)
+    return replace(table, notes=(*table.notes, *last))
+
+
 def flag_legend(used: Iterable[str]) -> list[str]:
     """Return the note that explains the marks in use; none where none is."""
     words = {flag for text in used for flag in text.split()}
@@ -136,93 +175,84 @@ def flag_legend(used: Iterable[str]) -> list[str]:
     return [f"Flags. {'; '.join(marks)}."] if marks else []
 
 
-def not_scored(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return one note with the outcomes of the runs of which not every answer was scored."""
-    parts = [
-        f"{row['benchmark']} x {row['model']} {row['not_scored']} of {row['planned']:,}"
-        for row in rows
-        if row["is_main"] and row.get("not_scored")
-    ]
-    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    return [f"Not scored: {'; '.join(parts[:_MANY])}{more}."] if parts else []
-
-
-def worst_cases(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return one note with coverage and worst case of the runs that cover too little."""
-    parts = []
-    for row in rows:
-        if {"coverage", "unread"} & {*str(row.get("flags", "")).split()}:
-            worst = row["worst_case"]
-            at_worst = f", at worst {worst:.3f}" if isinstance(worst, float) else ""
-            metric = "" if row["is_main"] else f" on {row['metric']}"
-            parts.append(
-                f"{row['benchmark']} x {row['model']}{metric} ({row['coverage']:.1%}{at_worst})"
-            )
-    more = f" and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    return [f"Too few with a value: {', '.join(parts[:_MANY])}{more}."] if parts else []
-
-
-def undecided(rows: Iterable[Mapping[str, object]], study: Study) -> list[str]:
-    """Return one note with the bounds of scores that what no judge decided could move."""
-    parts = []
-    for row in rows:
-        panel = study.panels[str(row["benchmark"])]
-        if not row["is_main"] or (cell := panel.cells.get(str(row["model"]))) is None:
-            continue
-        found = {r.metric: r.value for r in cell.record.results}
-        name = str(row["metric"])
-        ends = [found.get(name + end, found.get(name)) for end in (LOWEST, HIGHEST)]
-        if None not in ends and ends[0] != ends[1]:
-            parts.append(f"{row['benchmark']} x {row['model']} {ends[0]:.3f} to {ends[1]:.3f}")
-    if not parts:
-        return []
-    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
+    """Return the notes on what a reader must know of single runs, each with the runs it is on."""
+    main = [row for row in rows if row["is_main"]]
+    few = [row for row in rows if {"coverage", "unread"} & {*str(row.get("flags", "")).split()}]
+    again = [row for row in main if row.get("asked_again") or row.get("verdicts_asked_again")]
+    by_cuts = sorted(main, key=lambda row: (-_number(row.get("ended_at_budget")), _run(row)))
     return [
-        f"Criteria without a valid verdict, decided all against and all for the answers of all "
-        f"cases: {'; '.join(parts[:_MANY])}{more}. As scored, answers whose faults were not judged "
-        "are in no mean, and other criteria that were not judged count as not met."
+        *_note(
+            "Not scored",
+            ((r, f"{r['not_scored']} of {r['planned']:,}") for r in main if r.get("not_scored")),
+        ),
+        *_note("Too few with a value", ((r, _covered(r)) for r in few)),
+        *_note(
+            "Criteria without a valid verdict, decided all against and all for the answers of all "
+            "cases",
+            ((row, ends) for row in main if (ends := _undecided(row, study))),
+            "As scored, answers whose faults were not judged are in no mean, and other criteria "
+            "that were not judged count as not met.",
+        ),
+        *_note(
+            "Ended at the output budget",
+            (
+                (r, f"{r['ended_at_budget']:,} of {r['planned']:,}, {r['cut']:,} of them scored")
+                for r in by_cuts
+                if r.get("ended_at_budget")
+            ),
+        ),
+        *_note(
+            "Unparsed, and by their words refusals to answer",
+            (
+                (r, f"{r['refused_in_words']:,} of {r['planned']:,}")
+                for r in main
+                if r.get("refused_in_words")
+            ),
+        ),
+        *_note(
+            "Asked for once more, as the user wanted",
+            ((r, _second_askings(r)) for r in again),
+            "The earlier replies are in the log and the cost.",
+        ),
     ]
 
 
-def cut_answers(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return one note on the runs of which the output budget ended answers, and how many of them."""
-    parts = []
-    for row in rows:
-        if row["is_main"] and (ended := row.get("ended_at_budget")):
-            assert isinstance(ended, int)
-            planned = row["planned"]
-            scored = "" if row["cut"] is None else f", {row['cut']:,} of them scored"
-            parts.append(
-                (-ended, f"{row['benchmark']} x {row['model']} {ended:,} of {planned:,}{scored}")
-            )
-    said = [text for _, text in sorted(parts)]
-    more = f"; and {len(said) - _MANY} more" if len(said) > _MANY else ""
-    return [f"Ended at the output budget: {'; '.join(said[:_MANY])}{more}."] if said else []
+def _note(what: str, found: Iterable[tuple[Row, str]], more: str = "") -> list[str]:
+    """Return one note with what is so of some runs, of the first of many; none where there is none."""
+    parts = [f"{_run(row)} {said}" for row, said in found]
+    others = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    said = f"{what}: {'; '.join(parts[:_MANY])}{others}. {more}".rstrip()
+    return [said] if parts else []
 
 
-def refusals_in_words(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return one note on the runs with unparsed replies that look like refusals."""
-    parts = [
-        f"{row['benchmark']} x {row['model']} {row['refused_in_words']:,} of {row['planned']:,}"
-        for row in rows
-        if row["is_main"] and row.get("refused_in_words")
-    ]
-    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    said = "Unparsed, and by their words refusals to answer"
-    return [f"{said}: {'; '.join(parts[:_MANY])}{more}."] if parts else []
+def _run(row: Row) -> str:
+    return f"{row['benchmark']} x {row['model']}"
 
 
-def second_askings(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return one note on the runs with answers or verdicts that were asked for once more."""
-    parts = []
-    for row in rows:
-        if row["is_main"] and "again" in str(row.get("flags", "")).split():
-            counts = {"answers": row["asked_again"], "verdicts": row["verdicts_asked_again"]}
-            said = " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
-            parts.append(f"{row['benchmark']} x {row['model']} {said}")
-    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    said = f"Asked for once more, as the user wanted: {'; '.join(parts[:_MANY])}{more}."
-    return [f"{said} The earlier replies are in the log and the cost."] if parts else []
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _covered(row: Row) -> str:
+    worst = row["worst_case"]
+    at_worst = f", at worst {worst:.3f}" if isinstance(worst, float) else ""
+    metric = "" if row["is_main"] else f"on {row['metric']} "
+    return f"{metric}({row['coverage']:.1%}{at_worst})"
+
+
+def _undecided(row: Row, study: Study) -> str:
+    """Return the bounds of a score that what no judge decided could move; empty where it could not."""
+    cell = study.panels[str(row["benchmark"])].cells.get(str(row["model"]))
+    found = {r.metric: r.value for r in cell.record.results} if cell is not None else {}
+    name = str(row["metric"])
+    low, high = (found.get(name + end, found.get(name)) for end in (LOWEST, HIGHEST))
+    return f"{low:.3f} to {high:.3f}" if None not in (low, high) and low != high else ""
+
+
+def _second_askings(row: Row) -> str:
+    counts = {"answers": row["asked_again"], "verdicts": row["verdicts_asked_again"]}
+    return " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
 
 
 def settings(study: Study) -> dict[str, Value]:
@@ -295,11 +325,6 @@ def rank_sets(study: Study) -> str:
         f"apart where their paired difference in {what} is clear. Within a tie group the first "
         "is not clearly better than the rest."
     )
-
-
-def method(interval: Interval) -> str:
-    """Return how an interval was made, with a mark where its clusters are few."""
-    return f"{interval.method}, few clusters" if interval.has_few_clusters else interval.method
 
 
 def few_clusters(rows: Iterable[Mapping[str, object]]) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -13,11 +11,35 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import PERMUTATIONS, percentile_ends
 from medhelm.tables import notes
-from medhelm.tables.columns import PAIRS, RANKS
 from medhelm.tables.compare import pair
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, share, text
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.pair_tests import permutation_ps
 from medhelm.tables.study.study import Study
+
+PAIRS = (
+    text("model_a", "name of the first model, A", "A"),
+    text("model_b", "name of the second model, B", "B"),
+    count("n_benchmarks", "common benchmarks", "benchmarks"),
+    *measured(
+        "difference",
+        "macro-average of A less that of B on the compared instances; above 0 A is better",
+        "normalised",
+        "A - B",
+        digits=3,
+        is_main=True,
+        how="paired bootstrap",
+    ),
+    number("p", "two-sided permutation p of no difference", "", "p", digits=4),
+    number("p_holm", "p adjusted by Holm over the pairs", "", "p Holm", digits=4, is_main=True),
+)
+
+RANKS = (
+    text("model", "name of the model", "model"),
+    count("rank", "rank, 1 the best", "rank"),
+    share("share", "share of the draws with this rank", "share"),
+)
 
 
 def pairs(study: Study) -> Table:
@@ -29,14 +51,15 @@ def pairs(study: Study) -> Table:
     rows = _rows(study) if study.ranking.is_defined else []
     is_there = study.ranking.is_defined
     said = [notes.pooled_intervals(study)] if is_there else ["Fewer than two models are ranked."]
-    return make_table(
+    return study_table(
+        study,
         "pairs",
         "Paired differences of macro-averages, A less B",
         PAIRS,
         rows,
-        [*notes.common(study), *notes.ranking(study), *said],
-        notes.settings(study) | {"permutations": PERMUTATIONS},
-        layout=Layout(leaving=("n_benchmarks", "p"), main=("difference", "p_holm")),
+        said,
+        is_ranking=True,
+        more={"permutations": PERMUTATIONS},
     )
 
 
@@ -84,26 +107,23 @@ def _ends(study: Study) -> Floats:
         gaps = by_model[couple[0]] - by_model[couple[1]]
         return percentile_ends(gaps, study.settings.confidence)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.concatenate(list(pool.map(block, stats.pair_blocks(*by_model.shape))))
+    return np.concatenate(stats.on_all_cores(block, stats.pair_blocks(*by_model.shape)))
 
 
 def ranks(study: Study) -> Table:
     """Return one row per ranked model and rank: the share of draws in which it has that rank."""
-    return make_table(
+    return study_table(
+        study,
         "ranks",
         "Where each model stands when instances are resampled",
         RANKS,
         _shares(study) if study.ranking.is_defined else [],
         [
-            *notes.common(study),
-            *notes.ranking(study),
             "Shares of the draws are no confidence set, and too narrow at near ties: rank_low and "
             "rank_high of the table overall say which ranks a model may have.",
         ],
-        notes.settings(study),
+        is_ranking=True,
         group=("model",),
-        layout=Layout(main=("share",)),
     )
 
 
@@ -112,5 +132,5 @@ def _shares(study: Study) -> Iterator[Row]:
     drawn = stats.ranks(ranking.merit_draws)
     for m, model in enumerate(ranking.models):
         counts = np.bincount(drawn[:, m], minlength=len(ranking.models) + 1)
-        for rank, count in enumerate(counts[1:].tolist(), start=1):
-            yield {"model": model, "rank": rank, "share": count / len(drawn)}
+        for rank, own in enumerate(counts[1:].tolist(), start=1):
+            yield {"model": model, "rank": rank, "share": own / len(drawn)}

@@ -15,15 +15,20 @@ from medhelm.stats.intervals import (
     clustered_percentile,
     seed_of,
 )
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, number, text, yes
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, text, yes
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Panel, Study, placed_sums
 
 GAPS = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("metric", "name of the main metric"),
-    text("part", "part of the benchmark; missing: the mean of all others", "part"),
+    text(
+        "part",
+        "part of the benchmark; missing: the mean of all others",
+        "part",
+        "(mean of all others)",
+    ),
     text("reference", "the part that it is compared with", "against"),
     text("model", "name of the model", "model"),
     yes("ranked", "whether the model is ranked"),
@@ -31,16 +36,15 @@ GAPS = (
     number(
         "reference_score", "score on the part that it is compared with", "metric", "of it", digits=3
     ),
-    number(
+    *measured(
         "gap",
         "normalised score on the part less that on the reference; below 0 the part is worse",
         "normalised",
         "gap",
-        ("low", "high"),
-        3,
+        digits=3,
+        is_main=True,
+        how="clusters resampled whole",
     ),
-    number("low", "lower end of the interval of gap, clusters resampled whole", "normalised"),
-    number("high", "upper end of the interval of gap", "normalised"),
     text("interval_method", "how the interval was made, or why there is none"),
     count("n", "compared instances of the part that the model has a value for", "n"),
     count("reference_n", "the same of the reference"),
@@ -56,21 +60,15 @@ def gaps(study: Study) -> Table:
     """
     having = [b for b, panel in study.panels.items() if _has_reference(panel)]
     rows = [row for b in having for row in _rows(study, b)]
-    return make_table(
+    return study_table(
+        study,
         "gaps",
         "Gaps between the parts of a benchmark",
         GAPS,
         rows,
-        [
-            *notes.common(study),
-            *notes.ranking(study),
-            *([] if having else ["No benchmark of these runs has a part to compare others with."]),
-        ],
-        notes.settings(study),
+        [] if having else ["No benchmark of these runs has a part to compare others with."],
+        is_ranking=True,
         group=("benchmark", "part"),
-        layout=Layout(
-            leaving=("reference_score",), main=("gap",), missing={"part": "(mean of all others)"}
-        ),
     )
 
 
@@ -122,9 +120,8 @@ def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
             "score": float(np.mean([means[p] for p in members])),
             "reference_score": float(means[reference]),
             "gap": float(gap(means, members)),
-            "low": ends.low,
-            "high": ends.high,
-            "interval_method": notes.method(ends),
+            **ends.ends(),
+            "interval_method": ends.described,
             "n": int(in_part.sum()),
             "reference_n": int(counts[reference].sum()),
             "clusters": int(np.count_nonzero(sizes)),

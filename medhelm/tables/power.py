@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from medhelm.schema.run import MetricRef
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints
-from medhelm.tables import notes
-from medhelm.tables.columns import MDE
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, number, text, yes
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Panel, Study
+
+MDE = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric", "metric"),
+    count("n", "compared instances", "n"),
+    count("clusters", "clusters among them; n where independent"),
+    count("pairs", "pairs of ranked models", "pairs"),
+    number(
+        "mde",
+        "mean over pairs of (z[1-alpha/2] + z[1-beta]) * error of the paired difference",
+        "normalised",
+        "MDE",
+        digits=3,
+        is_main=True,
+    ),
+    number("mde_sd", "SD over pairs, ddof 1; 0 on the paper's scale", "normalised", "SD", digits=3),
+    number("mde_median", "median over pairs", "normalised", "median", digits=3),
+    number(
+        "mde_clustered",
+        "mean over pairs with the clustered error; missing where instances are independent",
+        "normalised",
+        "clustered",
+        digits=3,
+    ),
+    number(
+        "observed_median",
+        "median over pairs of the observed difference of normalised scores",
+        "normalised",
+        "observed",
+        digits=3,
+    ),
+    number("observed_largest", "largest observed difference", "normalised", "largest", digits=3),
+    yes(
+        "is_beyond_range",
+        "whether an MDE is larger than any difference can be: it is missing then",
+    ),
+    count("pairs_above", "pairs whose observed difference is at least the MDE", "above"),
+    text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
+)
 
 _BEYOND = (
     "The MDE is more than the range on {}: with so few instances no difference of two models, not "
@@ -41,22 +77,20 @@ def mde(study: Study) -> Table:
         "which says nothing of a difference that could be seen."
     )
     title = f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})"
-    return make_table(
+    return study_table(
+        study,
         "mde",
         f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
         MDE,
         rows,
         [
-            *notes.common(study),
-            *notes.ranking(study),
             *([why] if without else []),
             *([flat] if equal else []),
             *([_BEYOND.format(", ".join(beyond))] if beyond else []),
             *_scale(study),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
-        notes.settings(study),
-        layout=Layout(leaving=("metric", "method", "pairs"), main=("mde",), always=("mde",)),
+        is_ranking=True,
     )
 
 
@@ -160,8 +194,7 @@ def _errors(
         in_clusters = np.empty(0) if codes is None else stats.clustered_errors(gaps, codes)
         return _mean_errors(gaps, _is_papers(study)), in_clusters
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = list(pool.map(block, stats.pair_blocks(len(joined), joined.shape[1])))
+    parts = stats.on_all_cores(block, stats.pair_blocks(len(joined), joined.shape[1]))
     return np.concatenate([p for p, _ in parts]), np.concatenate([c for _, c in parts])
 
 

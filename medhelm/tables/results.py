@@ -21,7 +21,6 @@ from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
     SCORES_HASH,
-    STAMP,
     find_gradings,
     find_runs,
     find_unreadable,
@@ -46,8 +45,7 @@ from medhelm.tables.study.cells import (
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
-from medhelm.tables.thresholds import known_metrics, resolve
-from medhelm.tables.verdicts import Decision
+from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -427,7 +425,6 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
     import pyarrow.parquet as pq
 
     path = run.path / "scores.parquet"
-    stamp = run.record.provenance.get(STAMP)
     expected = run.record.provenance.get(SCORES_HASH)
     try:
         if expected and file_sha256(path) != expected:
@@ -437,12 +434,6 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
         with pq.ParquetFile(
             path, page_checksum_verification=True, read_dictionary=["metric", "outcome"]
         ) as file:
-            own = (file.schema_arrow.metadata or {}).get(STAMP.encode(), b"").decode()
-            if stamp and own != stamp:
-                raise RecordError(
-                    f"{path} is not of the same grading as its summary.json; "
-                    "`medhelm score` writes both again"
-                )
             there = file.schema_arrow.names
             missing = [c for c in columns if c not in there]
             if missing:

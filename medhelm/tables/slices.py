@@ -8,11 +8,25 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.tables import notes
-from medhelm.tables.columns import SLICES
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, share, text, yes
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Metadata
 from medhelm.tables.study.study import Panel, Study, estimate, restrict
+
+SLICES = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "name of the main metric"),
+    text("key", "metadata key"),
+    text("value", "its value; missing: instances without the key", "slice", "(none)"),
+    text("model", "name of the model", "model"),
+    yes("ranked", "whether the model is ranked"),
+    *measured("score", "score on the slice", "metric", "score", digits=3, is_main=True),
+    text("interval_method", "how the interval was made, or why there is none"),
+    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
+    count("n", "compared instances of the slice that the model has a value for", "n"),
+    share("share", "slice / compared instances", "share"),
+)
 
 
 def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
@@ -29,22 +43,18 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     having = [b for b, found in tags.items() if any(by in tag for tag in found.values())]
     rows = [row for b in having for row in _slice_rows(study, b, by, tags[b])]
     without = [b for b in tags if b not in having]
-    return make_table(
+    return study_table(
+        study,
         "slices",
         f"Scores by {by}",
         SLICES,
         rows,
         [
-            *notes.common(study),
-            *notes.ranking(study),
             "Slices explore: their differences are not tested and not corrected for their number.",
             *([f"Without the key {by}: {', '.join(without)}."] if without else []),
         ],
-        notes.settings(study),
+        is_ranking=True,
         group=("benchmark", "value"),
-        layout=Layout(
-            leaving=("share", "normalised"), main=("score",), missing={"value": "(none)"}
-        ),
     )
 
 
@@ -77,11 +87,6 @@ def _slice_rows(
                 "value": value,
                 "model": model,
                 "ranked": model in study.ranked,
-                "score": own.score,
-                "low": own.interval.low,
-                "high": own.interval.high,
-                "interval_method": notes.method(own.interval),
-                "normalised": own.normalised,
-                "n": own.n,
+                **own.row("interval_method", "normalised", "n"),
                 "share": len(part.ids) / len(panel.ids),
             }

@@ -2,40 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from medhelm.models.costs import upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
-from medhelm.tables import notes
-from medhelm.tables.columns import COST
-from medhelm.tables.format.column_kinds import count, number
-from medhelm.tables.format.table import Column, Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, money, on_request, text
+from medhelm.tables.format.table import Column, Row, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-_WITH_JURY = tuple(f"{p}_cost{u}_usd" for p in ("jury", "total") for u in ("", "_upper"))
-"""Columns of the cost table that are shown where judges were asked, and only there."""
-
-_LAYOUT = Layout(
-    leaving=(
-        "cached_tokens",
-        "usage_unknown",
-        "reasoning_tokens",
-        "runs",
-        "jury_cached_tokens",
-        "jury_reasoning_tokens",
-        "jury_usage_unknown",
-        "jury_input_tokens",
-        "jury_output_tokens",
-        "input_tokens",
-        "output_tokens",
-        "jury_cost_upper_usd",
-        "jury_cost_usd",
+COSTS = (
+    money(
+        "cost_usd",
+        "actual cost of the model's answers: tokens as counted, cached input at its own price; missing "
+        "where price or usage is unknown",
+        "USD",
+        is_main=True,
     ),
-    main=("cost_usd", "cost_upper_usd"),
-    missing={"model": "all models"},
+    money(
+        "cost_upper_usd",
+        "upper bound of the paper: input as counted, each answer at its output limit",
+        "USD at most",
+        is_main=True,
+    ),
+    money(
+        "jury_cost_usd",
+        "actual cost of the judges; missing where no judge is a model, or price or usage is unknown",
+        "jury USD",
+    ),
+    money(
+        "jury_cost_upper_usd",
+        "upper bound for the judges: input as counted, each reply at its output limit",
+        "jury at most",
+    ),
+    money(
+        "total_cost_usd",
+        "cost_usd and jury_cost_usd together; missing where one of them is unknown",
+        "total USD",
+    ),
+    money(
+        "total_cost_upper_usd",
+        "cost_upper_usd and jury_cost_upper_usd together; missing where one of them is unknown",
+        "total at most",
+    ),
+)
+_TOKENS = (
+    count("requests", "answered requests"),
+    count("input_tokens", "input tokens, cached ones included", "input", "tokens"),
+    on_request(count("cached_tokens", "input tokens served from a cache", "cached", "tokens")),
+    count("output_tokens", "output tokens, reasoning included", "output", "tokens"),
+    on_request(
+        count("reasoning_tokens", "output tokens of hidden reasoning", "reasoning", "tokens")
+    ),
+    count("output_limit_tokens", "output tokens if each answer used its budget", "", "tokens"),
+    on_request(
+        count(
+            "usage_unknown",
+            "answered requests whose usage is unknown; not in the cost",
+            "no usage",
+        )
+    ),
+    count("requests_lost", "requests sent whose answer was lost; they may be billed"),
+)
+_JURY_TOKENS = tuple(
+    replace(
+        c,
+        name=f"jury_{c.name}",
+        description=f"of the judges, repairs included: {c.description}",
+        heading={"input": "jury in", "output": "jury out"}.get(c.heading, ""),
+    )
+    for c in _TOKENS
+)
+USAGE = (*_TOKENS, *_JURY_TOKENS)
+
+
+def without_headings(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns that are shown on request only."""
+    return tuple(replace(c, heading="", is_main=False) for c in columns)
+
+
+COST = (
+    text("level", "model, or all: the row of the sums"),
+    text("model", "name of the model; missing in the row over all", "model", "all models"),
+    text("weights", "open, closed, or none for a baseline"),
+    count("context_window", "tokens of context that the settings state", unit="tokens"),
+    on_request(count("runs", "runs summed", "runs")),
+    *USAGE,
+    *COSTS[1::2],
+    *COSTS[::2],
+    money("price_input", "USD per million input tokens"),
+    money("price_cached", "USD per million cached input tokens"),
+    money("price_output", "USD per million output tokens"),
+    text("price_date", "date of the price"),
 )
 
 
@@ -131,8 +192,8 @@ def role_columns(roles: Sequence[str]) -> list[Column]:
             count(f"{role}_input_tokens", f"input tokens of {name}", f"{role} in", "tokens"),
             count(f"{role}_output_tokens", f"output tokens of {name}", f"{role} out", "tokens"),
             count(f"{role}_usage_unknown", f"answered requests of {name} without usage"),
-            number(f"{role}_cost_usd", f"actual cost of {name}", "USD", f"{role} USD"),
-            number(f"{role}_cost_upper_usd", f"upper bound for {name}", "USD"),
+            money(f"{role}_cost_usd", f"actual cost of {name}", f"{role} USD"),
+            money(f"{role}_cost_upper_usd", f"upper bound for {name}"),
         ]
     return found
 
@@ -210,22 +271,25 @@ def cost(study: Study) -> Table:
         "missing where the price is unknown.",
         *_unpriced(paid),
     ]
-    return make_table(
+    has_judges = any(row.get("jury_requests") is not None for row in rows)
+    return study_table(
+        study,
         "cost",
         "Tokens and cost of the benchmark runs",
-        [*COST, *role_columns(roles_of(paid))],
+        [*_costs_shown(has_judges), *role_columns(roles_of(paid))],
         rows,
-        [*notes.common(study), *known],
-        notes.settings(study),
-        layout=_layout(rows),
+        known,
     )
 
 
-def _layout(rows: Sequence[Row]) -> Layout:
-    """Return the layout that shows the costs of judges where some were asked, and only there."""
-    if any(row.get("jury_requests") is not None for row in rows):
-        return replace(_LAYOUT, always=(*_LAYOUT.main, *_WITH_JURY))
-    return replace(_LAYOUT, always=_LAYOUT.main, hidden=_WITH_JURY)
+def _costs_shown(has_judges: bool) -> list[Column]:
+    """Return the columns, those of judges' and total costs shown where judges were asked, and only there."""
+    return [
+        replace(c, is_main=has_judges, heading=c.heading * has_judges)
+        if c.name.startswith(("jury_cost", "total_cost"))
+        else c
+        for c in COST
+    ]
 
 
 def _unpriced(records: Sequence[RunRecord]) -> list[str]:

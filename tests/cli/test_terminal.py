@@ -22,16 +22,12 @@ from hypothesis import strategies as st
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
-from medhelm.tables import compare, gate_columns
 from medhelm.tables.format import formats
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
-from medhelm.tables.format.layout import shown
 from medhelm.tables.format.table import Settings, Table, make_table
 from medhelm.tables.results import load_results
-from medhelm_benchmarks.noharm.experts import agreement as actions
 from medhelm_leaderboard.diff import COLUMNS as DIFF
-from medhelm_leaderboard.diff import LAYOUT as DIFF_LAYOUT
 from tests.build_runs import Item, write_run, write_suite
 
 pytestmark = pytest.mark.slow
@@ -85,8 +81,8 @@ def test_each_number_is_a_whole_cell_and_each_missing_column_is_named(
         left_out = Counter(name for note in notes for name in note.split(", "))
         known: set[str] = set()
         for grid in table.grids():
-            for c in shown(grid):
-                cells = [formats.cell_text(grid, c, row) for row in grid.rows]
+            for c in grid.shown():
+                cells = [formats.cell_text(c, row) for row in grid.rows]
                 known |= {*cells}
                 if c.name in grid.group:
                     continue
@@ -99,7 +95,8 @@ def test_each_number_is_a_whole_cell_and_each_missing_column_is_named(
         for line in text.splitlines():
             if line.startswith(" "):
                 numbers = [p for p in pieces(line) if re.fullmatch(r"[-–<\d.,%/\[\] ]*", p)]
-                assert {*numbers} <= known, (table.name, line)
+                ends = {n for n in numbers if any(name.endswith(n.strip()) for name in LONG)}
+                assert {*numbers} - ends <= known, (table.name, line)
 
 
 def test_a_table_that_fits_leaves_nothing_out(tables: list[Table]) -> None:
@@ -114,7 +111,7 @@ def test_a_narrow_ranking_is_a_card_a_model_with_every_column(tables: list[Table
     assert "No room here" not in text
     cards = [line for line in text.splitlines() if line.startswith("model ")]
     assert len(cards) == len(overall.rows)
-    for column in shown(overall):
+    for column in overall.grids()[0].shown():
         is_heading = column.name in overall.group
         assert is_heading or any(column.heading in line for line in text.splitlines())
 
@@ -122,9 +119,9 @@ def test_a_narrow_ranking_is_a_card_a_model_with_every_column(tables: list[Table
 def test_what_pairs_and_a_diff_are_for_stays(tables: list[Table]) -> None:
     (pairs,) = (t for t in tables if t.name == "pairs")
     text = formats.to_terminal([pairs], 80)
-    assert " A - B  p Holm" in text and "columns n_benchmarks, p:" in " ".join(text.split())
+    assert " A - B  p Holm" in text
     holm = next(c for c in pairs.columns if c.name == "p_holm")
-    assert text.count(formats.cell_text(pairs, holm, pairs.rows[0])) >= 1
+    assert text.count(formats.cell_text(holm, pairs.rows[0])) >= 1
 
 
 def test_long_names_are_shortened_in_the_middle_and_stay_apart(tables: list[Table]) -> None:
@@ -181,7 +178,7 @@ def test_a_diff_keeps_what_tells_its_rows_apart() -> None:
         values | {"metric": metric, "old": 0.5, "new": 0.625, "difference": 0.125}
         for metric in ("medec_flag_accuracy", "medec_sentence_accuracy")
     ]
-    table = make_table("diff", "Changes", DIFF, rows, [], {}, layout=DIFF_LAYOUT)
+    table = make_table("diff", "Changes", DIFF, rows, [], {})
     for width in WIDTHS:
         text = formats.to_terminal([table], width)
         for cell in ("medec_flag_accuracy", "medec_sentence_accuracy", "0.500", "0.625", "0.125"):
@@ -196,25 +193,6 @@ def test_an_old_encoding_gets_plain_characters() -> None:
     file.flush()
     said = raw.getvalue().decode("ascii")
     assert "---" in said and "?" in said and "~" in said
-
-
-def test_the_documented_order_is_the_one_in_use(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
-    _, _, part = page.partition("## Narrow terminals")
-    said = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", part.partition("\n## ")[0], re.M))
-    layouts = {
-        "compare": compare.LAYOUT,
-        "differences": actions.DIFFERENCES_LAYOUT,
-        "actions": actions.ACTIONS_LAYOUT,
-        "gate": gate_columns.LAYOUT,
-        "diff": DIFF_LAYOUT,
-    }
-    write_suite(tmp_path, models=2, benchmarks=2, instances=4)
-    results = load_results(tmp_path)
-    layouts |= {name: t.layout for name, t in results.tables.items()}
-    layouts |= {"slices": results.typed("slices", by="difficulty").layout}
-    leaving = {name: own.leaving for name, own in layouts.items() if own.leaving}
-    assert {name: tuple(re.findall(r"`(\w+)`", row)) for name, row in said.items()} == leaving
 
 
 def in_terminal(width: int, *argv: str, cwd: Path) -> str:
@@ -259,10 +237,10 @@ def test_commands_keep_to_a_real_terminal(tmp_path: Path, width: int) -> None:
     ranking = in_terminal(width, "tables", "--table", "overall", "--draws", "20", cwd=tmp_path)
     assert max(map(len, ranking.splitlines())) <= width
     results = load_results(tmp_path / "medhelm-results").typed("overall", Settings(draws=20))
-    for column in shown(results):
+    for column in results.shown():
         if column.name in ("win_rate", "macro_average"):
             for row in results.rows:
-                assert formats.cell_text(results, column, row) in ranking
+                assert formats.cell_text(column, row) in ranking
 
 
 @pytest.mark.slow
@@ -273,4 +251,4 @@ def test_a_pipe_gets_every_column(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
     )
-    assert " literal " in done.stdout and "No room here" not in done.stdout
+    assert " cov  " in done.stdout and "No room here" not in done.stdout

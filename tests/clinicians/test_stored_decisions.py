@@ -155,7 +155,7 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
         "--set",
         "seed=4",
     )
-    assert "40 rows to rate, of 10 criteria" in out
+    assert "40 rows to rate, of 10 units" in out
     sheet = tmp_path / "sheet.csv"
     assert (
         oct(sheet.stat().st_mode & 0o777)

@@ -62,7 +62,7 @@ def scorers() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
-            if any("slow_metrics" in word for word in child.cmdline()):
+            if any("multiprocessing.spawn" in word for word in child.cmdline()):
                 found.append(child)
     return found
 
@@ -108,7 +108,8 @@ def test_only_enough_work_starts_processes_and_only_slow_metrics_go_there() -> N
     assert processes_of(few, 0) == processes_of(few, 1) == here
     many = list(score_all(episodes(ENOUGH), [fast, slow], ENOUGH, processes=2))
     assert processes_of(many, 0) == here
-    assert len(processes_of(many, 1)) == 2 and not processes_of(many, 1) & here
+    others = processes_of(many, 1)
+    assert 1 <= len(others) <= 2 and not others & here
 
 
 @pytest.mark.slow
@@ -150,6 +151,17 @@ def test_work_of_processes_that_die_is_done_here() -> None:
     found = list(score_all(episodes(ENOUGH), [metric], ENOUGH, processes=2))
     assert len(found) == ENOUGH
     assert processes_of(found) == {str(os.getpid())}
+
+
+@pytest.mark.slow
+def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    for place in ("Worker.start", "ProcessPoolExecutor"):
+        monkeypatch.setattr(f"medhelm.grading.process_pool.{place}", refuse)
+        found = list(score_all(episodes(ENOUGH), [Where()], ENOUGH, processes=2))
+        assert len(found) == ENOUGH and processes_of(found) == {str(os.getpid())}
 
 
 @pytest.mark.slow
@@ -207,7 +219,7 @@ def test_no_process_is_left_behind(number: int, tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     children = psutil.Process(process.pid).children()
-    assert len(children) == 2
+    assert len(children) >= 2
     os.kill(process.pid, number)
     process.wait(30)
     process.stdout.close()

@@ -35,9 +35,9 @@ from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
-from medhelm.runs.ask import Asker, Desk
 from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.logs import opened
+from medhelm.runs.sending import Desk, Sender
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
@@ -143,7 +143,7 @@ async def judge_once(model: ScriptedModel, ledger: Ledger, folder: Path) -> Epis
     scan = log.open()
     begun = next(iter(scan.begun.values()), OpenEpisode("0000000000000001"))
     grading = begun.of(EPISODE.instance, 0)
-    asker = Asker(desk, {JUDGE: model}, grading, None, log)
+    asker = Sender(desk, {JUDGE: model}, grading, None, log)
     work = GRADER.grade(BENCHMARK, shown(), GRADER.terms(model.spec, own), asker)
     try:
         with desk.border():
@@ -439,7 +439,7 @@ def test_a_judges_log_of_a_later_version_is_refused_before_the_model_is_asked(
     path.write_bytes(path.read_bytes() + with_checksum(later))
     answers = path.parents[2] / "responses.jsonl"
     before = answers.read_bytes()
-    with pytest.raises(RecordError, match=r"responses\.jsonl has schema 2, this medhelm reads 1"):
+    with pytest.raises(RecordError, match=r"responses\.jsonl was written by another version"):
         run(tmp_path, who, max_instances=4)
     assert answers.read_bytes() == before
 

@@ -100,7 +100,7 @@ def kept(graded: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     results = Path(shutil.copytree(graded, folder / "results"))
     judge, experts = write_experts(results, folder)
     argv = [*CALL, "--experts", f"ward={folder / 'experts.jsonl'}", "--results-dir", str(results)]
-    assert run_command([*argv, "--draws", str(DRAWS), "--keep"]) == 0
+    assert run_command([*argv, "--set", f"draws={DRAWS}", "--keep"]) == 0
     return results, float(sklearn_metrics.f1_score(experts, judge, average="macro"))
 
 

@@ -347,7 +347,7 @@ def test_other_processes_ask_the_plugin_too(
     alone = build(results, tmp_path / "alone", plugin)
     monkeypatch.setattr(worker_pool, "_FEW", 0)
     monkeypatch.setattr(worker_pool.os, "cpu_count", lambda: 3)
-    monkeypatch.setattr(worker_pool.WorkerPool, "_work_here", lambda self: None)
+    monkeypatch.setattr(worker_pool.WorkerPool, "_work_here", lambda self: [])
     built = build(results, tmp_path / "site", plugin)
     assert built.problems == alone.problems and len(built.problems) == 1
     for path in (tmp_path / "alone" / "data").glob("text-*"):
@@ -358,7 +358,7 @@ def test_other_processes_ask_the_plugin_too(
 @pytest.mark.slow
 def test_a_table_that_the_site_has_is_not_replaced(results: Path, tmp_path: Path) -> None:
     code = GOOD.replace("list(runs.study.cells)", "[], tables=[own_table(runs)]")
-    code += "\ndef own_table(runs):\n    from medhelm.tables.tabulate import overall\n    return overall(runs.study)\n"
+    code += "\ndef own_table(runs):\n    from medhelm.tables.overall import overall\n    return overall(runs.study)\n"
     built = build(
         results, tmp_path / "site", bring(tmp_path, HEAD + code + HOOK), benchmarks=["open"]
     )

@@ -12,16 +12,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from threading import Timer
 
 import msgspec
 import pytest
 
 from medhelm.errors import UsageError
+from medhelm.grading.process_pool import Worker
 from medhelm.plugins.registry import load_registry
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
-from medhelm_leaderboard import first_page, worker_pool
 from medhelm_leaderboard import site as site_module
+from medhelm_leaderboard import worker_pool
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.files import SiteFolder, read_build
 from medhelm_leaderboard.site import SiteOptions, build_site
@@ -168,8 +170,7 @@ def test_another_version_builds_anew_and_writes_only_what_differs(
     build(results, site)
     before = content(site)
     times = {name: (site / name).stat().st_mtime_ns for name in before}
-    for module in (site_module, first_page):
-        monkeypatch.setattr(module, "__version__", "99")
+    monkeypatch.setattr(site_module, "__version__", "99")
     assert build(results, site).written == 1  # the first page, which names the version
     assert content(site) == before
     again = read_build(site)
@@ -217,73 +218,64 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
 # Workers -------------------------------------------------------------------------------------------
 
 
-Hire = Callable[[worker_pool.WorkerPool], "subprocess.Popen[bytes]"]
-
-
 @pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+def many(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     """Have every build use two workers; returns those that were started."""
     monkeypatch.setattr(worker_pool, "_FEW", 0)
     monkeypatch.setattr("medhelm_leaderboard.worker_pool.os.cpu_count", lambda: 3)
-    real, hired = worker_pool.WorkerPool._hire, list[subprocess.Popen[bytes]]()
+    return starting(monkeypatch, lambda worker: None)
 
-    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
-        hired.append(real(self))
-        return hired[-1]
 
-    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
-    return hired
+def starting(monkeypatch: pytest.MonkeyPatch, then: Callable[[Worker], None]) -> list[Worker]:
+    real, started = Worker.start, list[Worker]()
+
+    def start(self: Worker) -> None:
+        real(self)
+        started.append(self)
+        then(self)
+
+    monkeypatch.setattr(Worker, "start", start)
+    return started
 
 
 @pytest.mark.slow
 def test_workers_write_what_one_process_writes(
-    results: Path, site: Path, tmp_path: Path, many: list[subprocess.Popen[bytes]]
+    results: Path, site: Path, tmp_path: Path, many: list[Worker]
 ) -> None:
     build(results, tmp_path / "site")
     assert len(many) == 2 and content(tmp_path / "site") == content(site)
-    assert all(worker.returncode is not None for worker in many)
+    assert not any(worker.is_alive() for worker in many)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "does",
-    ["pass", "import sys; sys.stdin.readline()", "import sys; sys.stdin.readline(); print('{', end='')"],
-)  # fmt: skip
+@pytest.mark.parametrize("seconds", [0, 0.5, 2])
 def test_a_worker_that_ends_early_is_made_up_for(
     results: Path,
     site: Path,
     tmp_path: Path,
-    many: list[subprocess.Popen[bytes]],
+    many: list[Worker],
     monkeypatch: pytest.MonkeyPatch,
-    does: str,
+    seconds: float,
 ) -> None:
-    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
-        argv = [sys.executable, "-c", does]
-        many.append(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        return many[-1]
-
-    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
+    started = starting(monkeypatch, lambda worker: Timer(seconds, worker.kill).start())
     build(results, tmp_path / "site")
-    assert len(many) == 2 and content(tmp_path / "site") == content(site)
+    assert started and content(tmp_path / "site") == content(site)
 
 
 @pytest.mark.slow
 def test_no_process_to_spare(
     results: Path, site: Path, tmp_path: Path, many: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hire(self: worker_pool.WorkerPool) -> subprocess.Popen[bytes]:
+    def start(self: Worker) -> None:
         raise BlockingIOError
 
-    monkeypatch.setattr(worker_pool.WorkerPool, "_hire", hire)
+    monkeypatch.setattr(Worker, "start", start)
     build(results, tmp_path / "site")
     assert content(tmp_path / "site") == content(site)
 
 
 def test_an_error_leaves_no_worker_behind(
-    results: Path,
-    tmp_path: Path,
-    many: list[subprocess.Popen[bytes]],
-    monkeypatch: pytest.MonkeyPatch,
+    results: Path, tmp_path: Path, many: list[Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise UsageError("the disk is full")
@@ -291,4 +283,4 @@ def test_an_error_leaves_no_worker_behind(
     monkeypatch.setattr(site_module, "write_scoring", fail)
     with pytest.raises(UsageError, match="the disk is full"):
         build(results, tmp_path / "site")
-    assert len(many) == 2 and all(worker.returncode is not None for worker in many)
+    assert len(many) == 2 and not any(worker.is_alive() for worker in many)

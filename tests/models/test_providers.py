@@ -268,7 +268,7 @@ def plugin(tmp_path: Path, values: str) -> str:
     [
         (
             "name='openai', help='x', open_model=Echo",
-            r"provider 'openai' is defined twice: in .*openai.py and in .*acme_plugin.py; rename one",
+            r"provider 'openai' is defined twice: in .*services.py and in .*acme_plugin.py; rename one",
         ),
         ("name='Acme', help='x', open_model=Echo", "a name has small letters"),
         ("name='acme', help='x'", "give one of open_host"),

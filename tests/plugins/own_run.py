@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from medhelm import (
-    Ask,
     Benchmark,
     FinalAnswer,
     Forecast,
@@ -16,6 +15,7 @@ from medhelm import (
     Message,
     ModelSpec,
     Protocol,
+    Send,
     Terms,
 )
 from medhelm.cli import own_runs as options
@@ -28,11 +28,13 @@ from medhelm.runs.planning import Run
 ROLES = ("writer", "first", "second")
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Let the writer write, and both raters rate it."""
 
     async def said(role: str, text: str) -> str:
-        response = await ask(
+        response = await send(
             role, terms.request(instance, role, (Message("user", text),)), step=role
         )
         return response.text if response.finish == "stop" else ""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from medhelm import evaluate, load_results
 from medhelm.schema.model import ModelSpec
-from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.formats import to_terminal
 from tests.server import Reply, serve_in_thread
 
@@ -46,23 +44,3 @@ def test_tables_count_and_flag_them(results: Path) -> None:
     text = to_terminal([found.typed("overall"), found.typed("benchmarks")], 80)
     assert "T cut: answers ended at the output budget" in text.replace("\n", " ")
     assert said in text.replace("\n", " ")
-
-
-def test_of_a_record_from_before_they_were_counted_they_are_unknown(
-    results: Path, tmp_path: Path
-) -> None:
-    for grading in find_gradings(results):
-        path = tmp_path / grading.relative_to(results)
-        path.mkdir(parents=True)
-        record = read_record(grading)
-        plain = msgspec.to_builtins(record)
-        for result in plain["results"]:
-            del result["cut"]
-        (path / "summary.json").write_bytes(msgspec.json.encode(plain))
-        (path / "scores.parquet").write_bytes((grading / "scores.parquet").read_bytes())
-    found = load_results(tmp_path)
-    for table in ("overall", "benchmarks"):
-        assert [r["cut_share"] for r in found.typed(table).rows] == [None, None]
-    rows = {str(r["model"]): r for r in found.typed("benchmarks").rows}
-    assert rows["lab/m"]["flags"] == "cut"  # two are known by their outcome
-    assert rows["lab/m"]["cut"] is rows["lab/m"]["ended_at_budget"] is None

@@ -25,10 +25,17 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef
 from medhelm.tables.format.table import Document, Settings, Table
-from medhelm.tables.gate_columns import COLUMNS
+from medhelm.tables.gate import COLUMNS
 from medhelm.tables.results import load_results
-from medhelm.tables.thresholds import Bar, known_metrics, resolve
-from medhelm.tables.verdicts import EXIT_CODES, cases_needed, decide, over_all
+from medhelm.tables.thresholds import (
+    EXIT_CODES,
+    Requirement,
+    cases_needed,
+    decide,
+    known_metrics,
+    over_all,
+    resolve,
+)
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe
@@ -328,7 +335,7 @@ def test_the_confidence_decides_too(tmp_path: Path, registry: Registry) -> None:
     ("passed", "n", "value"), [(60, 100, 0.55), (60, 100, 0.65), (70, 280, 0.24), (0, 30, 0.05)]
 )
 def test_about_as_many_cases_as_said_bring_a_verdict(passed: int, n: int, value: float) -> None:
-    bar = Bar("x", EXACT, value)
+    bar = Requirement("x", EXACT, value)
 
     def verdict_at(size: float) -> str:
         k = round(passed / n * size)
@@ -344,10 +351,10 @@ def test_about_as_many_cases_as_said_bring_a_verdict(passed: int, n: int, value:
 
 def test_cases_by_hand_and_none_where_no_number_helps() -> None:
     # half-width 0.2 and distance 0.1: four times the cases; of a rate of 0, 3/n <= 0.05 at 60
-    assert cases_needed(0.6, 0.4, 0.8, 50, Bar("x", EXACT, 0.5)) == 200
-    assert cases_needed(0.0, 0.0, 0.25, 12, Bar("x", SEVERE, 0.05)) == 60
-    assert cases_needed(0.5, 0.4, 0.6, 50, Bar("x", EXACT, 0.5)) is None
-    assert cases_needed(0.5000001, 0.4, 0.6, 50, Bar("x", EXACT, 0.5)) is None
+    assert cases_needed(0.6, 0.4, 0.8, 50, Requirement("x", EXACT, 0.5)) == 200
+    assert cases_needed(0.0, 0.0, 0.25, 12, Requirement("x", SEVERE, 0.05)) == 60
+    assert cases_needed(0.5, 0.4, 0.6, 50, Requirement("x", EXACT, 0.5)) is None
+    assert cases_needed(0.5000001, 0.4, 0.6, 50, Requirement("x", EXACT, 0.5)) is None
 
 
 # What cannot be said, and why -------------------------------------------------------------------

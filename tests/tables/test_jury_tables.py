@@ -31,11 +31,11 @@ from medhelm.schema.data import Criterion, Rubric
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, MetricRef, Party, UsageTotals
 from medhelm.stats import agreement
+from medhelm.stats.jackknife import jackknife
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.results import load_results
-from medhelm.tables.study.jackknife import jackknife
 from tests.build_runs import EXACT, Item, write_run
 from tests.quiz import command, environment
 
@@ -673,7 +673,7 @@ def test_without_judges_the_cost_table_has_no_column_of_them(tmp_path: Path) -> 
     t = load_results(tmp_path).typed("cost", FEW)
     assert t.rows[0]["jury_requests"] is None and t.rows[0]["jury_cost_usd"] is None
     assert t.rows[0]["total_cost_usd"] == t.rows[0]["cost_usd"] == pytest.approx(3.0)
-    assert all("jury" not in c.heading and "total" not in c.heading for c in formats.shown(t))
+    assert all("jury" not in c.heading and "total" not in c.heading for c in t.grids()[0].shown())
 
 
 def test_unknown_usage_of_a_judge_is_flagged(tmp_path: Path) -> None:

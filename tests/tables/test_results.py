@@ -20,7 +20,7 @@ import scipy.stats
 
 from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
-from medhelm.errors import RecordError, UnknownName, UsageError
+from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document, Settings, Table
 from medhelm.tables.known_tables import find_tables
@@ -140,8 +140,8 @@ def damage(folder: Path, how: str) -> None:
         scores.write_bytes(scores.read_bytes()[:200])
     elif how == "empty scores":
         scores.write_bytes(b"")
-    elif how == "a column less":
-        pq.write_table(table.drop_columns(["outcome"]), scores)
+    elif how in ("without outcome", "without sums"):
+        pq.write_table(table.drop_columns([how.removeprefix("without ")]), scores)
     elif how == "twice":
         import pyarrow as pa
 
@@ -171,7 +171,8 @@ DAMAGE = [
     "no scores",
     "torn scores",
     "empty scores",
-    "a column less",
+    "without outcome",
+    "without sums",
     "twice",
     "out of range",
     "an empty range",
@@ -516,6 +517,7 @@ def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
         ("x.tex", b"\\begin{table}"),
         ("X.PARQUET", b"PAR1"),
         ("x.txt", b"Minimum"),
+        ("x.xlsx", b"PK"),
     ],
 )
 def test_the_suffix_of_the_file_tells_the_format(
@@ -538,10 +540,11 @@ def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--out", "x.xlsx"], "--format with one of terminal, csv"),
+        (["--out", "x.ods"], "--format with one of terminal, csv"),
         (["--out", "tables"], "end it in .txt, .csv"),
         (["--format", "parquet", "--table", "mde"], "--out FILE"),
         (["--format", "csv"], "name it with --table"),
+        (["--columns", "n,modl"], "unknown column 'modl'; did you mean 'model'"),
         (["--by", "specialty"], "--table slices"),
         (["--metrics", "all", "--table", "mde"], "--table benchmarks"),
         (["--table", "slices"], "--by KEY"),
@@ -551,7 +554,7 @@ def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> N
     ],
 )
 def test_wrong_options_are_one_line(folder: Path, argv: list[str], says: str) -> None:
-    with pytest.raises(UsageError) as e:
+    with pytest.raises(MedhelmError) as e:
         command(tables_command, "--results-dir", folder, *argv)
     assert says in str(e.value) and "\n" not in str(e.value)
 

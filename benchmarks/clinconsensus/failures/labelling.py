@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from medhelm import (
-    Ask,
     Benchmark,
     FinalAnswer,
     Forecast,
@@ -22,6 +21,7 @@ from medhelm import (
     ModelSpec,
     Protocol,
     Request,
+    Send,
     Terms,
 )
 from medhelm.extract import visible_text
@@ -124,13 +124,15 @@ def _instance(answer: Answer) -> Instance:
     )
 
 
-async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def _conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return the types of an answer's unmet criteria; empty where no reply could be read."""
 
     async def one(name: str, criterion: str, finding: str) -> str | None:
         request = _request(instance, terms, criterion, finding)
         for attempt in range(1 + _REPAIRS):
-            response = await ask(_LABELLER, request, step=f"failure/{name}", attempt=attempt)
+            response = await send(_LABELLER, request, step=f"failure/{name}", attempt=attempt)
             if response.finish in ("error", "oversize"):
                 return None
             if (found := read_type(response.text)) is not None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Floats, Layout, Part, Row, Table, TableRequest, TableSpec, make_table
+from medhelm import Column, Floats, Layout, Part, Table, TableRequest, TableSpec, make_table
 from medhelm.plugin import (
     Estimate,
     Panel,
@@ -36,6 +37,8 @@ from medhelm_benchmarks.clinconsensus.tables.measures import (
     top_overlap,
 )
 
+Cells = dict[str, Any]
+"""A row of the table, by column."""
 MAIN, HITS, LENGTH = "rubric_coverage", "rubric_hits", "answer_characters"
 _SHARES = {
     "accuracy": "rubric_accuracy",
@@ -221,7 +224,7 @@ def _values(panel: Panel, model: str, of: Panel) -> Floats:
     return np.asarray(scores.values[scores.among(of.ids)], dtype=np.float64)
 
 
-def _rows(asked: TableRequest, benchmark: str) -> Iterator[Row]:
+def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     study, hits = asked.study, hits_of(asked.study, benchmark)
     for row in _scores(study, benchmark, "model", study.estimates(benchmark, MAIN)):
         yield row | _more(study, benchmark, str(row["model"]), hits)
@@ -239,7 +242,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Row]:
 
 def _scores(
     study: Study, benchmark: str, level: str, found: Mapping[str, Estimate]
-) -> Iterator[Row]:
+) -> Iterator[Cells]:
     """Yield a row of each model, the ranked ones first, the highest coverage first."""
     for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
         own = found[model]
@@ -255,10 +258,10 @@ def _scores(
         }
 
 
-def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Row:
+def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
     """Return the cells of a model besides its coverage."""
     others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
-    row: Row = {name: own.score for name, own in others.items()}
+    row: Cells = {name: own.score for name, own in others.items()}
     for name in ("accuracy", "passed"):
         interval = others[name].interval
         row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
@@ -294,11 +297,11 @@ def _at_threshold(panel: Panel, hits: Hits, k: int) -> Panel:
     return replace(panel, cells=cells)
 
 
-def _thresholds(benchmark: str, hits: Hits) -> Iterator[Row]:
+def _thresholds(benchmark: str, hits: Hits) -> Iterator[Cells]:
     main = {m: hits.coverage(m, hits.k) for m in hits.of}
     of = {f"CACS@{k}": k for k in hits.other_thresholds} | {f"Pass@{hits.k}": hits.k}
     for measure, scores in alternatives(hits).items():
-        row: Row = {"benchmark": benchmark, "level": "threshold", "measure": measure}
+        row: Cells = {"benchmark": benchmark, "level": "threshold", "measure": measure}
         row["k"] = of.get(measure)
         row["correlation"] = spearman([*main.values()], [scores[m] for m in main])
         for size in (3, 5):
@@ -307,7 +310,7 @@ def _thresholds(benchmark: str, hits: Hits) -> Iterator[Row]:
         yield row
 
 
-def _slices(asked: TableRequest, benchmark: str) -> Iterator[Row]:
+def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     study = asked.study
     panel = study.panel(benchmark, MAIN)
     tags = instance_tags(panel, asked.metadata)
@@ -332,7 +335,7 @@ def _slices(asked: TableRequest, benchmark: str) -> Iterator[Row]:
                 yield row
 
 
-def _difference(a: Estimate, b: Estimate) -> Row:
+def _difference(a: Estimate, b: Estimate) -> Cells:
     """Return the difference of two independent scores, with the interval of their own intervals.
 
     Not of draws: where no case reaches the threshold all draws are 0, and so would be their ends.
@@ -349,7 +352,7 @@ def _difference(a: Estimate, b: Estimate) -> Row:
     }
 
 
-def _lengths(study: Study, benchmark: str) -> Iterator[Row]:
+def _lengths(study: Study, benchmark: str) -> Iterator[Cells]:
     if LENGTH not in study.metrics(benchmark):
         return
     panel = study.panel(benchmark, MAIN)

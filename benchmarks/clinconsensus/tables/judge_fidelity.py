@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from medhelm.store.kept_fidelity import Agreement
-from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
+from medhelm.tables.format.column_kinds import count, measured, number, share, text
 from medhelm.tables.format.table import Table, make_table
 
 _COLUMNS = (
@@ -18,11 +18,18 @@ _COLUMNS = (
     count("decisions", "criteria that both decided on", "decisions"),
     count("answers", "answers that they belong to", "answers"),
     count("cases", "cases of these answers"),
-    *estimate("mf1", "macro F1 of all decisions, invalid replies as unmet", "share", "MF1", 3),
+    *measured(
+        "mf1",
+        "macro F1 of all decisions, invalid replies as unmet",
+        "share",
+        "MF1",
+        3,
+        prefix="mf1",
+    ),
     number("mf1_wrong", "macro F1 with invalid replies wrong", "share", "invalid wrong", None, 3),
     number("kappa", "Cohen's kappa", "", "kappa", None, 3),
-    percent("positive_reference", "share met by the reference", "met by it", 1),
-    percent("positive", "share met by the grader", "met", 1),
+    share("positive_reference", "share met by the reference", "met by it", 1),
+    share("positive", "share met by the grader", "met", 1),
     count("invalid", "decisions of the grader that could not be read", "invalid"),
 )
 

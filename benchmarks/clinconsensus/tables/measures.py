@@ -83,6 +83,8 @@ def partial_correlation(x: Floats, y: Floats) -> float | None:
 
     Both are taken less their model's mean and their case's mean: every model has every case.
     """
-    rows, columns = {"axis": 1, "keepdims": True}, {"axis": 0, "keepdims": True}
-    x, y = (own - own.mean(**rows) - own.mean(**columns) + own.mean() for own in (x, y))
+    x, y = (
+        own - own.mean(axis=1, keepdims=True) - own.mean(axis=0, keepdims=True) + own.mean()
+        for own in (x, y)
+    )
     return pearson(x.ravel(), y.ravel())

@@ -140,6 +140,7 @@ def _part(rows: Sequence[TrainingRow], left_out: int) -> Part:
 
 def _report(settings: Settings, parts: _Parts, finished: Finished, *, with_base: bool) -> Report:
     """Return the report; the trained model is read from the files that were written."""
+    counts = {name: _part(rows, finished.left_out[name]) for name, rows in parts.items()}
     asked = drawn(parts["held_out"], settings.max_held_out, settings.seed)
     final = str(Path(settings.output) / FINAL)
     training, development = finished.logged("loss"), finished.logged("eval_loss")
@@ -148,7 +149,9 @@ def _report(settings: Settings, parts: _Parts, finished: Finished, *, with_base:
     return Report(
         settings=settings,
         packages={name: version(name) for name in packages},
-        **{name: _part(rows, finished.left_out[name]) for name, rows in parts.items()},
+        training=counts["training"],
+        development=counts["development"],
+        held_out=counts["held_out"],
         finished=finished,
         loss={name: own[0] if own else None for name, own in ends.items()},
         base=measure(settings.model, asked, settings) if with_base else None,

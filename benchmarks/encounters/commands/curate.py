@@ -122,6 +122,9 @@ def _read(folders: Sequence[Path]) -> dict[str, tuple[Path, Article]]:
             print(f"medhelm: {folder.resolve().name}: left out: {e}", file=sys.stderr)
         else:
             found[article.case] = (folder, article)
+            if article.left_out:
+                names = ", ".join(article.left_out)
+                print(f"medhelm: {article.case}: not read, no text: {names}", file=sys.stderr)
     if not found:
         raise DataError("no article can be read")
     return found

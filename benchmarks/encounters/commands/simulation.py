@@ -21,8 +21,8 @@ from medhelm.errors import UsageError
 if TYPE_CHECKING:
     from medhelm.cli.sweep import Asked
     from medhelm.tables.study.selection import GradedRun
-    from medhelm_benchmarks.encounters.fidelity.faults import Fault
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
+    from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
 
 _LEVELS = ("role", "clinician", "cast", "variance")
 _LEAST = 0.95
@@ -130,15 +130,18 @@ def _judge(
     runs = []
     for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
         encounters = [
-            by_judge.to_judge(place_of(run), episode)
+            instance
             for run in folders
             if run.benchmark == name
             for episode in stored_encounters(run)
+            if by_judge.has_lines(instance := by_judge.to_judge(place_of(run), episode))
         ]
+        if not encounters:
+            continue
         runs.append(
             own_run(
                 name,
-                [instance for instance in encounters if by_judge.has_lines(instance)],
+                encounters,
                 by_judge.FIDELITY,
                 {by_judge.JUDGE: judge},
                 by_judge.judge_folder(Path(args.results_dir), name, judge),
@@ -148,6 +151,8 @@ def _judge(
                 reasoning_output_tokens=by_judge.REASONING_BUDGET,
             )
         )
+    if not runs:
+        raise UsageError("nobody says anything in these encounters; leave --judge out")
     asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
     return asked, {k: v for run in runs for k, v in by_judge.judged_faults(run.path).items()}
 

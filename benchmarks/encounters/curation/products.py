@@ -23,7 +23,7 @@ from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import AtomicFile, make_private, why
 from medhelm.models.identity import identity
 from medhelm.runs.own_runs import stored_episodes
-from medhelm_benchmarks.encounters.curation.copies import Draft, copy_of, diff_of
+from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
 from medhelm_benchmarks.encounters.curation.protocol import CURATOR, JUDGE, CuratedArticle
 from medhelm_benchmarks.encounters.curation.sources import Article, changed_since
 from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from medhelm import Message
-from medhelm_benchmarks.encounters.curation.copies import Draft, copy_of
-from medhelm_benchmarks.encounters.curation.forms import ScenarioMeta
+from medhelm_benchmarks.encounters.curation.drafts import Draft, ScenarioMeta, copy_of
 from medhelm_benchmarks.encounters.curation.sources import Article
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES
 from medhelm_benchmarks.encounters.packets import RubricItem

@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 
 from medhelm import (
-    Ask,
     Benchmark,
     FinalAnswer,
     Forecast,
@@ -24,14 +23,21 @@ from medhelm import (
     ModelSpec,
     Protocol,
     Response,
+    Send,
     Terms,
 )
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form
 from medhelm.models.tokens import estimate_tokens
 from medhelm_benchmarks.encounters.curation import prompts
-from medhelm_benchmarks.encounters.curation.copies import (
+from medhelm_benchmarks.encounters.curation.drafts import (
+    Audit,
     Draft,
+    Extraction,
+    LeakReport,
+    Partition,
+    ScenarioMeta,
+    Triage,
     audited,
     draft_of,
     places,
@@ -39,14 +45,6 @@ from medhelm_benchmarks.encounters.curation.copies import (
     rewrite_faults,
     shared_with_evaluator,
     text_of,
-)
-from medhelm_benchmarks.encounters.curation.forms import (
-    Audit,
-    Extraction,
-    LeakReport,
-    Partition,
-    ScenarioMeta,
-    Triage,
 )
 from medhelm_benchmarks.encounters.curation.sources import Article
 from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
@@ -139,11 +137,11 @@ async def _conduct(
     benchmark: Benchmark,
     instance: Instance,
     terms: Terms,
-    ask: Ask,
+    send: Send,
 ) -> FinalAnswer:
     """Return how an article ended, with what its files are made of."""
     article = articles[instance.id]
-    writer = _Writer(article, instance, players, terms, ask)
+    writer = _Writer(article, instance, players, terms, send)
     try:
         curated = await _article(writer)
     except Ended as e:
@@ -249,7 +247,7 @@ class _Writer:
     instance: Instance
     players: Mapping[str, ModelSpec]
     terms: Terms
-    ask: Ask
+    ask: Send
 
     async def reply(
         self,

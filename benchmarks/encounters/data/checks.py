@@ -6,7 +6,6 @@ A flag is for a person to look at. It names places and shares and holds no text 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -14,20 +13,6 @@ from medhelm_benchmarks.encounters.data.layout import PacketRole
 from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem
 
-FlagKind = Literal[
-    "leak_by_overlap",
-    "leak_by_judge",
-    "item_not_in_source",
-    "duplicate_item",
-    "item_too_short",
-    "item_too_long",
-    "packet_too_short",
-    "packet_too_long",
-    "rubric_too_short",
-    "rubric_too_long",
-    "source_changed",
-    "file_not_read",
-]
 LEAKED = 0.6
 """The share of an item's words in a row that is in the clinician's packet, from which it leaks."""
 PACKET_WORDS: Mapping[PacketRole, tuple[int, int]] = {
@@ -45,7 +30,8 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something in a scenario that a person should look at."""
 
     scenario: str
-    kind: FlagKind
+    kind: str
+    """`docs/encounters.md` lists them."""
     where: str = ""
     """A role, an item by its number, a document with its line."""
     measure: float | None = None
@@ -57,7 +43,7 @@ def scenario_flags(
 ) -> Iterator[Flag]:
     """Yield what is flagged in a scenario: lengths, items that leak, repeat or are not in the source."""
 
-    def flag(kind: FlagKind, where: str = "", measure: float | None = None) -> Flag:
+    def flag(kind: str, where: str = "", measure: float | None = None) -> Flag:
         return Flag(scenario=scenario, kind=kind, where=where, measure=measure)
 
     for role, text in texts.items():
@@ -77,20 +63,8 @@ def scenario_flags(
         yield from _outside(flag, "item", len(words.split()), ITEM_WORDS, where)
 
 
-_SHORT: dict[str, FlagKind] = {
-    "packet": "packet_too_short",
-    "rubric": "rubric_too_short",
-    "item": "item_too_short",
-}
-_LONG: dict[str, FlagKind] = {
-    "packet": "packet_too_long",
-    "rubric": "rubric_too_long",
-    "item": "item_too_long",
-}
-
-
 def _outside(
-    flag: Callable[[FlagKind, str, float], Flag],
+    flag: Callable[[str, str, float], Flag],
     what: str,
     count: int,
     limits: tuple[int, int],
@@ -98,7 +72,5 @@ def _outside(
 ) -> Iterator[Flag]:
     """Yield a flag for what is shorter or longer than its limits."""
     least, most = limits
-    if count < least:
-        yield flag(_SHORT[what], where, count)
-    if count > most:
-        yield flag(_LONG[what], where, count)
+    if not least <= count <= most:
+        yield flag(f"{what}_too_{'short' if count < least else 'long'}", where, count)

@@ -10,7 +10,7 @@ from medhelm import Table, make_table
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.agreement import krippendorff_alpha
 from medhelm.tables.clinicians.ratings import RatingTable
-from medhelm.tables.format.column_kinds import count, number, percent, text
+from medhelm.tables.format.column_kinds import count, number, share, text
 from medhelm_benchmarks.encounters.experts.units import RatedFolder
 
 ALL = "all"
@@ -20,9 +20,9 @@ _COLUMNS = (
     count("units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"),
     count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
     number("mean", "mean of all ratings, 1 to 5", "", "mean"),
-    percent("high", "ratings of 4 or 5", "4 or 5"),
-    percent("exact", "pairs that are equal", "exact"),
-    percent("within_one", "pairs at most one point apart", "within 1"),
+    share("high", "ratings of 4 or 5", "4 or 5", digits=0),
+    share("exact", "pairs that are equal", "exact", digits=0),
+    share("within_one", "pairs at most one point apart", "within 1", digits=0),
     number("difference", "mean absolute difference of a pair", "", "diff."),
     number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
 )

@@ -18,7 +18,7 @@ from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.clinicians.ratings import YES_NO, Item, RatingTable, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import count, number, percent, text
+from medhelm.tables.format.column_kinds import count, number, share, text
 from medhelm.tables.study.selection import GradedRun
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
@@ -47,9 +47,9 @@ _COLUMNS = (
     text("other", "another one", "other"),
     count("units", "encounters that both have judged", "encounters"),
     count("items", "items that both have judged", "items"),
-    percent("met_one", "items that the one finds met", "met, one"),
-    percent("met_other", "and the other", "met, other"),
-    percent("agree", "items on which both say the same", "agree"),
+    share("met_one", "items that the one finds met", "met, one", digits=0),
+    share("met_other", "and the other", "met, other", digits=0),
+    share("agree", "items on which both say the same", "agree", digits=0),
     number("kappa", "Cohen's kappa: agreement beyond chance", "", "kappa"),
 )
 

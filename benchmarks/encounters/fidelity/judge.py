@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from medhelm import (
-    Ask,
     Benchmark,
     Episode,
     FinalAnswer,
@@ -22,6 +21,7 @@ from medhelm import (
     ModelSpec,
     Protocol,
     Response,
+    Send,
     Terms,
 )
 from medhelm.extract.json_reply import BadReply
@@ -29,7 +29,7 @@ from medhelm.extract.reply_form import read_form, schema_of
 from medhelm.models.identity import identity
 from medhelm.models.tokens import request_tokens
 from medhelm.runs.own_runs import stored_episodes
-from medhelm_benchmarks.encounters.fidelity.faults import (
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
     FaultKind,
@@ -99,7 +99,7 @@ def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
     }
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Send) -> FinalAnswer:
     """Return the faults that the judge finds in an encounter; none at all where it cannot be read."""
     judged = msgspec.convert(instance.payload, Judged)
     lines = lines_of(judged.encounter)

@@ -11,7 +11,7 @@ from medhelm import DataError, Episode, Instance
 from medhelm.store.records import read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fidelity.faults import (
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ROLES,
     Fault,
     Line,

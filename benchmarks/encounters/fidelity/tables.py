@@ -15,8 +15,14 @@ from medhelm import Part, Table, make_table
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.format.table import Row
 from medhelm.tables.study.selection import GradedRun
-from medhelm_benchmarks.encounters.fidelity.faults import BY_RULE, KINDS, MEANING, ROLES, Played
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
+    BY_RULE,
+    KINDS,
+    MEANING,
+    ROLES,
+    Played,
+)
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast_parts
 
@@ -68,7 +74,11 @@ def simulation_table(
         "fault. Means are over encounters, not weighted by case.",
         *_SAID,
     ]
-    if not is_judged:
+    if is_judged:
+        spoken = [e for run in newest for e in run.encounters if e.lines]
+        judged = sum(e.by_judge is not None for e in spoken)
+        said.append(f"The judge could be read on {judged:,} of {len(spoken):,} encounters.")
+    else:
         missing = ", ".join(kind.replace("_", " ") for kind in KINDS if kind not in BY_RULE)
         said.append(
             f"By rule alone: not checked, since only a judge can tell: {missing}. The rates of the other kinds "
@@ -228,56 +238,38 @@ class Component:
     """None where the factor has one level, or nothing is left over to compare with."""
 
 
-def balanced(
-    values: Mapping[Cellkey, float], factors: Sequence[str]
-) -> tuple[NDArray[np.float64], list[list[str]]] | None:
-    """Return values as an array over the levels of the factors, the first cut to what is complete.
-
-    The first factor is the case: one that lacks a value at any combination of the others is left out.
-    None where no case is complete.
-    """
-    levels = [sorted({key[n] for key in values}) for n in range(len(factors))]
-    others = list(product(*levels[1:]))
-    cases = [c for c in levels[0] if all((c, *other) in values for other in others)]
-    if not cases:
-        return None
-    shape = (len(cases), *(len(level) for level in levels[1:]))
-    flat = [values[(c, *other)] for c in cases for other in others]
-    return np.array(flat, dtype=np.float64).reshape(shape), [cases, *levels[1:]]
-
-
 def components(values: Mapping[Cellkey, float], factors: Sequence[str]) -> list[Component]:
     """Return the variance of each factor and of the rest; nothing where no case is complete.
 
     A fully crossed design without interactions: a value is a mean plus one random effect for each factor
     plus a rest. The estimates are those of the analysis of variance for balanced data (mean squares). One
-    below 0 is shown as it is, since it says that the factor is too small to be seen.
+    below 0 is shown as it is, since it says that the factor is too small to be seen. The first factor is
+    the case: one that lacks a value at any combination of the others is left out.
     """
-    found = balanced(values, factors)
-    if found is None:
+    levels = [sorted({key[n] for key in values}) for n in range(len(factors))]
+    others = list(product(*levels[1:]))
+    cases = [c for c in levels[0] if all((c, *other) in values for other in others)]
+    if not cases:
         return []
-    array, levels = found
+    shape = (len(cases), *(len(level) for level in levels[1:]))
+    flat = [values[(c, *other)] for c in cases for other in others]
+    array: NDArray[np.float64] = np.array(flat, dtype=np.float64).reshape(shape)
     mean = array.mean()
-    effects: list[NDArray[np.float64]] = []
-    for axis in range(array.ndim):
-        others = tuple(a for a in range(array.ndim) if a != axis)
-        effects.append(array.mean(axis=others) - mean)
-    fitted = np.full(array.shape, mean)
-    for axis, effect in enumerate(effects):
-        shape = [1] * array.ndim
-        shape[axis] = -1
-        fitted = fitted + effect.reshape(shape)
-    used = 1 + sum(len(level) - 1 for level in levels)
-    left = array.size - used
+    effects = [
+        array.mean(axis=tuple(a for a in range(array.ndim) if a != axis), keepdims=True) - mean
+        for axis in range(array.ndim)
+    ]
+    left = array.size - 1 - sum(size - 1 for size in shape)
+    fitted = mean + sum(effects)
     rest = float(((array - fitted) ** 2).sum() / left) if left > 0 else None
     result = []
-    for factor, level, effect in zip(factors, levels, effects, strict=True):
-        per_level = array.size / len(level)
+    for factor, size, effect in zip(factors, shape, effects, strict=True):
         variance = None
-        if len(level) > 1 and rest is not None:
-            square = per_level * float((effect**2).sum()) / (len(level) - 1)
+        if size > 1 and rest is not None:
+            per_level = array.size / size
+            square = per_level * float((effect**2).sum()) / (size - 1)
             variance = (square - rest) / per_level
-        result.append(Component(factor, len(level), variance))
+        result.append(Component(factor, size, variance))
     return [*result, Component(REST, left, rest)]
 
 

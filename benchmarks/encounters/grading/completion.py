@@ -21,8 +21,13 @@ from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums
 from medhelm.grading.graders.grader import GradedMetric, Grader
 from medhelm.schema.aggregation import Share, ShareExtremes, pooled_share
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
-from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, items_of
-from medhelm_benchmarks.encounters.grading.verdicts import Verdict, Verdicts, majority
+from medhelm_benchmarks.encounters.grading.evaluator import (
+    EVALUATIONS,
+    Verdict,
+    Verdicts,
+    items_of,
+    majority,
+)
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, RubricItem
 from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
 

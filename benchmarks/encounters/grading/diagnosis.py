@@ -27,7 +27,7 @@ from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, read_object
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
 from medhelm.models.tokens import request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
-from medhelm.protocols.protocol import Ask
+from medhelm.protocols.protocol import Send
 from medhelm.schema.aggregation import Share
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
 from medhelm_benchmarks.encounters.matches import words
@@ -57,7 +57,7 @@ def read_same(text: str, given: str = "") -> bool:
     return bool(read_object(text, _SCHEMA, given)["same"])
 
 
-async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Send) -> FinalAnswer:
     """Return one judge's verdict on the diagnosis of a consultation."""
     given = _given(shown)
 

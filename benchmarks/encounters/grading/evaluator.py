@@ -1,4 +1,11 @@
-"""The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item."""
+"""The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item.
+
+    {"items": [{"competency": "PC", "item": "TEXT", "met": true, "turns": [2, 5]}, ...]}
+
+An item counts as met only by a verdict that names it verbatim, under its own competency, once, with a
+boolean and at least one turn of the encounter. An item that is missing, named twice, moved to
+another competency or judged without a boolean has no verdict; a text that is no item is counted.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +28,13 @@ from medhelm import (
     Terms,
 )
 from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, INTEGER, TEXT, closed, fit, list_of, read_object
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Ask
+from medhelm.protocols.protocol import Send
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
-from medhelm_benchmarks.encounters.grading.verdicts import (
-    SCHEMA,
-    Batch,
-    Verdict,
-    Verdicts,
-    read_batch,
-)
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import (
     Deed,
@@ -47,6 +48,136 @@ from medhelm_benchmarks.encounters.replies import ask_until_read
 SIZE, RUBRIC = "batch", "rubric"
 _LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = tag_pattern(("encounter", "items"))
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Holds the verdict of one evaluator on one item."""
+
+    met: bool | None = None
+    """None: no valid verdict."""
+    turns: tuple[int, ...] = ()
+    """The turns that show it."""
+    fault: str = ""
+    """The reason for no verdict (`no deed`: no rule can tell); `no evidence`: met by the evaluator's word alone,
+    which counts as not."""
+
+
+class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Holds the verdicts of one evaluator on all items of a rubric, in its order."""
+
+    items: tuple[Verdict, ...] = ()
+    extra: int = 0
+    """Texts that were judged and are no item: invented or reworded ones."""
+    rubric: tuple[RubricItem, ...] | None = None
+    """The items, where another rubric than the instance's was used."""
+
+
+NO_EVIDENCE = "no evidence"
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """Holds the verdicts of a reply on the items of one batch."""
+
+    items: tuple[Verdict, ...]
+    extra: int
+    faults: tuple[str, ...]
+    """The faults of the reply, in words for its writer."""
+
+
+_ENTRY = {"competency": TEXT, "item": TEXT, "met": BOOLEAN, "turns": list_of(INTEGER)}
+SCHEMA = closed({"items": list_of(closed(_ENTRY))})
+"""The JSON Schema of a reply."""
+_ENTRIES = list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
+"""As they are read: each item has its own fault."""
+
+
+def read_batch(text: str, items: Sequence[RubricItem], turns: int, shown: str = "") -> Batch:
+    """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
+
+    `shown`: the encounter, as the evaluator saw it.
+    """
+    said = read_object(text, closed({"items": _ENTRIES}), shown)["items"]
+    found = [{k: _hashable(k, v) for k, v in entry.items()} for entry in said]
+    due = {(item.competency, item.text): n for n, item in enumerate(items)}
+    texts = {item.text for item in items}
+    seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
+    moved: set[str] = set()
+    extra = 0
+    for entry in found:
+        place = due.get((entry.get("competency"), entry.get("item")))  # type: ignore[arg-type]
+        if place is not None:
+            seen[place].append(entry)
+        elif entry.get("item") in texts:
+            moved.add(str(entry["item"]))
+        else:
+            extra += 1
+    verdicts = tuple(_verdict(seen[n], items[n], moved, turns) for n in range(len(items)))
+    return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
+
+
+def _hashable(key: str, value: Any) -> Any:
+    """Return a value as it is, but for a name that is none: that names nothing."""
+    return None if key in ("competency", "item") and not isinstance(value, str) else value
+
+
+def _verdict(
+    entries: Sequence[Mapping[str, Any]], item: RubricItem, moved: set[str], turns: int
+) -> Verdict:
+    if not entries:
+        return Verdict(fault="moved" if item.text in moved else "missing")
+    if len(entries) > 1:
+        return Verdict(fault="repeated")
+    (entry,) = entries
+    met = _fitted(entry.get("met"), BOOLEAN)
+    if met is None:
+        return Verdict(fault="not boolean")
+    if not met:
+        return Verdict(met=False)
+    named = entry.get("turns")
+    said = [_fitted(n, INTEGER) for n in named] if isinstance(named, list) else []
+    shown = sorted({n for n in said if n is not None and 1 <= n <= turns})
+    if not shown:
+        return Verdict(met=False, fault=NO_EVIDENCE)
+    return Verdict(met=True, turns=tuple(shown))
+
+
+def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
+    try:
+        return fit(value, schema, "")
+    except BadReply:
+        return None
+
+
+def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int) -> list[str]:
+    """Return what is wrong with a reply, in words that repeat our own items alone."""
+    said = [
+        f"{verdict.fault}: {item.competency} {item.text[:60]!r}"
+        for item, verdict in zip(items, verdicts, strict=True)
+        if verdict.fault
+    ]
+    return said + [f"{extra} entries are no item of the list"] * bool(extra)
+
+
+def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Verdict, ...]:
+    """Return what several evaluators say of each item: met where more than half of the valid verdicts are.
+
+    Half is not enough: only explicit evidence counts. With fewer valid verdicts than `quorum` an item
+    has none. The turns are those that any of them names.
+    """
+    found = []
+    for n in range(size):
+        own = [verdicts.items[n] for verdicts in given]
+        valid = [verdict for verdict in own if verdict.met is not None]
+        if len(valid) < max(quorum, 1):
+            faults = (verdict.fault for verdict in own if verdict.met is None)
+            found.append(Verdict(fault=next(faults, "missing")))
+            continue
+        yes = [verdict for verdict in valid if verdict.met]
+        is_met = 2 * len(yes) > len(valid)
+        turns = tuple(sorted({turn for v in yes for turn in v.turns})) if is_met else ()
+        fault = next((v.fault for v in valid if v.fault), "") if not is_met else ""
+        found.append(Verdict(met=is_met, turns=turns, fault=fault))
+    return tuple(found)
 
 
 def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
@@ -114,13 +245,13 @@ def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
     return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
 
 
-async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -> FinalAnswer:
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
     batches = batched(items, terms.settings[SIZE])
     found = await together(
-        _judge(shown, terms, ask, n, batch) for n, batch in enumerate(batches, start=1)
+        _judge(shown, terms, send, n, batch) for n, batch in enumerate(batches, start=1)
     )
     ends = {end for _, end in found}
     if "error" in ends:
@@ -148,7 +279,7 @@ def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]
 
 
 async def _judge(
-    shown: Shown, terms: Terms, ask: Ask, number: int, items: Sequence[RubricItem]
+    shown: Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
 ) -> tuple[Batch, str]:
     """Return the verdicts on a batch, and how its call ended where it has none.
 

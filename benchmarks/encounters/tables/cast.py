@@ -16,7 +16,7 @@ from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Row
 from medhelm.tables.study.cells import Cell, MetricScores
 from medhelm.tables.study.study import Study
-from medhelm_benchmarks.encounters.fidelity.faults import (
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_RULE,
     FIDELITY,
     HEADINGS,

@@ -24,8 +24,8 @@ from medhelm.tables.format.formats import FORMATS
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
-from medhelm_benchmarks.noharm.rules.origins import FILE as PROVENANCE
 
+_PROVENANCE = "provenance.jsonl"
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
 _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
@@ -82,9 +82,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm.tables.format import formats
     from medhelm_benchmarks.noharm.rules.embed import load_embedder
-    from medhelm_benchmarks.noharm.rules.origins import read_origins
     from medhelm_benchmarks.noharm.rules.quality import check_cases
-    from medhelm_benchmarks.noharm.tables.origins import origins
+    from medhelm_benchmarks.noharm.tables.origins import origins, read_origins
     from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
 
     form = chosen_format(args.format, args.out)
@@ -98,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
         return own_runs.show_estimate([judge], "json" if form == "json" else "text")
-    asked, judged = None, None
+    asked = None
+    judged = None
     if judge is not None:
         asked = ask_runs([judge], capped_ledger([judge], args.budget_usd, args.budget_tokens))
         judged = read_judged(args.judge, [*stored_episodes(judge.path)])
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         shown.insert(1, "origins")
     elif args.table == "origins":
         raise UsageError(
-            f"--table origins needs the {PROVENANCE} that `medhelm generate noharm` writes beside "
+            f"--table origins needs the {_PROVENANCE} that `medhelm generate noharm` writes beside "
             "its cases; name the file of cases there"
         )
     emit([tables[name] for name in ([args.table] if args.table else shown)], form, args.out)
@@ -145,7 +145,7 @@ def _provenance(args: argparse.Namespace) -> Path | None:
     """Return the file beside the cases that says where their actions come from; None without one."""
     if args.file is None or args.file == "-":
         return None
-    path = Path(args.file).with_name(PROVENANCE)
+    path = Path(args.file).with_name(_PROVENANCE)
     return path if path.is_file() else None
 
 

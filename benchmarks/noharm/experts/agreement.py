@@ -19,7 +19,7 @@ from medhelm.stats.agreement import common_pairs, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate, seed_of
 from medhelm.stats.measured import Measured
 from medhelm.tables.clinicians.ratings import several
-from medhelm.tables.format.column_kinds import count, ends, estimate, number, percent, text, yes
+from medhelm.tables.format.column_kinds import count, ends, measured, number, share, text, yes
 from medhelm.tables.format.spreadsheet import guard
 from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 from medhelm_benchmarks.noharm.experts import measures
@@ -58,17 +58,27 @@ ACTIONS = (
     count("cases", "cases of the n", "cases"),
     count("pairs", "pairs of raters in the mean"),
     count("pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"),
-    *estimate("kappa_quadratic", "weighted kappa, quadratic weights", "", "kappa"),
+    *measured(
+        "kappa_quadratic",
+        "weighted kappa, quadratic weights",
+        "",
+        "kappa",
+        prefix="kappa_quadratic",
+    ),
     text("kappa_quadratic_method", "how its interval was made, or why there is none"),
-    percent("same_class", "share of the n in one class", "class"),
+    share("same_class", "share of the n in one class", "class", digits=0),
     *ends("same_class", "same_class", "share"),
     number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
-    *estimate("difference", "mean of expert - synthetic, in points", "", "difference"),
-    percent("within_1", "share at most one point apart", "within 1"),
+    *measured(
+        "difference", "mean of expert - synthetic, in points", "", "difference", prefix="difference"
+    ),
+    share("within_1", "share at most one point apart", "within 1", digits=0),
     count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    *estimate("reversed_rate", "share reversed", "share"),
+    *measured("reversed_rate", "share reversed", "share", prefix="reversed_rate"),
     text("reversed_rate_method", "how that interval was made"),
-    percent("harm_changed", "share whose error would weigh or be otherwise", "harm differs"),
+    share(
+        "harm_changed", "share whose error would weigh or be otherwise", "harm differs", digits=0
+    ),
     count("severe_missed", "an error about it is severe by the expert's rating only"),
     count("severe_added", "an error about it is severe by the synthetic rating only"),
     number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),

@@ -17,7 +17,7 @@ import numpy as np
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
-from medhelm.tables.format.column_kinds import count, estimate, number, text, yes
+from medhelm.tables.format.column_kinds import count, measured, number, text, yes
 from medhelm.tables.format.table import (
     Column,
     Layout,
@@ -63,7 +63,14 @@ RUBRICS = (
     count("asked", "replies asked for to cases that experts rated whole"),
     count("read", "those of them that could be read", "read", of="asked"),
     *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
-    *estimate("difference", "overall_experts - overall_file", "share", "difference", 3),
+    *measured(
+        "difference",
+        "overall_experts - overall_file",
+        "share",
+        "difference",
+        3,
+        prefix="difference",
+    ),
     text("difference_method", "how that interval was made, or why there is none"),
     count("rank_file", "rank by the ratings of the cases", "rank"),
     count("rank_experts", "rank by the experts' medians", "experts"),
@@ -83,10 +90,22 @@ SENSITIVITY = (
     text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
     text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
     number("same_rank", "share of the draws with the rank of the median", "share"),
-    *estimate(
-        "overall", "Overall under these ratings; range over the draws", "share", "overall", 3
+    *measured(
+        "overall",
+        "Overall under these ratings; range over the draws",
+        "share",
+        "overall",
+        3,
+        prefix="overall",
     ),
-    *estimate("severe_rate", "share of cases with a severe error", "share", "severe", 3),
+    *measured(
+        "severe_rate",
+        "share of cases with a severe error",
+        "share",
+        "severe",
+        3,
+        prefix="severe_rate",
+    ),
 )
 
 _PARTS = (

@@ -49,7 +49,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     raters: dict[str, str]
     """Model by perspective."""
     judge: str = ""
-    """The model that was asked whether the patient's text advises; empty where nobody was."""
+    """The model by whose verdict the patient's text does not advise; empty where there is none."""
     repairs: dict[str, int]
     """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]

@@ -18,7 +18,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import schema_of
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Response
 from medhelm.schema.model import ModelSpec
@@ -95,7 +95,8 @@ class Series:
     @property
     def players(self) -> dict[str, ModelSpec]:
         """Return the models by role."""
-        found = {WRITER: self.generator, **dict(zip(PERSPECTIVES, self.raters, strict=True))}
+        found = {WRITER: self.generator}
+        found.update(zip(PERSPECTIVES, self.raters, strict=True))
         return found if self.judge is None else {**found, JUDGE: self.judge}
 
     @property
@@ -135,11 +136,11 @@ def generation(series: Series) -> Protocol:
 
 
 async def _conduct(
-    series: Series, benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask
+    series: Series, benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return the case of a brief with where it comes from, or why it was discarded."""
     try:
-        case, provenance = await _Author(series, instance, terms, ask).write()
+        case, provenance = await _Author(series, instance, terms, send).write()
     except Failed as e:
         return FinalAnswer(finish="error", error=str(e))
     except Discarded as e:
@@ -155,9 +156,11 @@ class _Author:
     series: Series
     instance: Instance
     terms: Terms
-    ask: Ask
+    ask: Send
     repairs: dict[str, int] = field(default_factory=dict)
     """Counts the repairs of each stage."""
+    judge: str = ""
+    """The judge, once it has given a verdict on the last scene."""
 
     async def write(self) -> tuple[Case, Provenance]:
         """Return the case and where it comes from; raises Discarded and Failed."""
@@ -181,7 +184,7 @@ class _Author:
             tags=menu.tags,
             generator=series.generator.name,
             raters={p: m.name for p, m in zip(PERSPECTIVES, series.raters, strict=True)},
-            judge="" if series.judge is None else series.judge.name,
+            judge=self.judge,
             repairs=dict(sorted(self.repairs.items())),
             unfounded_quotes=unfounded,
             not_covered=not_covered(menu, sheets),
@@ -200,15 +203,20 @@ class _Author:
         return _scene_of(view, reply)
 
     async def _advice(self, scene: Scene, attempt: int) -> list[str]:
-        """Return as a fault that a patient's text advises, where a judge says so; it is asked once."""
+        """Return as a fault that a patient's text advises, where a judge says so.
+
+        A reply that cannot be read is no verdict.
+        """
         if self.series.judge is None:
             return []
         messages = prompts.advice_messages(scene, self.series.guideline)
         response = await self._send(JUDGE, "advice", messages, AdviceReply, attempt)
         try:
             found = read_reply(response.text, AdviceReply)
-        except BadReply:
-            raise Failed("the judge's reply cannot be read") from None
+        except BadReply:  # it would be read again from the log for ever
+            self.judge = ""
+            return []
+        self.judge = self.series.judge.name
         return [f"{found.words[:80]!r} says what should be done: give facts alone"] * found.advises
 
     async def _menu(self, scene: Scene) -> Menu:
@@ -415,7 +423,11 @@ def _forecast(
     if series.judge is not None:
         stages.append((JUDGE, "advice", prompts.advice_messages(nothing, guideline), letter))
     for role, model in series.players.items():
-        own = [_of_stage(model, stage, *rest) for who, stage, *rest in stages if who == role]
+        own = [
+            _of_stage(model, stage, fixed, grown)
+            for who, stage, fixed, grown in stages
+            if who == role
+        ]
         yield Forecast(role=role, **{name: sum(f[name] for f in own) for name in own[0]})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,8 +19,6 @@ _WORD = re.compile(r"\w+")
 _HIDDEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 _BROKEN = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 """A word that goes on in the next line, as text out of a PDF has it."""
-_RUN = 3
-"""Words in a row by which a place is found."""
 _PASSAGE, _PART = 25, 200
 """Words of a passage that a case may start from, and of the part that it represents."""
 
@@ -50,41 +48,23 @@ class Guideline:
     def contains(self, quote: str) -> bool:
         """Return whether a quote is in the text, whatever its line breaks, case and signs."""
         own = words(quote)
-        return bool(own) and any(index.has(own) for index in self._indexes)
+        return bool(own) and any(_joined(own) in text for text in self._texts)
 
     def shares_run(self, text: str, least: int) -> bool:
         """Return whether a text holds `least` words in a row just as the guideline has them."""
         own = words(text)
-        runs = [own[i : i + least] for i in range(len(own) - least + 1)]
-        return any(index.has(run) for run in runs for index in self._indexes)
+        runs = (_joined(own[i : i + least]) for i in range(len(own) - least + 1))
+        return any(run in text for run in runs for text in self._texts)
 
     @cached_property
-    def _indexes(self) -> tuple[_Index, ...]:
-        """The text as it is, and with the words whole that a line's end has broken."""
+    def _texts(self) -> tuple[str, ...]:
+        """The words of the text as it is, and with those whole that a line's end has broken."""
         whole = _BROKEN.sub("", self.text)
-        return tuple(_Index(words(text)) for text in dict.fromkeys((self.text, whole)))
+        return tuple(_joined(words(text)) for text in dict.fromkeys((self.text, whole)))
 
 
-class _Index:
-    """The places of words in a row: a guideline of 200 pages is searched for every quote."""
-
-    def __init__(self, text: list[str]) -> None:
-        self._words = text
-        self._places: dict[int, list[int]] = defaultdict(list)
-        for place in range(len(text)):
-            self._places[self._key(text[place : place + _RUN])].append(place)
-
-    def has(self, run: list[str]) -> bool:
-        """Return whether words occur in a row; of fewer than three, whether anywhere at all."""
-        if len(run) < _RUN:
-            places = range(len(self._words))
-            return any(self._words[p : p + len(run)] == run for p in places)
-        found = self._places.get(self._key(run[:_RUN]), ())
-        return any(self._words[p : p + len(run)] == run for p in found)
-
-    @staticmethod
-    def _key(run: list[str]) -> int:
-        return hash(tuple(run))
+def _joined(own: Sequence[str]) -> str:
+    return f" {' '.join(own)} "
 
 
 def read_guideline(path: Path, name: str = "") -> Guideline:

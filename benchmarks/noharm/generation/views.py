@@ -2,6 +2,7 @@
 
 stage                       sees                                  does not see
 1 scene       Brief         guideline, setting                    any action
+judge         Scene         patient, guideline                    setting, any action
 2 options     Scene         the patient                           the guideline
 3 traps       TrapView      patient, guideline, texts of 2        ratings
 4 groups      MenuView      patient, menu without tags            the guideline, tags, ratings

@@ -14,7 +14,7 @@ import msgspec
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import read_form, schema_of
 from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Protocol, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Message
 from medhelm_benchmarks.noharm.rules.cases import Case
@@ -128,12 +128,14 @@ def _messages(instance: Instance) -> tuple[Message, ...]:
     return (Message("system", rules), Message("user", instance.context))
 
 
-async def _conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def _conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return what the judge finds in a menu; no verdict where no reply of three can be read."""
     messages = _messages(instance)
     for attempt in range(1 + _REPAIRS):
         request = terms.request(instance, JUDGE, messages, schema_of(MenuReply))
-        response = await ask(JUDGE, request, step="menu", attempt=attempt)
+        response = await send(JUDGE, request, step="menu", attempt=attempt)
         if response.finish in ("error", "oversize"):
             return FinalAnswer(finish="error", error=response.error or response.finish)
         try:

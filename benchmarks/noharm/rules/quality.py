@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
-from statistics import median
 from typing import Literal, get_args
 
 import msgspec
@@ -22,7 +21,7 @@ import numpy as np
 
 from medhelm.stats.agreement import Level, krippendorff_alpha
 from medhelm.stats.intervals import exact_rate
-from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Action, Case
+from medhelm_benchmarks.noharm.rules.cases import Action, Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
 from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
@@ -160,27 +159,12 @@ class Raters(msgspec.Struct, frozen=True, kw_only=True):
     alpha_interval: float | None
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The cases in numbers."""
-
-    cases: int
-    specialties: int
-    actions: int
-    mean: float
-    median: float
-    fewest: int
-    most: int
-    classes: dict[str, int]
-    categories: dict[str, int]
-    alternatives: int
-    best_alternatives: int
-
-
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
     """Holds the findings in a set of cases."""
 
     cases: tuple[CaseQuality, ...]
-    summary: Summary
+    checked: tuple[Case, ...]
+    """The cases themselves, in the same order."""
     leaky: Share
     """Actions with at least one leak."""
     raters: Raters
@@ -236,11 +220,10 @@ def check_cases(
         for case, own in zip(cases, _repeated(cases), strict=True)
     )
     leaky = sum(len({leak.action for leak in case.leaks}) for case in found)
-    summary = summarise(cases)
     return Quality(
         cases=found,
-        summary=summary,
-        leaky=_share(leaky, summary.actions),
+        checked=tuple(cases),
+        leaky=_share(leaky, sum(case.actions for case in found)),
         raters=rater_agreement(cases),
         words=check_words(cases, CONFIDENCE),
     )
@@ -291,27 +274,6 @@ def rater_agreement(cases: Sequence[Case]) -> Raters:
         discordant=_share(sum(map(is_discordant, actions)), len(actions)),
         alpha_ordinal=alpha("ordinal"),
         alpha_interval=alpha("interval"),
-    )
-
-
-def summarise(cases: Sequence[Case]) -> Summary:
-    """Return the numbers of the paper's table 1."""
-    actions = [action for case in cases for action in case.actions]
-    sizes = [len(case.actions) for case in cases]
-    classes = Counter(action_class(consensus(action)) for action in actions)
-    categories = Counter(action.category for action in actions)
-    return Summary(
-        cases=len(cases),
-        specialties=len({case.specialty.strip().casefold() for case in cases}),
-        actions=len(actions),
-        mean=len(actions) / len(cases),
-        median=float(median(sizes)),
-        fewest=min(sizes),
-        most=max(sizes),
-        classes={name: classes[name] for name in CLASSES},
-        categories={name: categories[name] for name in CATEGORIES},
-        alternatives=sum(len(case.alternatives) for case in cases),
-        best_alternatives=sum(len(case.best_alternatives) for case in cases),
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 import msgspec
 
+from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Column, Row, Table, Value, make_table
+from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
+    CLASSES,
     CONFIDENCE,
     FIVE,
     LEAST_SHARES,
@@ -46,7 +51,8 @@ ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
 
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
-"""Categories that the paper's table 1 names. The rest is `other`."""
+"""Categories that the paper's table 1 names."""
+_OTHER = "other categories"
 
 
 _MOST_OTHERS = 3
@@ -116,30 +122,34 @@ def quality_tables(
 
 def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
     """Return the rows of the paper's table 1."""
-    s = quality.summary
-    counts = s.categories
-    shares = {
-        **{name: s.classes[name] for name in ("appropriate", "uncertain", "inappropriate")},
-        **{name: counts[name] for name in _NAMED},
-        "other categories": sum(n for name, n in counts.items() if name not in _NAMED),
-    }
+    cases = quality.checked
+    actions = [action for case in cases for action in case.actions]
+    sizes = [len(case.actions) for case in cases]
+    classes = Counter(action_class(consensus(action)) for action in actions)
+    categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
+    specialties = {case.specialty.strip().casefold() for case in cases}
+    mean, middle = len(actions) / len(cases), float(median(sizes))
+    shares: list[tuple[str, float]] = [
+        (name, 100 * classes[name] / len(actions)) for name in CLASSES
+    ]
+    shares += [(name, 100 * categories[name] / len(actions)) for name in (*_NAMED, _OTHER)]
+    groups = [
+        ("Alternative groups", sum(len(case.alternatives) for case in cases)),
+        ("Best-alternative groups", sum(len(case.best_alternatives) for case in cases)),
+    ]
     rows: list[tuple[str, str, float | None]] = [
-        ("Cases", f"{s.cases:,}", s.cases),
-        ("Specialties", f"{s.specialties:,}", s.specialties),
-        ("Total actions", f"{s.actions:,}", s.actions),
-        ("Mean actions per case", f"{s.mean:.1f}", s.mean),
-        ("Median actions per case", f"{s.median:g}", s.median),
-        ("Range", f"{s.fewest}–{s.most}", None),
-        *(
-            (f"{name.capitalize()} (%)", f"{100 * n / s.actions:.1f}", 100 * n / s.actions)
-            for name, n in shares.items()
-        ),
-        ("Alternative groups", f"{s.alternatives:,}", s.alternatives),
-        ("Best-alternative groups", f"{s.best_alternatives:,}", s.best_alternatives),
+        ("Cases", f"{len(cases):,}", len(cases)),
+        ("Specialties", f"{len(specialties):,}", len(specialties)),
+        ("Total actions", f"{len(actions):,}", len(actions)),
+        ("Mean actions per case", f"{mean:.1f}", mean),
+        ("Median actions per case", f"{middle:g}", middle),
+        ("Range", f"{min(sizes)}\u2013{max(sizes)}", None),
+        *((f"{name.capitalize()} (%)", f"{share:.1f}", share) for name, share in shares),
+        *((name, f"{n:,}", n) for name, n in groups),
     ]
     columns = (
-        Column(name="statistic", type="string", description="what is counted", heading="Statistic"),
-        Column(name="value", type="string", description="as printed", heading="Value"),
+        text("statistic", "what is counted", "Statistic"),
+        text("value", "as printed", "Value"),
         Column(name="number", type="number", description="the value unrounded; none for a range"),
     )
     return make_table(
@@ -154,43 +164,32 @@ def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
 
 def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
-        Column(
-            name="check", type="string", description="its name, or a set of them", heading="Check"
-        ),
-        Column(name="required", type="string", description="of a case", heading="Requires"),
-        Column(
-            name="passed",
-            type="integer",
-            description="cases that pass it",
-            heading="Cases that pass",
-            of="cases",
-        ),
-        Column(name="cases", type="integer", description="cases in the file"),
+        text("check", "its name, or a set of them", "Check"),
+        text("required", "of a case", "Requires"),
+        count("passed", "cases that pass it", "Cases that pass", of="cases"),
+        count("cases", "cases in the file"),
     )
-    n = len(quality.cases)
-    sets: list[tuple[str, str, tuple[CheckName, ...]]] = [
-        (name, REQUIRED[name], (name,)) for name in CHECKS
-    ]
-    sets += [
-        ("five", "the five of the paper's table", FIVE),
-        ("six", "those of a case by itself", SIX),
+    passed = quality.words.passed
+    sets: list[tuple[str, str, Sequence[CheckName], bool | None]] = [
+        *((name, REQUIRED[name], (name,), True) for name in CHECKS),
+        ("five", "the five of the paper's table", FIVE, True),
+        ("six", "those of a case by itself", SIX, True),
+        (
+            "words",
+            f"all cases together: words alone have an AUC of at most {MOST_AUC:g}",
+            (),
+            passed,
+        ),
+        ("all", "all of them", CHECKS, passed),
     ]
     rows: list[Row] = [
-        {"check": name, "required": required, "passed": quality.passing(checks), "cases": n}
-        for name, required, checks in sets
-    ]
-    passed = quality.words.passed
-    rows += [
         {
             "check": name,
             "required": required,
-            "passed": None if passed is None else passed * quality.passing(checks),
-            "cases": n,
+            "passed": None if is_set_fit is None else is_set_fit * quality.passing(checks),
+            "cases": len(quality.cases),
         }
-        for name, required, checks in (
-            ("words", f"all cases together: words alone have an AUC of at most {MOST_AUC:g}", ()),
-            ("all", "all of them", CHECKS),
-        )
+        for name, required, checks, is_set_fit in sets
     ]
     readings = dict(READINGS)
     if (embeddings := settings["embeddings"]) is not None:
@@ -209,22 +208,21 @@ def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
 
 def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
-        Column(name="measure", type="string", description="what", heading="Over all actions"),
-        Column(name="count", type="integer", description="actions", heading="n", of="actions"),
-        Column(name="actions", type="integer", description="all actions"),
-        Column(
-            name="value",
-            type="number",
-            description="share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
+        text("measure", "what", "Over all actions"),
+        count("count", "actions", "n", of="actions"),
+        count("actions", "all actions"),
+        number(
+            "value",
+            "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
             heading="Value",
-            digits=4,
             interval=("low", "high"),
+            digits=4,
         ),
         Column(name="low", type="number", description="lower end of the interval"),
         Column(name="high", type="number", description="upper end of the interval"),
-        Column(name="method", type="string", description="of the interval", heading="Interval"),
+        text("method", "of the interval", "Interval"),
     )
-    raters, actions, words = quality.raters, quality.summary.actions, quality.words
+    raters, actions, words = quality.raters, quality.leaky.n, quality.words
 
     def share(name: str, of: Share) -> Row:
         ends = {"low": of.low, "high": of.high, "method": of.method}
@@ -258,10 +256,10 @@ def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
 
 def _flags(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
-        Column(name="case", type="string", description="its code", heading="Case"),
-        Column(name="check", type="string", description="the check it fails", heading="Check"),
-        Column(name="found", type="string", description="and its limit", heading="Found"),
-        Column(name="actions", type="string", description="ids it concerns", heading="Actions"),
+        text("case", "its code", "Case"),
+        text("check", "the check it fails", "Check"),
+        text("found", "and its limit", "Found"),
+        text("actions", "ids it concerns", "Actions"),
     )
     rows: list[Row] = [
         {"case": f.case, "check": f.check, "found": f.found, "actions": _ids(f.actions)}
@@ -275,10 +273,10 @@ def _flags(quality: Quality, settings: Mapping[str, Value]) -> Table:
 
 def _leaks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
-        Column(name="case", type="string", description="its code", heading="Case"),
-        Column(name="action", type="string", description="its id", heading="Action"),
-        Column(name="kind", type="string", description="of hint", heading="Kind"),
-        Column(name="phrase", type="string", description="as it stands", heading="Wording"),
+        text("case", "its code", "Case"),
+        text("action", "its id", "Action"),
+        text("kind", "of hint", "Kind"),
+        text("phrase", "as it stands", "Wording"),
     )
     rows: list[Row] = [
         {"case": case.code, "action": leak.action, "kind": leak.kind, "phrase": leak.phrase}
@@ -291,27 +289,17 @@ def _leaks(quality: Quality, settings: Mapping[str, Value]) -> Table:
 
 def _measures(quality: Quality, settings: Mapping[str, Value]) -> Table:
     columns = (
-        Column(name="case", type="string", description="its code", heading="Case"),
-        Column(name="specialty", type="string", description="its specialty"),
-        Column(name="check", type="string", description="the check", heading="Check"),
-        Column(name="measure", type="string", description="the number", heading="Measure"),
-        Column(name="count", type="integer", description="actions or pairs", heading="n"),
-        Column(
-            name="of",
-            type="integer",
-            description="actions of the case; for references the strong ones",
-        ),
-        Column(
-            name="value",
-            type="number",
-            description="count / of, or the count",
-            heading="Value",
-            digits=3,
-        ),
-        Column(name="limit", type="number", description="its limit", heading="Limit", digits=2),
-        Column(name="side", type="string", description="least or most that passes", heading="Is"),
-        Column(name="passed", type="boolean", description="whether", heading="Passed"),
-        Column(name="actions", type="string", description="ids that the check concerns"),
+        text("case", "its code", "Case"),
+        text("specialty", "its specialty"),
+        text("check", "the check", "Check"),
+        text("measure", "the number", "Measure"),
+        count("count", "actions or pairs", "n"),
+        count("of", "actions of the case; for references the strong ones"),
+        number("value", "count / of, or the count", heading="Value", digits=3),
+        number("limit", "its limit", heading="Limit"),
+        text("side", "least or most that passes", "Is"),
+        yes("passed", "whether", "Passed"),
+        text("actions", "ids that the check concerns"),
     )
     rows: list[Row] = [
         {

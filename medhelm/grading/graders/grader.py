@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from medhelm.extract import visible_text
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, RoleTerms, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode
@@ -88,7 +88,7 @@ def has_answer(shown: Shown) -> bool:
     return bool(shown.answer)
 
 
-Grade = Callable[[Benchmark, Shown, Terms, Ask], Awaitable[FinalAnswer]]
+Grade = Callable[[Benchmark, Shown, Terms, Send], Awaitable[FinalAnswer]]
 """Asks one judge about one episode. The verdicts are the answer's `state`; `finish="error"` where the
 judge could not be reached, which the next run mends."""
 

@@ -16,8 +16,8 @@ from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import judge_messages, repair_message
 from medhelm.grading.jury.reply import Reply, read_reply, reply_schema
 from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
-from medhelm.protocols.repairs import ask_readable
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
+from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Response
 from medhelm.schema.run import JuryTerms
@@ -47,7 +47,7 @@ def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _grade(
-    jury: JuryTerms, benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask
+    jury: JuryTerms, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return one judge's scores of an answer, with its reasons; else why it abstains."""
     rubric, instance = jury.rubric, shown.instance
@@ -56,14 +56,14 @@ async def _grade(
     async def rate(messages: tuple[Message, ...], attempt: int) -> Response:
         request = terms.request(instance, JUDGE, messages, _schema(jury, instance))
         unseeded = msgspec.structs.replace(request, seed=None)
-        return await ask(JUDGE, unseeded, step=RATING, attempt=attempt)
+        return await send(JUDGE, unseeded, step=RATING, attempt=attempt)
 
     def read(text: str) -> Reply:
         if not text.strip():
             raise BadReply("the reply is empty")
         return read_reply(text, criteria, rubric.minimum, rubric.maximum, shown.text)
 
-    found = await ask_readable(
+    found = await send_until_read(
         rate,
         _messages(jury, instance, shown.text),
         read,

@@ -21,8 +21,8 @@ from medhelm.grading.rubric.reply import ONE, Decision, all_of, read_decision, r
 from medhelm.grading.rubric.verdicts import Verdicts
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Ask, FinalAnswer, Forecast, Terms
-from medhelm.protocols.repairs import ask_readable
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
+from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Message, Response
 
@@ -45,7 +45,7 @@ def criteria_of(instance: Instance) -> tuple[Criterion, ...]:
     return instance.criteria  # their names were checked when the data were read
 
 
-async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> FinalAnswer:
+async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -> FinalAnswer:
     """Return the verdicts of one judge on all criteria of a case.
 
     The first criterion goes alone, so that a provider's cache holds the beginning when the others
@@ -54,7 +54,7 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Ask) -> 
     criteria = criteria_of(shown.instance)
     is_batched = terms.settings[MODE] == BATCHED
     shared = shared_messages(benchmark, shown.instance, shown.answer, batched=is_batched)
-    case = _Case(shown.instance, terms, ask)
+    case = _Case(shown.instance, terms, send)
     found: dict[str, tuple[Decision | None, str]] = {}
     if is_batched:
         names = [c.name for c in criteria]
@@ -103,8 +103,8 @@ def _ended(
 class _Case:
     """Asks one judge about one case."""
 
-    def __init__(self, instance: Instance, terms: Terms, ask: Ask) -> None:
-        self._instance, self._terms, self._ask = instance, terms, ask
+    def __init__(self, instance: Instance, terms: Terms, send: Send) -> None:
+        self._instance, self._terms, self._ask = instance, terms, send
 
     async def decide(
         self,
@@ -120,7 +120,7 @@ class _Case:
             return await self._ask(JUDGE, request, step=step, attempt=attempt)
 
         repair = partial(repair_message, self._instance)
-        found = await ask_readable(once, messages, read, repair, self._terms.settings[REPAIRS])
+        found = await send_until_read(once, messages, read, repair, self._terms.settings[REPAIRS])
         return found.value, found.end
 
 

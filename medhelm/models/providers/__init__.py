@@ -1,4 +1,4 @@
-"""Providers, which serve models: one file for each of medhelm, found by its hook."""
+"""Providers, which serve models: those of medhelm are found by the hook of plugins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def built_in() -> Mapping[str, Provider]:
         part = import_module(f"{__name__}.{info.name}")
         for provider in part.medhelm_providers():
             found[provider.name] = dataclasses.replace(provider, origin=str(part.__file__))
-    return found
+    return dict(sorted(found.items()))
 
 
 def add_providers(providers: Iterable[Provider]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.two_class import corrected_share
-from medhelm.tables.format.column_kinds import count, estimate, number, text
+from medhelm.tables.format.column_kinds import count, measured, number, text
 from medhelm.tables.format.table import Column, Layout, Row, Settings, Table, Value, make_table
 
 
@@ -35,9 +35,13 @@ def _columns(unit: str) -> tuple[Column, ...]:
         text("labels_of", "own, others, all: whose labels give sensitivity and specificity"),
         number("sensitivity", "share that the judge finds so of what people find so", "share"),
         number("specificity", "share that it does not of what people do not", "share"),
-        *estimate("powered", "prediction-powered mean", unit, "prediction-powered"),
+        *measured(
+            "powered", "prediction-powered mean", unit, "prediction-powered", prefix="powered"
+        ),
         text("powered_method", "how, or why there is none"),
-        *estimate("corrected", "share after Rogan and Gladen", unit, "Rogan-Gladen"),
+        *measured(
+            "corrected", "share after Rogan and Gladen", unit, "Rogan-Gladen", prefix="corrected"
+        ),
         text("corrected_method", "how, or why there is none"),
     )
 

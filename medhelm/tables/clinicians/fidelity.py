@@ -22,7 +22,7 @@ from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.alignment import Aligned, align
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
-from medhelm.tables.format.column_kinds import count, estimate, number, percent, text
+from medhelm.tables.format.column_kinds import count, measured, number, share, text
 from medhelm.tables.format.spreadsheet import guard
 from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
 
@@ -48,7 +48,14 @@ FIDELITY = (
     count("decisions", "criteria that both decided on", "decisions"),
     count("answers", "answers that they belong to", "answers"),
     count("cases", "cases of these answers: the clusters of the interval"),
-    *estimate("mf1", "macro F1 of all decisions, invalid replies as unmet", "share", "MF1", 3),
+    *measured(
+        "mf1",
+        "macro F1 of all decisions, invalid replies as unmet",
+        "share",
+        "MF1",
+        3,
+        prefix="mf1",
+    ),
     text("mf1_method", "how that interval was made, or why there is none"),
     number("f1_met", "F1 of the class met", "share", digits=3),
     number("f1_unmet", "F1 of the class not met", "share", digits=3),
@@ -57,12 +64,12 @@ FIDELITY = (
     count("answers_defined", "answers with a macro F1 of their own"),
     count("answers_undefined", "answers where nobody finds a criterion met, or nobody one unmet"),
     count("answers_below", "answers with a macro F1 below 0.6"),
-    percent("below_share", "their share of the answers with a value", "< 0.6", 1),
-    percent("positive_reference", "decisions that the reference finds met", "met by reference", 1),
-    percent("positive", "decisions that the grader finds met, invalid replies as unmet", "met", 1),
+    share("below_share", "their share of the answers with a value", "< 0.6", 1),
+    share("positive_reference", "decisions that the reference finds met", "met by reference", 1),
+    share("positive", "decisions that the grader finds met, invalid replies as unmet", "met", 1),
     count("invalid", "decisions of the grader that could not be read, or are not there", "invalid"),
     count("absent", "those of the invalid that its file does not name"),
-    *estimate("kappa", "Cohen's kappa", "", "kappa"),
+    *measured("kappa", "Cohen's kappa", "", "kappa", prefix="kappa"),
     count("raters_reference", "people whom the rows of the reference name"),
     count("raters", "people whom the rows of the grader name"),
 )
@@ -74,8 +81,8 @@ GRADERS = (
     count("decisions", "criteria that both decided on", "decisions"),
     number("spearman", "rank correlation of the models' shares met", "", "Spearman", digits=3),
     number("kendall", "tau-b of the same", "", "Kendall", digits=3),
-    percent("difference", "mean over models of share of b - share of a", "b - a", 2),
-    percent("absolute", "mean of its absolute value", "|b - a|", 2),
+    share("difference", "mean over models of share of b - share of a", "b - a", 2),
+    share("absolute", "mean of its absolute value", "|b - a|", 2),
     number("top_3", "models that both have among their first three", "", "top 3", digits=1),
     number("top_5", "among their first five", "", "top 5", digits=1),
     text("higher", "models of which b finds more met than a, of all"),

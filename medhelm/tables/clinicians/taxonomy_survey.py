@@ -19,7 +19,7 @@ from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.stats.student_t import t_quantile
 from medhelm.tables.clinicians.ratings import Item, Rating, RatingTable, Scale, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import count, estimate, text
+from medhelm.tables.format.column_kinds import count, measured, text
 from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 
 COVERAGE = "comprehensiveness"
@@ -38,8 +38,14 @@ COLUMNS = (
     count("raters", "clinicians who answered", "clinicians"),
     count("answered", "answers", "answers", of="asked"),
     count("asked", "rows of the sheets, answered or not"),
-    *estimate("agreement", "answers that name the taxonomy's category", "share", "agree"),
-    *estimate("mean", "mean rating of comprehensiveness, 1 to 5", "points", "mean"),
+    *measured(
+        "agreement",
+        "answers that name the taxonomy's category",
+        "share",
+        "agree",
+        prefix="agreement",
+    ),
+    *measured("mean", "mean rating of comprehensiveness, 1 to 5", "points", "mean", prefix="mean"),
     text("method", "how the interval was made, or why there is none"),
     text("taken_for", "the other category that is named most often, and how often", "taken for"),
 )

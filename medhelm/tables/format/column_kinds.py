@@ -1,13 +1,15 @@
-"""Columns of each type, as the lists of columns make them."""
+"""Columns of each kind, in one line each."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from medhelm.tables.format.table import Column
 
 
-def text(name: str, description: str, heading: str = "") -> Column:
+def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:
     """Return a column of words."""
-    return Column(name=name, type="string", description=description, heading=heading)
+    return Column(name=name, type="string", description=description, heading=heading, absent=absent)
 
 
 def count(name: str, description: str, heading: str = "", unit: str = "", of: str = "") -> Column:
@@ -30,6 +32,7 @@ def number(
     interval: tuple[str, str] | None = None,
     digits: int = 2,
     is_percent: bool = False,
+    is_main: bool = False,
 ) -> Column:
     """Return a column of numbers."""
     return Column(
@@ -41,7 +44,18 @@ def number(
         interval=interval,
         digits=digits,
         is_percent=is_percent,
+        is_main=is_main,
     )
+
+
+def share(name: str, description: str, heading: str = "", digits: int = 1) -> Column:
+    """Return a column of shares, which text formats show in percent."""
+    return number(name, description, "share", heading, digits=digits, is_percent=True)
+
+
+def money(name: str, description: str, heading: str = "", is_main: bool = False) -> Column:
+    """Return a column of costs."""
+    return number(name, description, "USD", heading, is_main=is_main)
 
 
 def ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
@@ -52,14 +66,27 @@ def ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
     )
 
 
-def estimate(
-    name: str, description: str, unit: str = "", heading: str = "", digits: int = 2
-) -> tuple[Column, Column, Column]:
-    """Return the columns of a number with an interval: itself, shown with its ends, and these."""
-    interval = f"{name}_low", f"{name}_high"
-    return number(name, description, unit, heading, interval, digits), *ends(name, name, unit)
+def measured(
+    name: str,
+    description: str,
+    unit: str = "",
+    heading: str = "",
+    digits: int = 2,
+    prefix: str = "",
+    how: str = "",
+    is_main: bool = False,
+) -> tuple[Column, ...]:
+    """Return a column of numbers and those of the ends of its interval, `PREFIX_low`, `PREFIX_high`.
+
+    `how` says how the interval is made; without a prefix the ends are `low` and `high`.
+    """
+    found = ends(prefix or name, f"{name}{how and ', '}{how}", unit)
+    if not prefix:
+        found = replace(found[0], name="low"), replace(found[1], name="high")
+    interval = found[0].name, found[1].name
+    return number(name, description, unit, heading, interval, digits, is_main=is_main), *found
 
 
-def percent(name: str, description: str, heading: str = "", digits: int = 0) -> Column:
-    """Return a column of shares that are shown as percentages."""
-    return number(name, description, "share", heading, None, digits, is_percent=True)
+def on_request(column: Column) -> Column:
+    """Return a column that text formats show only where it is asked for."""
+    return replace(column, is_default=False)

@@ -1,6 +1,6 @@
-"""Tables as text and files: terminal, CSV, Parquet, JSON, Markdown, LaTeX.
+"""Tables as text and files: terminal, CSV, Parquet, JSON, Excel, Markdown, LaTeX.
 
-Data formats (CSV, Parquet, JSON) hold every column at full precision; text formats hold the
+Data formats (CSV, Parquet, JSON, Excel) hold every column at full precision; text formats hold the
 columns with a heading, rounded, with intervals behind their values. Names come from users and
 from models' outputs: control characters are taken out and every format is escaped.
 """
@@ -17,19 +17,33 @@ import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.format.console import UNCUT, open_console
-from medhelm.tables.format.flags import MARKS
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
-from medhelm.tables.format.layout import MOST_ROWS, cut, leaving, shown
-from medhelm.tables.format.spreadsheet import csv_text
+from medhelm.tables.format.spreadsheet import csv_text, guard
 from medhelm.tables.format.table import Column, Table, Value, to_document
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet")
+FORMATS = ("terminal", "csv", "json", "markdown", "latex", "parquet", "excel")
 
-_QUIET = frozenset({"flags", "not_scored", "abstained"})
-"""Columns whose missing values stay empty."""
+MOST_ROWS = 1000
+"""Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
+and a million of a thousand models."""
+
+MARKS = {
+    "coverage": "C",
+    "unread": "R",
+    "cut": "T",
+    "partial": "P",
+    "parts": "M",
+    "budget": "B",
+    "drift": "D",
+    "usage": "U",
+    "judges": "J",
+    "self": "S",
+    "again": "A",
+}
+"""The letters of flags in text formats. `tables/notes` has what they mean."""
 
 _P = frozenset({"p", "p_holm"})
 """Columns whose smallest values are shown as below their last digit, since 0 they are not."""
@@ -65,11 +79,11 @@ def clean(text: str, kept: str = "") -> str:
     return "".join(c if c.isprintable() or c in kept else " " for c in text)
 
 
-def cell_text(table: Table, column: Column, row: Mapping[str, Value]) -> str:
+def cell_text(column: Column, row: Mapping[str, Value]) -> str:
     """Return a cell as people read it: rounded, with its interval or its whole."""
     value = row[column.name]
     if value is None:
-        return table.layout.missing.get(column.name, "" if column.name in _QUIET else "–")
+        return column.absent
     text = _value_text(column, value)
     if column.of:
         whole = row[column.of]
@@ -141,26 +155,37 @@ def to_parquet(table: Table) -> bytes:
     return out.getvalue()
 
 
+def to_excel(tables: Sequence[Table]) -> bytes:
+    """Return a workbook with a sheet of each table: every column at full precision, as in CSV."""
+    import pandas as pd
+
+    out = io.BytesIO()
+    with pd.ExcelWriter(out, engine="openpyxl") as book:
+        for table in tables:
+            frame = table.frame()
+            texts = frame.select_dtypes("object").columns
+            frame[texts] = frame[texts].map(lambda text: guard(clean(text)), na_action="ignore")
+            frame.to_excel(book, sheet_name=table.name[:31], index=False)
+    return out.getvalue()
+
+
 def to_markdown(table: Table) -> str:
     """Return a pipe table under its title, with the notes as a list; without rows those alone."""
-    lines = [line for grid in table.grids() for line in _markdown_grid(grid)]
+    lines = []
+    for grid in table.grids():
+        lines += [f"### {_markdown(grid.title)}", ""]
+        if grid.rows:
+            columns = grid.shown()
+            rules = ["---" if c.type == "string" else "---:" for c in columns]
+            cells = [[c.heading for c in columns], *_cells(grid, columns)]
+            head, *rows = [[_markdown(cell) for cell in row] for row in cells]
+            lines += [f"| {' | '.join(row)} |" for row in (head, rules, *rows)] + [""]
     lines += [f"- {_markdown(note)}" for note in _all_notes(table)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _markdown_grid(table: Table) -> list[str]:
-    columns = shown(table)
-
-    def line(cells: list[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    lines = [f"### {_markdown(table.title)}", ""]
-    if table.rows:
-        lines.append(line([_markdown(c.heading) for c in columns]))
-        lines.append(line(["---" if c.type == "string" else "---:" for c in columns]))
-        lines += [line([_markdown(cell_text(table, c, r)) for c in columns]) for r in table.rows]
-        lines.append("")
-    return lines
+def _cells(grid: Table, columns: Sequence[Column]) -> list[list[str]]:
+    return [[cell_text(c, row) for c in columns] for row in grid.rows]
 
 
 def _markdown(text: str) -> str:
@@ -169,30 +194,21 @@ def _markdown(text: str) -> str:
 
 def to_latex(table: Table) -> str:
     """Return a `table` environment for each grid that needs no package, the notes in the last."""
-    lines: list[str] = []
+    found = []
     for grid in table.grids():
-        lines += [r"\end{table}"] * bool(lines)
-        lines += [r"\begin{table}", rf"\caption{{{_latex(grid.title)}}}"]
+        lines = [r"\begin{table}", rf"\caption{{{_latex(grid.title)}}}"]
         if grid.rows:
-            lines += _tabular(grid)
-    lines += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
-
-
-def _tabular(table: Table) -> list[str]:
-    columns = shown(table)
-    lines = [
-        rf"\begin{{tabular}}{{{''.join('l' if c.type == 'string' else 'r' for c in columns)}}}",
-        r"\hline",
-        " & ".join(_latex(c.heading) for c in columns) + r" \\",
-        r"\hline",
-    ]
-    # Braces keep a cell that begins with [ from being read as the option of the \\ before it.
-    lines += [
-        " & ".join(f"{{{_latex(cell_text(table, c, row))}}}" for c in columns) + r" \\"
-        for row in table.rows
-    ]
-    return [*lines, r"\hline", r"\end{tabular}"]
+            columns = grid.shown()
+            sides = "".join("l" if c.type == "string" else "r" for c in columns)
+            # Braces keep a cell that begins with [ from being read as the option of the \\ before it.
+            rows = [[f"{{{_latex(cell)}}}" for cell in row] for row in _cells(grid, columns)]
+            lines += [rf"\begin{{tabular}}{{{sides}}}", r"\hline"]
+            lines += [" & ".join(_latex(c.heading) for c in columns) + r" \\", r"\hline"]
+            lines += [" & ".join(row) + r" \\" for row in rows]
+            lines += [r"\hline", r"\end{tabular}"]
+        found.append(lines)
+    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
+    return "".join("\n".join([*lines, r"\end{table}"]) + "\n" for lines in found)
 
 
 def _latex(text: str) -> str:
@@ -230,14 +246,12 @@ def print_tables(
         notes = _all_notes(table)
         grids = table.grids()
         for grid in grids:
-            part, said_of_cut = cut(grid, most)
+            part, said_of_cut = _cut(grid, most)
             notes = [*said_of_cut, *notes]
             if not part.rows:
                 print_lines([(clean(part.title), "italic")], out, is_prose=True)
                 continue
             fitted = fit(_grid(part), out.width)
-            for name, instead in table.layout.replaced_by.items():
-                notes = [*(instead if name in fitted.left_out else ()), *notes]
             print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
@@ -256,11 +270,10 @@ def print_tables(
 def _grid(table: Table) -> Grid:
     """Return the texts of a table for a screen, and what may be left out of them."""
     heads = {c.name: c for c in table.columns}
-    columns = [c for c in shown(table) if c.name not in table.group]
-    bare = table.layout.bare
+    columns = [c for c in table.shown() if c.name not in table.group]
 
     def texts(column: Column) -> tuple[str, ...]:
-        return tuple(cell_text(table, column, row) for row in table.rows)
+        return tuple(cell_text(column, row) for row in table.rows)
 
     return Grid(
         columns=tuple(
@@ -269,21 +282,37 @@ def _grid(table: Table) -> Grid:
                 heading=c.heading,
                 cells=texts(c),
                 is_number=c.type != "string",
-                without_interval=texts(replace(c, interval=None))
-                if c.name in bare and c.interval
-                else None,
             )
             for c in columns
         ),
-        leaving=tuple(leaving(table, columns)),
-        bare=bare,
+        leaving=tuple(_leaving(columns)),
         groups=tuple(
-            " / ".join(cell_text(table, heads[name], row) for name in table.group)
-            for row in table.rows
+            " / ".join(cell_text(heads[name], row) for name in table.group) for row in table.rows
         )
         if table.group
         else (),
     )
+
+
+def _leaving(columns: Sequence[Column]) -> list[str]:
+    """Return which columns a narrow terminal leaves out: numbers from the right.
+
+    Names stay, and what the table is for, or else its first number.
+    """
+    numbers = [c for c in columns if c.type != "string"]
+    mains = [c for c in numbers if c.is_main] or numbers[:1]
+    return [c.name for c in reversed(numbers) if c not in mains]
+
+
+def _cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
+    """Return the first rows of a grid, and the note on those that are not printed."""
+    if most is None or len(table.rows) <= most:
+        return table, []
+    note = (
+        f"Printed are the first {most:,} of the {len(table.rows):,} rows of {table.title!r}: "
+        "--out FILE writes all of them."
+    )
+    return replace(table, rows=table.rows[:most]), [note]
 
 
 def to_terminal(tables: Sequence[Table], width: int = UNCUT) -> str:
@@ -303,6 +332,8 @@ def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:
         return to_terminal(tables, width).encode()
     if form == "json":
         return to_json(*tables).encode()
+    if form == "excel":
+        return to_excel(tables)
     if form in _TEXT:
         return "\n".join(_TEXT[form](t) for t in tables).encode()
     if len(tables) != 1:

@@ -3,9 +3,8 @@
 What is too wide is made smaller in this order, only as far as needed:
 
 1. names are shortened in their middle, other text is folded;
-2. intervals are left out, where a table says of which columns;
-3. whole columns are left out, in the order that the table states;
-4. where what stays is still too wide, each row becomes a card with a line for each column.
+2. whole columns are left out, in an order that is given;
+3. where what stays is still too wide, each row becomes a card with a line for each column.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ class Shown:
     """True if its cells are printed whole, at the right. Others are shortened or folded."""
     is_key: bool = False
     """True if its cells are printed whole since a reader types them."""
-    without_interval: tuple[str, ...] | None = None
-    """The cells without their intervals, where these may be left out."""
 
     @cached_property
     def is_names(self) -> bool:
@@ -56,8 +53,6 @@ class Grid:
     columns: tuple[Shown, ...]
     leaving: tuple[str, ...] = ()
     """Names of columns that may be left out, the first one first."""
-    bare: tuple[str, ...] = ()
-    """Names of columns whose intervals are left out before any column, the first one first."""
     groups: tuple[str, ...] = ()
     """The heading above each row, printed where it changes; none: no headings."""
 
@@ -72,8 +67,6 @@ class Fitted:
     widths: tuple[int, ...] = ()
     """Of the columns of a table."""
     left_out: tuple[str, ...] = ()
-    bare: tuple[str, ...] = ()
-    """Headings of the columns that are printed without their intervals."""
     is_cards: bool = False
 
 
@@ -86,13 +79,6 @@ def fit(grid: Grid, width: int) -> Fitted:
     def is_too_wide() -> bool:
         return sum(least[c.name] + GAP for c in columns) - GAP > room
 
-    bare = []
-    for name in grid.bare:
-        for n, column in enumerate(columns):
-            if column.name == name and column.without_interval and is_too_wide():
-                columns[n] = replace(column, cells=column.without_interval)
-                least[name] = _least(columns[n])
-                bare.append(name)
     left_out = []
     for name in grid.leaving:
         if not is_too_wide():
@@ -102,11 +88,8 @@ def fit(grid: Grid, width: int) -> Fitted:
     if is_too_wide():
         return Fitted(grid=grid, width=width, is_cards=True)
     kept = replace(grid, columns=tuple(columns))
-    headings = [c.heading for c in columns if c.name in bare]
     widths = _widths(columns, [least[c.name] for c in columns], room)
-    return Fitted(
-        grid=kept, width=width, widths=widths, left_out=tuple(left_out), bare=tuple(headings)
-    )
+    return Fitted(grid=kept, width=width, widths=widths, left_out=tuple(left_out))
 
 
 def lines(fitted: Fitted, *, has_rule: bool = True) -> Iterator[tuple[str, str]]:
@@ -144,10 +127,8 @@ def print_grid(grid: Grid, out: Console, *, fix: str) -> None:
 
 def no_room(fitted: Fitted, fix: str) -> list[str]:
     """Return the notes that name what a screen has no room for, and how to see it."""
-    found = (("columns", fitted.left_out), ("intervals of", fitted.bare))
-    return [
-        f"No room here for the {what} {', '.join(names)}: {fix}" for what, names in found if names
-    ]
+    names = ", ".join(fitted.left_out)
+    return [f"No room here for the columns {names}: {fix}"] if names else []
 
 
 def print_lines(found: Iterable[tuple[str, str]], out: Console, *, is_prose: bool = False) -> None:

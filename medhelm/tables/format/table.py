@@ -59,7 +59,10 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column. The second half says how text formats show it; data formats hold every column."""
+    """One column, declared where its values are made: every format, the site and the docs take it from here.
+
+    The second half says how text formats show it. Data formats hold every column.
+    """
 
     name: str
     type: Kind
@@ -67,13 +70,19 @@ class Column:
     unit: str = ""
     """`share` (0 to 1), `normalised` (0 worst to 1 best), `metric` (the metric's own), `USD`, `tokens`."""
     heading: str = ""
-    """Short heading in text formats; empty leaves the column out of them."""
+    """Short heading in text formats and on the site; empty: shown on request only, by its name."""
+    is_default: bool = True
+    """False if text formats show it on request only."""
     digits: int = 2
     is_percent: bool = False
     interval: tuple[str, str] | None = None
     """Names of the columns that hold the ends of its interval, shown behind the value."""
     of: str = ""
     """Name of the column with the whole that this is a part of, shown as `part/whole`."""
+    is_main: bool = False
+    """True if the table is for it: it is shown without any value too, and no terminal leaves it out."""
+    absent: str = "–"
+    """The text in place of a missing value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,24 +99,14 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Chooses how text formats show a table where there is no room for all of it, or no value in a cell."""
+    """Names the main columns of a table, and the texts in place of missing values."""
 
-    leaving: tuple[str, ...] = ()
-    """Columns that a narrow terminal leaves out, the first one first; then numbers from the right."""
     main: tuple[str, ...] = ()
-    """Columns that no terminal leaves out: where they do not fit, each row becomes a card."""
-    always: tuple[str, ...] = ()
-    """Columns that are shown even where every row lacks them; notes say why."""
-    hidden: tuple[str, ...] = ()
-    """Columns that are not shown, though they have a heading."""
-    bare: tuple[str, ...] = ()
-    """Columns whose intervals a narrow terminal leaves out before any column, the first one first."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Column -> the text in place of a missing value, where that is not a dash."""
-    shown_as: Mapping[str, Column] = field(default_factory=dict)
-    """Column -> the column in whose way text formats show it."""
-    replaced_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Column -> notes that a terminal prints where it has no room for the column."""
+    leaving: tuple[str, ...] = ()
+    """Has no effect: columns of numbers leave a narrow terminal from the right."""
+    bare: tuple[str, ...] = ()
+    """Has no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,25 +123,47 @@ class Table:
     """Columns whose equal values belong together. The terminal makes a heading of them."""
     parts: tuple[Part, ...] = ()
     """Grids of text formats, for rows of several kinds; none: one grid."""
-    layout: Layout = Layout()
 
     def grids(self) -> list[Table]:
-        """Return what text formats show: the table itself, or one table of each part with rows."""
+        """Return what text formats show: the table itself, or one table of each part with rows.
+
+        A column whose values are all missing, or no, is left out, unless the table is for it.
+        """
         known = {c.name: c for c in self.columns}
-        found = [
-            replace(
-                self,
-                title=part.title,
-                columns=tuple(known[name] for name in (part.group + part.columns))
-                if part.columns
-                else self.columns,
-                rows=tuple(r for r in self.rows if r["level"] == part.level),
-                group=part.group,
-                parts=(),
-            )
-            for part in self.parts
-        ]
-        return [grid for grid in found if grid.rows] or [self]
+        found = []
+        for part in self.parts:
+            names = (*part.group, *part.columns) if part.columns else known
+            rows = tuple(r for r in self.rows if r["level"] == part.level)
+            own = _with_values([known[n] for n in names if n in known], rows)
+            grid = replace(self, title=part.title, columns=own, rows=rows, group=part.group)
+            found += [replace(grid, parts=())] * bool(rows)
+        if found or not self.rows:
+            return found or [self]
+        mains = tuple(c for c in self.columns if c.is_main)
+        kept = {*mains, *_with_values(self.columns, self.rows)}
+        return [replace(self, columns=tuple(c for c in self.columns if c in kept))]
+
+    def shown(self) -> list[Column]:
+        """Return the columns of a grid that text formats show."""
+        return [c for c in self.columns if c.heading and c.is_default]
+
+    def choose(self, names: Sequence[str]) -> Table:
+        """Return the table with the columns named, or with `all`, each of which text formats show.
+
+        What names its rows stays, and the ends of intervals are behind their values.
+        """
+        known = {c.name: c for c in self.columns}
+        of_rows = {*self.group, *(name for part in self.parts for name in part.group)}
+        of_rows |= {c.name for c in self.shown() if c.type == "string" and c.name != "flags"}
+        rest = [name for name in known if name in of_rows and name not in names]
+        kept = [*rest, *names] if names != ["all"] else [*known]
+        columns = [known[name] for name in kept if name in known]
+        behind = {end for c in columns if c.interval for end in c.interval} - {*names}
+        return replace(
+            self,
+            columns=tuple(_requested(c, names) if c.name not in behind else c for c in columns),
+            parts=tuple(replace(part, columns=()) for part in self.parts),
+        )
 
     def frame(self) -> pd.DataFrame:
         """Return a DataFrame. Its `attrs` hold title, notes and settings."""
@@ -194,6 +215,11 @@ def make_table(
     layout: Layout | None = None,
 ) -> Table:
     """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
+    if layout is not None:
+        columns = [
+            replace(c, is_main=c.name in layout.main, absent=layout.missing.get(c.name, c.absent))
+            for c in columns
+        ]
     known = {c.name: c.type for c in columns}
     clean = []
     for row in rows:
@@ -209,8 +235,21 @@ def make_table(
         settings=settings,
         group=group,
         parts=parts,
-        layout=layout or Layout(),
     )
+
+
+def _requested(column: Column, names: Sequence[str]) -> Column:
+    """Return a column as text formats show one that is asked for: one that is named, without values too."""
+    heading = column.heading or column.name.replace("_", " ")
+    is_main = column.is_main or column.name in names
+    return replace(column, heading=heading, is_default=True, is_main=is_main)
+
+
+def _with_values(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, Value]]
+) -> tuple[Column, ...]:
+    """Return the columns that are not missing, or no, in every row."""
+    return tuple(c for c in columns if any(row[c.name] not in (None, False, "") for row in rows))
 
 
 def _plain(value: Any, kind: Kind) -> Value:
@@ -230,10 +269,18 @@ def to_document(table: Table) -> Document:
         table=table.name,
         title=table.title,
         columns=tuple(ColumnDocument(c.name, c.type, c.description, c.unit) for c in table.columns),
-        rows=table.rows,
+        rows=_of_columns(table),
         notes=table.notes,
         settings=dict(table.settings),
     )
+
+
+def _of_columns(table: Table) -> tuple[Mapping[str, Value], ...]:
+    """Return the rows with the values of the table's columns alone, which may have been chosen."""
+    names = [c.name for c in table.columns]
+    if not table.rows or len(table.rows[0]) == len(names):
+        return table.rows
+    return tuple({name: row[name] for name in names} for row in table.rows)
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,16 +8,17 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.data.variants import ORDER, RIGHT
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Layout, Row, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, text
+from medhelm.tables.format.table import Row, Table
 from medhelm.tables.multiple_choice.robustness import (
     NO_VARIANT,
     ORIGINAL,
+    RESAMPLED,
     by_run,
     clusters_of,
     rate,
 )
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.table_spec import TableRequest
 
@@ -26,27 +27,25 @@ POSITIONS = (
     text("model", "name of the model", "model"),
     text("variant", "form of the questions", "variant"),
     count("position", "place of the option, from 1", "position"),
-    number(
+    *measured(
         "score",
         "mean score of the questions whose right option is in this place",
         "metric",
         "score",
-        ("low", "high"),
-        3,
+        digits=3,
+        is_main=True,
+        how=RESAMPLED,
     ),
-    number("low", "lower end of the interval of score, clusters resampled whole", "metric"),
-    number("high", "upper end of the interval of score", "metric"),
     count("n", "these questions", "n"),
-    number(
+    *measured(
         "chosen",
         "share of the answers read, of questions with such a place, that choose it",
         "share",
         "chosen",
-        ("chosen_low", "chosen_high"),
-        3,
+        digits=3,
+        is_main=True,
+        prefix="chosen",
     ),
-    number("chosen_low", "lower end of the interval of chosen", "share"),
-    number("chosen_high", "upper end of the interval of chosen", "share"),
     number(
         "right",
         "share of the same questions whose right option is in this place",
@@ -65,20 +64,18 @@ def positions(asked: TableRequest) -> Table:
         for benchmark, model, original, forms in by_run(asked.study, asked.variants())
         for row in _rows(asked, benchmark, model, original, forms)
     ]
-    return make_table(
+    return study_table(
+        asked.study,
         "positions",
         "Scores and choices by the place of the option",
         POSITIONS,
         rows,
         [
-            *notes.common(asked.study),
             "Questions with one right option that have another form. A model without a favourite "
             "place chooses each as often as it is right, as far as it knows the answer.",
             *([] if rows else [NO_VARIANT]),
         ],
-        notes.settings(asked.study),
         group=("benchmark", "model", "variant"),
-        layout=Layout(leaving=("answers",), main=("score", "chosen")),
     )
 
 
@@ -126,12 +123,10 @@ def _place(
     share, of = rate(values, clusters_of(cell, ids), settings, *names, "chosen")
     return {
         "score": score,
-        "low": ends.low,
-        "high": ends.high,
+        **ends.ends(),
         "n": int(here.sum()),
         "chosen": share,
-        "chosen_low": of.low,
-        "chosen_high": of.high,
+        **of.ends("chosen"),
         "right": float(np.mean([right[int(i)] == place for i in ids])) if len(ids) else None,
         "answers": sum(map(len, picks.values())),
     }

@@ -15,53 +15,50 @@ from medhelm.stats.intervals import (
     score_interval,
     seed_of,
 )
-from medhelm.tables import notes
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import count, measured, number, text
+from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
 from medhelm.tables.study.study import Panel, Study, estimate
 from medhelm.tables.table_spec import TableRequest
 
 ORIGINAL = "original"
+RESAMPLED = "clusters resampled whole"
 ROBUSTNESS = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("metric", "name of the main metric"),
     text("model", "name of the model", "model"),
     text("variant", "form of the questions", "variant"),
-    number(
+    *measured(
         "score",
         "score on the questions that have a value in this form and in the original one",
         "metric",
         "score",
-        ("low", "high"),
-        3,
+        digits=3,
+        is_main=True,
+        how=RESAMPLED,
     ),
-    number("low", "lower end of the interval of score, clusters resampled whole", "metric"),
-    number("high", "upper end of the interval of score", "metric"),
     number("original", "score of the original form on the same questions", "metric", digits=3),
-    number(
+    *measured(
         "difference",
         "normalised score of this form less that of the original one, paired",
         "normalised",
         "difference",
-        ("difference_low", "difference_high"),
-        3,
+        digits=3,
+        is_main=True,
+        prefix="difference",
     ),
-    number("difference_low", "lower end of the interval of difference", "normalised"),
-    number("difference_high", "upper end of the interval of difference", "normalised"),
     number("p", "p of the paired test of the difference, not corrected for the number of tests"),
     text("test", "name of the test"),
-    number(
+    *measured(
         "flipped",
         "share of the pairs with both answers read that choose another option in this form",
         "share",
         "flipped",
-        ("flipped_low", "flipped_high"),
-        3,
+        digits=3,
+        prefix="flipped",
     ),
-    number("flipped_low", "lower end of the interval of flipped", "share"),
-    number("flipped_high", "upper end of the interval of flipped", "share"),
     count("pairs", "pairs of answers that were both read", "pairs"),
     count("n", "questions with a value in both forms", "n"),
     count("clusters", "clusters of these questions"),
@@ -80,21 +77,19 @@ def robustness(asked: TableRequest) -> Table:
     """Return one row per benchmark, model and form of the questions, the original one first."""
     study = asked.study
     rows = [row for own in by_run(study, asked.variants()) for row in _rows(asked, *own)]
-    return make_table(
+    return study_table(
+        study,
         "robustness",
         "Multiple choice in other forms",
         ROBUSTNESS,
         rows,
         [
-            *notes.common(study),
             "An answer flips where it chooses another option, not another letter; `none of these` is "
             "the option whose place it has. Only pairs of answers that were both read are counted.",
             *([ALWAYS_RIGHT] if any(row["variant"] == "none_of_these" for row in rows) else []),
             *([] if rows else [NO_VARIANT]),
         ],
-        notes.settings(study),
         group=("benchmark", "model"),
-        layout=Layout(leaving=("refused", "failed", "pairs"), main=("score", "difference")),
     )
 
 
@@ -139,11 +134,7 @@ def _rows(
             "metric": metric.name,
             "model": model,
             "variant": variant,
-            "score": found.score,
-            "low": found.interval.low,
-            "high": found.interval.high,
-            "n": found.n,
-            "clusters": found.clusters,
+            **found.row("n", "clusters"),
             "unread": sum(outcomes.get(o, 0) for o in ("unparsed", "empty", "truncated")),
             "refused": outcomes.get("refused", 0),
             "failed": sum(outcomes.get(o, 0) for o in ("error", "oversize")),
@@ -154,8 +145,7 @@ def _rows(
                 row |= {
                     "original": both.scores[1],
                     "difference": both.difference,
-                    "difference_low": both.interval.low,
-                    "difference_high": both.interval.high,
+                    **both.interval.ends("difference"),
                     "p": both.p,
                     "test": both.test,
                 }
@@ -177,8 +167,7 @@ def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str
     share, ends = rate(values, clusters_of(cell, ids), asked.study.settings, *names)
     return {
         "flipped": share,
-        "flipped_low": ends.low,
-        "flipped_high": ends.high,
+        **ends.ends("flipped"),
         "pairs": sum(map(len, flips.values())),
     }
 

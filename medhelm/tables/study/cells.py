@@ -15,7 +15,7 @@ from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.aggregation import EACH, MEAN, Aggregation
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import MetricRef, RunRecord
+from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling
 from medhelm.store.records import bare_name
@@ -160,14 +160,14 @@ class Cell:
         read = counted / (counted + unread)
         return f"read {read:.1%}" if read < MIN_READ else ""
 
-    def ended_at_budget(self, metric: str) -> tuple[int, bool]:
-        """Return how many responses the output budget ended, and whether those scored are counted."""
-        own = next(r for r in self.record.results if r.metric == metric)
-        return own.outcomes.get("truncated", 0) + (own.cut or 0), own.cut is not None
+    def result(self, metric: str) -> MetricResult:
+        """Return what the record holds of a metric."""
+        return next(r for r in self.record.results if r.metric == metric)
 
-    def refused_in_words(self, metric: str) -> int | None:
-        """Return how many unparsed replies look like refusals; None where nobody counted."""
-        return next(r for r in self.record.results if r.metric == metric).refused_in_words
+    def ended_at_budget(self, metric: str) -> int:
+        """Return how many responses the output budget ended."""
+        own = self.result(metric)
+        return own.outcomes.get("truncated", 0) + (own.cut or 0)
 
     def parts(self, metric: str) -> tuple[int, int]:
         """Return of how many parts a score is the mean of their means, and how many there are."""
@@ -317,7 +317,7 @@ class _Rows:
     def _take_sums(self) -> Floats:
         """Return the sums (n, k) of the rows with a value."""
         if not self._names:
-            self._names = tuple(name.replace(EACH, "1") for name in self._aggregation.sums)
+            self._names = tuple(n.removesuffix(EACH) for n in self._aggregation.sums)
             return np.empty((0, len(self._names)))
         return np.frombuffer(self._sums, np.float64).reshape(-1, len(self._names))
 

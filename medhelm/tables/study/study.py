@@ -75,6 +75,18 @@ class Estimate:
     draws: Floats
     """Bootstrap draws of the score."""
 
+    def row(self, *names: str) -> dict[str, object]:
+        """Return score and interval under the names of a table's columns, and what else is named."""
+        more = {
+            "n": self.n,
+            "clusters": self.clusters,
+            "normalised": self.normalised,
+            "standard_error": self.error,
+            "design_effect": self.effect,
+            "interval_method": self.interval.described,
+        }
+        return {"score": self.score, **self.interval.ends(), **{n: more[n] for n in names}}
+
 
 def make_panel(
     cells: Mapping[str, Cell],

@@ -20,15 +20,15 @@ from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fidelity.faults import (
+from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
+from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
+from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     Fault,
     SimulationFidelity,
     faults_by_rule,
     lines_of,
 )
-from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
-from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
-from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says

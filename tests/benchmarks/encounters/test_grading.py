@@ -18,12 +18,15 @@ from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion
 from medhelm_benchmarks.encounters.grading.diagnosis import read_same
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
+    Verdict,
+    Verdicts,
     batched,
     items_of,
+    majority,
     messages,
+    read_batch,
     stand_in,
 )
-from medhelm_benchmarks.encounters.grading.verdicts import Verdict, Verdicts, majority, read_batch
 from medhelm_benchmarks.encounters.packets import RubricItem
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.record import encounter_of

@@ -9,7 +9,7 @@ import pytest
 from medhelm import Episode, Instance, Response
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.grading.completion import ticks
-from medhelm_benchmarks.encounters.grading.verdicts import Verdict
+from medhelm_benchmarks.encounters.grading.evaluator import Verdict
 from medhelm_benchmarks.encounters.page.page import encounter_lines, item_lines
 from tests.benchmarks.encounters.stage import CASE, clinician, play
 

@@ -36,7 +36,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     args = ["agreement", "encounters", "made"]
     assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "8 rows to rate, of 2 encounters" in capsys.readouterr().out
+    assert "8 rows to rate, of 2 units" in capsys.readouterr().out
     sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     page = (desk / "s.page.html").read_text()
@@ -85,7 +85,7 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run_command([*run, "-m"]) == 0
     args = ["agreement", "encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "54 rows to rate, of 9 encounters" in capsys.readouterr().out
+    assert "54 rows to rate, of 9 units" in capsys.readouterr().out
     page = (desk / "s.page.html").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9

@@ -330,10 +330,10 @@ def test_the_table_fits_the_terminal(results: Path, width: int) -> None:
     text = to_terminal([load_results(results).typed("harm")], width)
     head, first = text.split("Errors by severity")[0], text.split("all ranked models")[0]
     assert all(len(line) <= width for line in text.splitlines())
-    for word in ("overall", "safety", "complete", "restraint", "severe", "NNH", "lab/one"):
+    for word in ("overall", "[", "severe", "lab/one"):
         assert word in head
-    assert ("[" in head) == (width > 80)  # intervals go first, and it is said
-    assert ("No room here for the intervals of overall, safety" in text) == (width == 80)
+    for word in ("safety", "completeness", "restraint"):
+        assert word[:8] in head or "No room here for the columns" in text
     assert all(w in first for w in ("omissions", "commissions", "mild"))
 
 

@@ -22,9 +22,9 @@ from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.plugins.registry import load_registry
-from medhelm.runs.ask import Desk
 from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.planning import Run, plan_runs
+from medhelm.runs.sending import Desk
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Message, Request, Sampling
 from medhelm.schema.model import ModelSpec, Price

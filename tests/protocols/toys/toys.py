@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from medhelm import (
-    Ask,
     Benchmark,
     Episode,
     FileDataset,
@@ -20,6 +19,7 @@ from medhelm import (
     Request,
     Response,
     Score,
+    Send,
     SourceFile,
     Strategy,
     Terms,
@@ -30,16 +30,18 @@ ITEMS = 5
 """Calls to the helper."""
 
 
-async def _item(instance: Instance, terms: Terms, ask: Ask, n: int) -> str:
+async def _item(instance: Instance, terms: Terms, send: Send, n: int) -> str:
     """Return the reply to one of several calls that differ by their step alone."""
     messages = (Message("user", f"[helper] {instance.question}"),)
-    reply = await ask("helper", terms.request(instance, "helper", messages), step=f"item/{n}")
+    reply = await send("helper", terms.request(instance, "helper", messages), step=f"item/{n}")
     if terms.settings["way"] == "defect" and n == 0:
         raise ValueError(reply.text)
     return reply.text if reply.finish == "stop" else "?"
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return an answer in the way that the setting chooses."""
     way = terms.settings["way"]
     if way == "silent":
@@ -47,12 +49,12 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: A
     messages = (Message("user", f"[model] {terms.settings['words']} {instance.question}"),)
     turns = []
     for turn in range(terms.settings["turns"]):
-        said = await ask("model", terms.request(instance, "model", messages), step=f"turn/{turn}")
+        said = await send("model", terms.request(instance, "model", messages), step=f"turn/{turn}")
         turns.append(said)
         messages = (*messages, Message("assistant", said.text), Message("user", "Go on."))
     if turns[-1].finish != "stop":
         return FinalAnswer(finish=turns[-1].finish, error=turns[-1].error)
-    items = await asyncio.gather(*(_item(instance, terms, ask, n) for n in range(ITEMS)))
+    items = await asyncio.gather(*(_item(instance, terms, send, n) for n in range(ITEMS)))
     if "?" in items or way == "unread":
         return FinalAnswer(finish="error", error="helper failed", ending="failed")
     return FinalAnswer(text=turns[-1].text, ending="whole", state={"items": items})

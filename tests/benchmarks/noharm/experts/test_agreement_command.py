@@ -304,20 +304,6 @@ def test_a_terminal_of_80_columns_holds_every_line(shell: Shell) -> None:
         assert word in out
 
 
-@pytest.mark.slow
-def test_formats(shell: Shell) -> None:
-    path = rate(given("X", a1=9, a2=5, a3=8, a4=7, b1=2, b2=9))
-    line = shell(path, "--format", "csv", code=2)
-    assert "name it with --table (actions, differences)" in line
-    shell(path, "--table", "differences", "--out", "d.csv")
-    with Path("d.csv").open(newline="") as file:
-        assert [row["action"] for row in csv.DictReader(file)] == ["a3", "a2", "a1"]
-    shell(path, "--table", "actions", "--out", "a.parquet")
-    assert Path("a.parquet").read_bytes()[:4] == b"PAR1"
-    for form in ("markdown", "latex"):
-        assert "experts' median" in shell(path, "--format", form)
-
-
 # Ratings in ---------------------------------------------------------------------------------------
 
 
@@ -331,24 +317,6 @@ def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
     again = rate([(ACS, "a2", 9)], "other/anna.csv", head)
     line = shell(one, again, code=3)
     assert "anna.csv and other/anna.csv name no rater and would be one rater" in line
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_a_filled_sheet_is_read_with_whatever_separates_its_columns(
-    mark: str, shell: Shell
-) -> None:
-    shell("--template", "sheet.csv", cases=SAMPLES)
-    with Path("sheet.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for name in ("one", "two"):
-        with Path(f"{name}.csv").open("w", encoding="utf-8-sig", newline="") as file:
-            writer = csv.DictWriter(file, [*rows[0]], delimiter=mark)
-            writer.writeheader()
-            for place, row in enumerate(rows):
-                writer.writerow(row | {"value": 1 + (place * 7 + len(name)) % 9})
-    found = rows_of(shell("one.csv", "two.csv", "--format", "json", cases=SAMPLES))
-    assert found["experts' median"]["n"] == sum(len(c.actions) for c in read_cases(SAMPLES))
 
 
 MISTAKES: dict[str, tuple[object, str]] = {
@@ -409,21 +377,14 @@ def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
     assert found["dora"]["n"] == found["dora"]["asked"] == 6
 
 
-def test_files_without_ratings(shell: Shell, tmp_path: Path) -> None:
-    assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
-    assert "cannot read" in shell(tmp_path, code=3)
-    assert "no row below names of columns; fill in" in shell(rate([]), code=3)
-    assert "no row has a rating" in shell(rate(given("X", a1="")), code=3)
-    assert "no column 'unit'" in shell(rate([("X", 1)], head="rater accuracy"), code=3)
-    assert "cannot read" in shell(rate(given("X", a1=1)), cases="none.jsonl", code=3)
-
-
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [
         ([], "name files of ratings"),
         (["r.csv", "--template", "s.csv"], "not both"),
         (["r.csv", "--sample", "3"], "--sample belongs to --template"),
+        (["r.csv", "--results-dir", "x"], "belong to --table rubrics or sensitivity"),
+        (["--template", "s.csv", "--model", "x"], "belong to --table rubrics or sensitivity"),
         (["--template", "."], "--template . is a folder; name a file"),
         (["--template", "s.csv", "--show", "text"], "--show does not go with --template"),
         (["--template", "s.csv", "--sample", "0"], "--sample 0: a number such as 12"),
@@ -448,7 +409,7 @@ def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
 
 def test_a_sheet_holds_the_actions_and_the_page_the_cases(shell: Shell) -> None:
     out = shell("--template", "out/sheet.csv")
-    assert "out/sheet.csv: 6 rows to rate, of 2 actions" in out
+    assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
     sheet, page = Path("out/sheet.csv"), Path("out/sheet.page.html")
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, page)} == {0o600}
     rows = read_sheet("out/sheet.csv")

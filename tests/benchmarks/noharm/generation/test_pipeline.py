@@ -515,6 +515,13 @@ def test_a_judge_sends_a_patient_that_advises_back(studio: Studio) -> None:
     assert {p.role: p.usage.requests for p in end.record.parties}["judge"] == 2
 
 
+def test_a_judge_that_cannot_be_read_is_no_verdict(studio: Studio) -> None:
+    judge = spec("test/judge")
+    studio.models["test/judge"] = ScriptedModel(judge, lambda _: "It may well be")
+    (end,) = studio.run(1, judge=judge).ends
+    assert end.status == "made" and end.provenance is not None and end.provenance.judge == ""
+
+
 def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
     studio.author.bad, studio.author.quote = {"traps": ["no"], "rating": ["no"]}, ""
     run = series_run(studio.series(), 1, studio.folder, "public", None)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from medhelm import (
-    Ask,
     Benchmark,
     Episode,
     FileDataset,
@@ -17,6 +16,7 @@ from medhelm import (
     Request,
     Response,
     Score,
+    Send,
     SourceFile,
     Strategy,
     Terms,
@@ -49,25 +49,27 @@ def _judged(talk: Talk, verdicts: Sequence[str]) -> tuple[Message, ...]:
     return (Message("system", "[referee] Say stop or go on."), *history, turns[-1])
 
 
-async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Ask) -> FinalAnswer:
+async def conduct(
+    benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+) -> FinalAnswer:
     """Return the answers of an interview of some turns."""
     talk: list[tuple[str, str]] = []
     verdicts: list[str] = []
     ending = "capped"
     for turn in range(1, terms.settings["turns"] + 1):
         step = f"turn/{turn}"
-        question = await ask(
+        question = await send(
             QUESTIONER, terms.request(instance, QUESTIONER, _asked(instance, talk)), step=step
         )
         if question.finish not in ("stop", "length"):
             return _ended(talk, "questioner_failed")
         messages = _answered(instance, talk, question.text)
-        answer = await ask(ANSWERER, terms.request(instance, ANSWERER, messages), step=step)
+        answer = await send(ANSWERER, terms.request(instance, ANSWERER, messages), step=step)
         if answer.finish != "stop":
             return FinalAnswer(finish=answer.finish, error=answer.error, ending="no_answer")
         talk.append((question.text, answer.text))
         request = terms.request(instance, REFEREE, _judged(talk, verdicts))
-        verdict = await ask(REFEREE, request, step=step)
+        verdict = await send(REFEREE, request, step=step)
         if verdict.finish not in ("stop", "length"):
             return _ended(talk, "referee_failed")
         verdicts.append(verdict.text)

@@ -315,7 +315,7 @@ async def start_all(
             group.create_task(start(live))
 
 
-class Asker:
+class Sender:
     """Asks for one episode: replays what the log holds, sends the rest and appends it."""
 
     def __init__(

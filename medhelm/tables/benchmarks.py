@@ -1,0 +1,214 @@
+"""The table benchmarks: a row of each benchmark and model."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+
+from medhelm.errors import UsageError
+from medhelm.schema.score import Outcome
+from medhelm.stats import aggregation as stats
+from medhelm.tables import notes
+from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import FLAGS_COLUMN, NOT_GRADED, study_table
+from medhelm.tables.spending import (
+    COSTS,
+    USAGE,
+    cost_columns,
+    jury_usage,
+    usage_columns,
+    without_headings,
+)
+from medhelm.tables.study.cells import Cell
+from medhelm.tables.study.study import Panel, Study
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+BENCHMARKS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("category", "category of the taxonomy"),
+    text("subcategory", "subcategory of the taxonomy"),
+    text("metric", "name of the metric", "metric"),
+    yes("is_main", "whether this is the benchmark's main metric"),
+    text("model", "name of the model", "model"),
+    text(
+        "status",
+        "ranked; left out (a ranked model, but not on this benchmark); not ranked; not graded: a "
+        "stored run without a grading; missing: no run",
+    ),
+    yes("is_common", "whether the benchmark is in rank, win rate and macro-average"),
+    *measured(
+        "score", "score on the compared instances", "metric", "score", digits=3, is_main=True
+    ),
+    on_request(
+        text("interval_method", "how the interval was made, or why there is none", "interval")
+    ),
+    number(
+        "standard_error", "standard error of score, clustered where there are clusters", "metric"
+    ),
+    number("design_effect", "(clustered error / plain error) squared; missing without clusters"),
+    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
+    count("n", "compared instances that the model has a value for", "n"),
+    text(
+        "mean_of",
+        "parts (subjects, languages) of whose means score is the mean, so that it is not a share of n",
+        "mean of",
+    ),
+    count("clusters", "clusters (patients, notes) among them; n where independent"),
+    number("score_all", "score on all instances of the run that have a value", "metric"),
+    number(
+        "worst_case",
+        "score_all if every missing instance had the worst value; means only",
+        "metric",
+        "at worst",
+        digits=3,
+    ),
+    count("planned", "rows of the finished run: instances times repeats"),
+    count(
+        "counted", "rows with a value: scored, or counted with the metric's floor where it has one"
+    ),
+    count("scored", "rows whose answer was read and scored", "scored", of="planned"),
+    share("coverage", "counted / planned", "cov"),
+    *(
+        number(f"share_{o}", f"share of the planned rows with the outcome {o}", "share")
+        for o in OUTCOMES
+    ),
+    count("cut", "scored answers that the output budget ended"),
+    count(
+        "ended_at_budget", "answers that the output budget ended: cut, and the outcome truncated"
+    ),
+    share("cut_share", "ended_at_budget / planned", "cut"),
+    number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
+    count(
+        "refused_in_words",
+        "unparsed replies that look like refusals, which endpoints do not mark as such",
+    ),
+    on_request(text("not_scored", "rows of each other outcome", "not scored")),
+    count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
+    count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
+    count("repeats", "times each instance was asked"),
+    number(
+        "worst_of_repeats", "mean over instances of the worst repeat; for repeats > 1", "metric"
+    ),
+    number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
+    *without_headings((*USAGE, *COSTS)),
+    text("jury", "name of the jury behind the score; missing where no jury gave it"),
+    FLAGS_COLUMN,
+    text("request_hash", "hash of all that decides the requests"),
+    text("grading_hash", "hash of metrics and scoring"),
+    text("run", "folder of the graded run below the results folder"),
+)
+
+
+def benchmarks(study: Study, metrics: str = "main") -> Table:
+    """Return one row per benchmark and model, a model without a run included.
+
+    `metrics`: `main`, or `all` for the secondary ones too.
+    """
+    if metrics not in ("main", "all"):
+        raise UsageError(f"metrics must be main or all, not {metrics!r}")
+    rows: list[Row] = []
+    for benchmark in study.panels:
+        names = study.metrics(benchmark)
+        for name in names if metrics == "all" else names[:1]:
+            rows += _benchmark_rows(study, benchmark, name)
+    methods = sorted({str(r["interval_method"]) for r in rows if "interval_method" in r})
+    return study_table(
+        study,
+        "benchmarks",
+        "Scores by benchmark",
+        BENCHMARKS,
+        rows,
+        [
+            *notes.of_runs(rows, study),
+            f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
+        ],
+        is_ranking=True,
+        group=("benchmark", "metric"),
+    )
+
+
+def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
+    panel = study.panel(benchmark, metric)
+    found = study.estimates(benchmark, metric)
+    shared: Row = {
+        "benchmark": benchmark,
+        "category": panel.card.category,
+        "subcategory": panel.card.subcategory,
+        "metric": metric,
+        "is_main": metric == study.panels[benchmark].metric.name,
+        "is_common": benchmark in study.ranking.benchmarks,
+    }
+    ordered = sorted(found, key=lambda m: (-np.nan_to_num(found[m].normalised, nan=-1.0), m))
+    rows = [
+        shared
+        | found[m].row(
+            *("n", "clusters", "normalised", "standard_error", "design_effect", "interval_method")
+        )
+        | _run_columns(panel.cells[m], panel)
+        | {"model": m, "status": _status(study, panel, m)}
+        for m in ordered
+    ]
+    missing = [m for m in study.models if m not in found and m in study.contenders]
+    return rows + [
+        shared
+        | {"model": m, "status": "not graded" if panel.unfit.get(m) == NOT_GRADED else "missing"}
+        for m in missing
+    ]
+
+
+def _status(study: Study, panel: Panel, model: str) -> str:
+    if model not in study.contenders:
+        return "not ranked"
+    return "left out" if model in panel.unfit else "ranked"
+
+
+def _run_columns(cell: Cell, panel: Panel) -> Row:
+    metric, record = panel.metric, cell.record
+    scores, planned = cell.scores[metric.name], cell.planned(metric.name)
+    is_mean, repeats = metric.aggregation == "mean", record.spec.repeats
+    worst = metric.minimum if metric.higher_is_better else metric.maximum
+    mute = scores.outcomes.get("uninformative", 0)
+    rows = sum(scores.outcomes.values()) - mute
+    others = {o: n for o, n in scores.outcomes.items() if o != "scored" and n}
+    if planned > rows:
+        others["not run"] = planned - rows
+    bound = stats.worst_case(scores.total, scores.counted, planned - scores.counted, worst)
+    parts, _ = cell.parts(metric.name)
+    again, verdicts_again = notes.asked_again(record, metric.name)
+    row: Row = {
+        "mean_of": f"{parts} part{'s' * (parts != 1)}" if parts else None,
+        "refused_in_words": cell.result(metric.name).refused_in_words,
+        "asked_again": again,
+        "verdicts_asked_again": verdicts_again,
+        "worst_case": bound if is_mean else None,
+        "planned": planned,
+        "counted": scores.counted,
+        "scored": scores.outcomes.get("scored", 0),
+        "coverage": cell.coverage(metric.name),
+        "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
+        "repeats": repeats,
+        "flags": " ".join(notes.flags(cell, metric.name)),
+        "jury": notes.jury_name(panel) if notes.is_rated(record, metric.name) else None,
+        **cost_columns([record]),
+        "request_hash": record.request_hash,
+        "grading_hash": record.grading_hash,
+        "run": cell.run.folder,
+        **usage_columns(record.own.usage),
+        **jury_usage([record]),
+    }
+    if scores.counted:
+        row["score_all"] = float(scores.pooling(scores.sums.sum(0)))
+    ended = cell.ended_at_budget(metric.name)
+    row |= {"cut": ended - scores.outcomes.get("truncated", 0), "ended_at_budget": ended}
+    if planned:
+        row["cut_share"] = ended / planned
+        row |= {f"share_{o}": scores.outcomes.get(o, 0) / planned for o in OUTCOMES}
+        row["share_not_run"] = (planned - rows) / planned
+        row["share_uninformative"] = mute / (planned + mute)
+    if repeats > 1 and scores.counted:
+        lowest = scores.low if metric.higher_is_better else scores.high
+        row |= {"worst_of_repeats": lowest.mean(), "repeat_sd": scores.spread.mean()}
+    return row
