@@ -38,7 +38,7 @@ def _commands() -> Iterator[str]:
     for command in known.commands.values():
         if command.name == "run":  # its settings are in commands.md
             continue
-        made = command_parser(command, known.forms_of(command))
+        made = command_parser(command)
         yield from ["", f"### medhelm {command.name}", "", f"{command.help}.", ""]
         yield from _options(made, "")
 
