@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from medhelm.extract.marks import Reading
 from medhelm.extract.numbers.value_types import Kind, Statement, differ
 from medhelm.extract.numbers.words import GENERAL_NAMES
-from medhelm.extract.reading import Reading
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
 
 from medhelm.extract.late import Lower
+from medhelm.extract.marks import Reading
 from medhelm.extract.numbers.value_types import Kind, Statement, Value, differ
 from medhelm.extract.numbers.words import (
     AFTER_EQUALS,
@@ -70,7 +71,6 @@ from medhelm.extract.numbers.words import (
     WORD,
     WOULD,
 )
-from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")

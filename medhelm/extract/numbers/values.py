@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeVar
 
 from medhelm.extract.late import Lower, late
-from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
+from medhelm.extract.marks import Mark, Reading, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
 from medhelm.extract.numbers.item_points import gives_points_one_by_one
@@ -23,7 +23,6 @@ from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import Kind, differ
 from medhelm.extract.numbers.words import GENERAL_NAMES, INTERPRETS, OTHER, SECONDARY
-from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
