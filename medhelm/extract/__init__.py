@@ -16,7 +16,7 @@ A list of the options, or of their probabilities, states none of them.
 
 from medhelm.extract.choices import extract_choice as extract_choice
 from medhelm.extract.choices import read_choice as read_choice
-from medhelm.extract.half_characters import without_halves as without_halves
+from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import Reading as Reading
 from medhelm.extract.marks import final_answer as final_answer
 from medhelm.extract.marks import marked_answers as marked_answers

@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from medhelm.extract.half_characters import without_halves
+from medhelm.extract.json_reply import without_halves
 from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, Reading, all_marks, own_text, tokens, unify
 
