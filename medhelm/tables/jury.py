@@ -14,7 +14,7 @@ from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
-from medhelm.stats.jackknife import jackknife
+from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
 from medhelm.tables.format.table import Column, Part, Row, Table
