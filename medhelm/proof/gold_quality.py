@@ -24,8 +24,7 @@ from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.grading.graders.panel import MISSING, end_of
-from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.grading.jury.reply import read_reply, reply_schema
+from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
