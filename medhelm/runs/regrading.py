@@ -11,8 +11,8 @@ from medhelm.data import dataset
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
 from medhelm.grading.graders.terms import grader_terms
+from medhelm.grading.jury.choice import OFFLINE, jury_terms
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.terms import OFFLINE, jury_terms
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry

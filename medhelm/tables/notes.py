@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import is_missing
+from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
