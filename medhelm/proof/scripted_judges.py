@@ -10,8 +10,7 @@ from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.grading.jury.metric import jury_metrics
 from medhelm.grading.jury.prompt import judge_messages, read_reply
 from medhelm.grading.rubric.metrics import Decided, RubricAccuracy
-from medhelm.grading.rubric.reply import read_decision
-from medhelm.grading.rubric.verdicts import Verdicts, majority
+from medhelm.grading.rubric.verdicts import Verdicts, majority, read_decision
 from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.prompt import metadata_language, shared_messages, with_criterion
-from medhelm.grading.rubric.reply import read_decision
+from medhelm.grading.rubric.verdicts import read_decision
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, LeftOut
 from medhelm.schema.episode import Message
 

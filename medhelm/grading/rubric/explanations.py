@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.rubric.grader import BATCHED_STEP, STRICT_STEP
-from medhelm.grading.rubric.reply import Decision, read_decision, read_decisions
+from medhelm.grading.rubric.verdicts import Decision, read_decision, read_decisions
 from medhelm.schema.data import Criterion
 from medhelm.schema.episode import Episode
 

@@ -17,8 +17,14 @@ from medhelm.grading.rubric.prompt import (
     with_criteria,
     with_criterion,
 )
-from medhelm.grading.rubric.reply import ONE, Decision, all_of, read_decision, read_decisions
-from medhelm.grading.rubric.verdicts import Verdicts
+from medhelm.grading.rubric.verdicts import (
+    ONE,
+    Decision,
+    Verdicts,
+    all_of,
+    read_decision,
+    read_decisions,
+)
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
