@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.errors import MedhelmError, ModelError
-from medhelm.models.access import check_settings, resolve_access
-from medhelm.models.extras import require_packages
+from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, Said
 from medhelm.models.identity import endpoint_of
 from medhelm.models.provider import Provider

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from medhelm.errors import ModelError
+from medhelm.models.access import require_packages
 from medhelm.models.decoding import Generated, Row
-from medhelm.models.extras import GGUF, require_packages
 from medhelm.models.hosts import Host
 from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
@@ -34,7 +34,7 @@ def check_local(spec: ModelSpec) -> None:
     """
     read_options(spec)
     _, gguf = locate(spec)
-    require_packages(spec, also=GGUF if gguf else None)
+    require_packages(spec, also={"gguf": "gguf"} if gguf else None)
 
 
 class Batcher(Host):

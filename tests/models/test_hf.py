@@ -17,7 +17,7 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import ModelPool, check_model, extras, open_model
+from medhelm.models import ModelPool, access, check_model, open_model
 from medhelm.models.catalogue import load_models
 from medhelm.models.decoding import Draws, Generated, Row
 from medhelm.models.hf import HFModel
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_gguf_names_the_fix(tmp_path: Path) -> None:
 def test_missing_packages_are_named_with_the_extra(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(access, "find_spec", lambda name: None)
     for use in (check_model, open_model):
         with pytest.raises(ModelError, match=r"needs the package \w+.*'\.\[hf\]'"):
             use(spec_for(model), environ={})
