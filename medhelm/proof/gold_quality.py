@@ -21,7 +21,7 @@ import msgspec
 from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError, RecordError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import judgement_key
+from medhelm.grading.graders.grader import judgement_key, send_until_read
 from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.grading.graders.panel import MISSING, end_of
 from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
@@ -29,7 +29,6 @@ from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric

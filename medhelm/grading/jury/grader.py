@@ -11,7 +11,7 @@ import msgspec
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
     Reply,
@@ -22,7 +22,6 @@ from medhelm.grading.jury.prompt import (
 )
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Response
 from medhelm.schema.run import JuryTerms

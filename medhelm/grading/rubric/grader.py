@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from medhelm.errors import DataError
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
 from medhelm.grading.rubric.prompt import (
     repair_message,
     rules_version,
@@ -28,7 +28,6 @@ from medhelm.grading.rubric.verdicts import (
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Message, Response
 
