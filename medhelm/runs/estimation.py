@@ -29,8 +29,7 @@ from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run
-from medhelm.runs.selection import Selection, select
-from medhelm.runs.unread import find_unread
+from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec

@@ -34,10 +34,9 @@ from medhelm.runs.logs import Log, keep_synced, opened
 from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
-from medhelm.runs.selection import Selection, select
+from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.unread import find_unread
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
