@@ -19,7 +19,7 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
 from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
-from medhelm.grading.rubric.explanations import explained
+from medhelm.grading.rubric.grader import explained
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
