@@ -220,7 +220,7 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the table of agreement with clinicians, where ratings were given."""
     downloads: tuple[Download, ...]
     command: str
-    """Holds the command that builds the site anew."""
+    """Command that builds the site anew."""
 
 
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -311,7 +311,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[tuple[str, float | None, int, int], ...]
     """(metric, value, counted, scored)."""
     command: str
-    """Holds the command that makes the run again."""
+    """Command that makes the run again."""
     parts: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     """Legend of `outcome`."""
@@ -333,7 +333,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     place: tuple[int, ...]
     """Place of each line's instance in those shards; empty: as in the lines."""
     note: str
-    """Gives the reason where there is no text."""
+    """The reason, where there is no text."""
 
 
 Details = tuple[tuple[str, msgspec.Raw], ...]
@@ -394,7 +394,7 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     input_tokens: int | None
     output_tokens: int | None
     prompt: tuple[tuple[str, str], ...] | None
-    """Holds the value where it differs from the instance's."""
+    """The prompt, where it differs from the instance's."""
     details: Details | UnsetType = UNSET
     """Of plugins' pages; absent where none shows anything."""
     turns: tuple[tuple[str, str], ...] | UnsetType = UNSET

@@ -19,7 +19,7 @@ from medhelm.schema.type_errors import explain
 
 DEFAULT_RESULTS = "medhelm-results"
 OTHERS = "others"
-"""Names the benchmarks that are of no suite averaged apart."""
+"""Group of the benchmarks that are in no suite averaged apart."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]

@@ -68,7 +68,7 @@ class Display:
         self._oversize = OversizeRequests()
         self._has_ended = threading.Event()
         self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
-        """Prints where there is no terminal what `_live` shows on one."""
+        """Without a terminal, prints what `_live` shows on one."""
         self._live = Live(
             console=self._console,
             get_renderable=self._render,

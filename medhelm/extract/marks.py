@@ -118,7 +118,7 @@ TOKEN = late(
 """Matches the parts by which two texts are the same: words, numbers, comparisons and signs."""
 _DECORATION = " \t\n*_#>-"
 _LONGEST = 4000
-"""Limits how much of a marked answer is searched."""
+"""Characters of a marked answer that are searched."""
 _MOST = 50
 """Marks of one form that are read, the last ones."""
 
@@ -128,11 +128,11 @@ class Mark:
     """One place where a completion marks its answer as final."""
 
     start: int
-    """Gives the start of the marked text."""
+    """Start of the marked text."""
     end: int
-    """Gives the end of its line, braces or quotes."""
+    """End of its line, braces or quotes."""
     value: str
-    """Holds the text between both, stripped."""
+    """The text between both, stripped."""
 
 
 def visible_text(text: str) -> str:

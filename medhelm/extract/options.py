@@ -20,7 +20,7 @@ K = TypeVar("K")
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
 CUT = "\ue000"
-"""Marks the end of a reply that was cut: nothing that touches it is complete."""
+"""Put at the end of a reply that was cut: nothing that touches it is complete."""
 CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|\u300d\u3011"
 _LINE = 1000
 """Characters that are read where a value begins."""

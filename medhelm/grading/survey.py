@@ -33,9 +33,9 @@ class Survey:
     """Short golds; rare ones are dropped as the table grows."""
     rows: RowCounts = field(default_factory=RowCounts)
     repeated: int = 0
-    """Counts instances whose text an earlier one has, under another id and in no cluster with it."""
+    """Instances whose text an earlier one has, under another id and in no cluster with it."""
     repeating: str = ""
-    """Names the first of them."""
+    """The id of the first of them."""
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""

@@ -58,7 +58,7 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.speeds: list[str] = []
-        """Holds the speed of each set of local weights. `close` fills it."""
+        """The speed of each set of local weights. `close` fills it."""
         self._said: list[Said] = []
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:

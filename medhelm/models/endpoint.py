@@ -44,7 +44,7 @@ class Endpoint(Host):
         self.access = access
         self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
         self.fatal = ""
-        """Gives the reason once nothing more is sent."""
+        """The reason, once nothing more is sent."""
         self.rng = random.Random()
         self._said: dict[tuple[str, str], Said] = {}
         self._has_answered = False

@@ -19,7 +19,7 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec
 
 _GATHER_S = 0.02
-"""Limits the wait of a batch that is not full, which is short beside its own time."""
+"""Longest wait of a batch that is not full, short beside the time that it takes."""
 LOADING = "loading weights"
 _BATCHES = 2
 """Slots in batches: one is generated while the next one gathers."""

@@ -14,7 +14,7 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
     "gated": ("local", "contracted"),
     "private": ("local",),
 }
-"""Lists the endpoints for each class of data unless the user's configuration differs."""
+"""Endpoints for each class of data, unless the user's configuration differs."""
 
 Policy = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
 """The user's setting `privacy`, checked or as it was read."""

@@ -25,7 +25,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default: str = ""
     """Completion of every other instance."""
     finish: dict[str, Finish] = {}
-    """Names the end of an instance's response, where it is not 'stop'."""
+    """How responses end that do not end with 'stop', by instance."""
     delay_s: float = 0.0
 
 

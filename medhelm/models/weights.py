@@ -98,9 +98,9 @@ class Weights:
         self._eos: frozenset[int] = frozenset()
         self._defaults: tuple[float, float] = (0.0, 1.0)
         self.tokens = 0
-        """Counts the tokens written, those of the batch at work among them."""
+        """Tokens written, those of the batch at work among them."""
         self.name = ""
-        """Names the weights: the hub id with its commit, or the name of the file or folder."""
+        """Name of the weights: the hub id with its commit, or the name of the file or folder."""
         self.fingerprint = ""
         """Number format and chat template."""
 

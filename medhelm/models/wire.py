@@ -17,7 +17,7 @@ from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
-"""Names the meaning of a failed try: worth another; this prompt is too long, refused, rejected;
+"""Kinds of failed tries: worth another; this prompt is too long, refused, rejected;
 this model cannot be used; nothing at this endpoint can."""
 
 
@@ -51,7 +51,7 @@ class Failure:
     lost: bool = False
     """True if an answer may have been made, and billed, that never arrived."""
     wait_s: float | None = None
-    """Holds the delay of Retry-After."""
+    """Seconds that the header Retry-After asks for."""
     words: str = field(default="", repr=False, compare=False)
     """The server's own message, for the eyes of who runs it: it may quote the prompt, and is never stored."""
 

@@ -42,9 +42,9 @@ class Category(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     definition: str
     inclusion: str
-    """States why a subcategory belongs here."""
+    """The rule by which a subcategory belongs here."""
     performer: str
-    """Names those who do this work."""
+    """The people who do this work."""
     subcategories: tuple[Subcategory, ...]
 
 

@@ -53,9 +53,9 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     """Options of every row: the label that `reference` holds -> the text that is shown."""
     questions: dict[str, str] = {}
-    """Maps each value of the column `question` to the request. Empty means its text as it is."""
+    """The request for each value of the column `question`. Empty: its text as it is."""
     ask: str = ""
-    """Holds the request of a row whose column `question` is empty or absent."""
+    """The request of a row whose column `question` is empty or absent."""
     cluster: str | None = None
     """Column with the key of rows that belong together; where empty, rows of one context do."""
     part: str | None = None

@@ -80,7 +80,7 @@ class Verdicts:
     """Ids of instances whose gold is unreasonable, and their cluster."""
     accepted: Mapping[str, str | None]
     abstained: Mapping[str, int]
-    """Counts the reasons for which there is no verdict."""
+    """Golds without a verdict, by reason."""
 
 
 def gold_messages(instance: Instance) -> tuple[Message, ...]:

@@ -60,16 +60,16 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens_limit: int
     output_tokens_expected: int
     basis: str
-    """Names the basis of the expected output."""
+    """The basis of the expected output."""
     usd_limit: float | None
     """None where the price is unknown."""
     usd_expected: float | None
     cast: tuple[RoleEstimate, ...] = ()
-    """Adds the cost of each other role of the protocol."""
+    """The cost of each other role of the protocol."""
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
-    """Adds the cost of each judge. It is empty where no model judges."""
+    """The cost of each judge. Empty where no model judges."""
     variant: str = ""
     """The form in which the questions are asked; empty: as they are."""
 

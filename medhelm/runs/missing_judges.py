@@ -30,7 +30,7 @@ class MissingJudge:
     """Names a judge without a verdict on some answers of a run."""
 
     line: str
-    """Says on how many, why, and whether the quorum is met without it."""
+    """A line with the number of answers, the reason, and whether the quorum is met without it."""
     is_asked_again: bool
     """True if the same command asks it again. False if it has replied, and nothing is valid."""
 

@@ -98,7 +98,7 @@ class SweepEnd:
 
     endings: tuple[Ending, ...]
     stopped: MedhelmError | None
-    """Gives the reason for a stop before its end. Else it is None."""
+    """The reason for a stop before its end; else None."""
 
 
 @dataclass
@@ -111,13 +111,13 @@ class Sweep:
     logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
-    """Gives the reason for a cancelled task: one of its logs cannot be synced or found any more."""
+    """Reason for a cancelled task: one of its logs cannot be synced or found any more."""
     broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
-    """Gives the reason why judges could not be asked. The run is graded without them."""
+    """Reasons why judges could not be asked. The run is graded without them."""
     errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
-    """Counts the failed requests of judges by reason."""
+    """Failed requests of judges, by reason."""
     windows: dict[Path, Counter[str]] = field(default_factory=dict)
-    """Gives the tokens of the largest request that did not fit a judge's window."""
+    """Tokens of the largest request that did not fit a judge's window."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )

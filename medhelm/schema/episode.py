@@ -18,7 +18,7 @@ MODEL = "model"
 """The role of the model under test, where a protocol gives it no other name."""
 
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
-"""Names the end of a response: by itself, at the budget, by a refusal, or it never came."""
+"""How a response ended: by itself, at the budget, by a refusal, or it never came."""
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

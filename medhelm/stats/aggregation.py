@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _S = TypeVar("_S")
 
 WinDefinition = Literal["half", "literal"]
-"""Chooses a tie's weight: half a win, as in the paper's table 1, or a win for both (its text)."""
+"""Weight of a tie: half a win, as in the paper's table 1, or a win for both (its text)."""
 
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order

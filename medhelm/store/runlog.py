@@ -351,7 +351,7 @@ def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
-"""Begins the lines of an episode of many calls."""
+"""Beginning of the lines of an episode of many calls."""
 
 
 def _superseded(log: Path) -> Set[int]:

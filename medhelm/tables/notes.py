@@ -24,7 +24,7 @@ from medhelm.tables.study.study import Panel, Study
 _MANY = 10
 
 NOT_GRADED = "not graded"
-"""Gives the reason for no rank on a benchmark whose run is stored but has no grading."""
+"""Reason for no rank on a benchmark whose run is stored but has no grading."""
 
 _MEANINGS = {
     "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",

@@ -72,7 +72,7 @@ class Results:
         self.has_variants = bool(variants)
         """True if there are runs that asked the questions of these in other forms."""
         self.notes = tuple(notes)
-        """Names the runs that were left out, and why."""
+        """Lines on the runs that were left out, with the reasons."""
         self._ungraded = dict(ungraded or {})
         """Benchmark and model of stored runs without a grading."""
         self._damaged = dict(damaged or {})

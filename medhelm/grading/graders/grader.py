@@ -102,7 +102,7 @@ class Grader:
     version: str = "1"
     """Raised whenever a judge is sent something else, or its replies are read otherwise."""
     rules: Callable[[Benchmark], str] = lambda _: ""
-    """Names the benchmark's own rules that judges are sent; they are a part of the version."""
+    """The benchmark's own rules that judges are sent, by name and version; they are a part of the version."""
     grade: Grade
     forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
     """Foretells the calls to one judge, given the tokens of the answer."""
@@ -138,7 +138,7 @@ class GraderVerdict(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] | None
     """The grader's own form. None: the judge has abstained."""
     reason: str = ""
-    """Gives the reason for no verdicts ('not asked', 'error'), never reply text."""
+    """The reason for no verdicts ('not asked', 'error'), never reply text."""
 
 
 class Panel(Protocol):
@@ -187,7 +187,7 @@ class GradedMetric(Metric):
 
 _T = TypeVar("_T")
 _NOTHING = "(no text)"
-"""Stands for an empty reply, which some endpoints refuse as a turn."""
+"""Sent in place of an empty reply, which some endpoints refuse as a turn."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class RubricMetric(GradedMetric):
     needs_verdict: bool = True
     """True if a case of which no criterion has a valid verdict has no value."""
     in_favour: bool | None = None
-    """Decides criteria without a valid verdict for the answer, or against it. None: they stay so."""
+    """True: criteria without a valid verdict count for the answer; False: against it; None: they stay undecided."""
     source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:

@@ -171,7 +171,7 @@ _NO_TASK = Benchmark(
     to_instance=lambda row: LeftOut(""),
     metrics=(),
 )
-"""Stands for the benchmark of a decision: the request is the whole of what the user wrote."""
+"""Used as the benchmark of a decision: the request is the whole of what the user wrote."""
 
 
 def decision_messages(request: str, answer: str, criterion: str) -> tuple[Message, ...]:

@@ -63,7 +63,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     met: tuple[bool | None, ...]
     """None: no valid decision."""
     invalid: dict[str, str] = {}
-    """Gives the reason for a missing one, by the name of the criterion: unreadable, refused, truncated."""
+    """Reasons for missing ones by the name of the criterion: unreadable, refused, truncated."""
 
     def to_state(self) -> dict[str, Any]:
         """Return the verdicts as JSON values."""

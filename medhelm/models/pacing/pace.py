@@ -123,7 +123,7 @@ class _Series:
     usual: float
     cuts: int = 0
     lower: int = 0
-    """Counts the windows at a clearly lower rate, with their requests below."""
+    """Windows at a clearly lower rate; their requests are below."""
     sent: int = 0
     refused: int = 0
 

@@ -26,7 +26,7 @@ from medhelm.tables.clinicians.ratings import YES_NO, check_columns, read_rating
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
-"""Ends the name of a file of the exchange format; before it comes the model that answered."""
+"""Suffix of a file of the exchange format; before it comes the model that answered."""
 
 GIVEN = "baseline/oracle"
 """The model that gives an instance's own answer, and so the one that people labelled."""

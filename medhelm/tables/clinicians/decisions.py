@@ -46,7 +46,7 @@ class DecisionRow:
     case_id: str = ""
     rater: str = ""
     group: str = ""
-    """Sets rows of a file apart that holds several decisions on each answer."""
+    """Tells rows of a file apart that holds several decisions on each answer."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Shown:
     """A column as texts."""
 
     name: str
-    """Names it in notes."""
+    """Its name in notes."""
     heading: str
     cells: tuple[str, ...]
     is_number: bool = False

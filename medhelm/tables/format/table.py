@@ -39,7 +39,7 @@ class Settings:
     confidence: float = 0.95
     """Of every interval, rank interval and tie group."""
     rank_by: RankBy = "half"
-    """Names the basis of ranks and tie groups: a form of the win rate, or the macro-average."""
+    """Basis of ranks and tie groups: a form of the win rate, or the macro-average."""
 
     mde: MdeScale = "range"
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
@@ -90,7 +90,7 @@ class Part:
     """Rows of one kind, which text formats show as a grid of their own."""
 
     level: str
-    """Describes the rows' column `level`."""
+    """Value of the column `level` in its rows."""
     title: str
     group: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()

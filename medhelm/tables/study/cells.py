@@ -99,9 +99,9 @@ class MetricScores:
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
     pooling: Pooling = OF_VALUES
-    """Names the sums and makes a value of them."""
+    """Names of the sums, and the rule that makes a value of them."""
     answers: Answers | None = None
-    """Holds the scores by a jury, or by one judge, of each answer. Other metrics have None."""
+    """Scores by a jury, or by one judge, of each answer. None for other metrics."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
