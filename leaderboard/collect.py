@@ -37,7 +37,7 @@ _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Selects the runs of a results folder that go on the site."""
+    """The choice of runs in a results folder that go on the site."""
 
     results: Path
     data: Data | None = None

@@ -153,7 +153,7 @@ class CategoryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
-    """Lists the content of one scoring, with tables by key of their data file."""
+    """The content of one scoring, with tables by key of their data file."""
 
     scoring: str
     tables: tuple[tuple[str, str], ...]
@@ -170,7 +170,7 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the facts that are needed to make a run again, and when it was made."""
+    """The facts that are needed to make a run again, and when it was made."""
 
     benchmark: str
     model: str
@@ -233,7 +233,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts the instances of a model with a score in each bin. Bins have equal width."""
+    """Numbers of instances of a model with a score in each bin. Bins have equal width."""
 
     model: str
     counts: tuple[int, ...]
@@ -360,7 +360,7 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds one judge's verdict on an answer."""
+    """One judge's verdict on an answer."""
 
     judge: str
     ended: str
@@ -373,7 +373,7 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds one metric's score of an answer."""
+    """One metric's score of an answer."""
 
     metric: str
     value: float | None

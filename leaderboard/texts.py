@@ -43,7 +43,7 @@ Shards = tuple[tuple[int, str], ...]
 
 
 class Line(NamedTuple):
-    """Holds the scores of one answer, the main metric first."""
+    """The scores of one answer, the main metric first."""
 
     extracted: str
     scores: tuple[MetricLine, ...]

@@ -36,7 +36,7 @@ class BenchmarkChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate free text; no judge: the offline graders."""
+    """The judges who rate free text; without any: the offline graders."""
 
     name: NotEmpty
     judges: tuple[str | ModelSpec, ...] = ()

@@ -144,7 +144,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True)
 class _Claim:
-    """Holds a completion's claim: all is right, or an error, in a sentence or somewhere."""
+    """A completion's claim: all is right, or an error, in a sentence or somewhere."""
 
     has_error: bool
     sentence: int | None = None

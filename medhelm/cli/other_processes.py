@@ -57,7 +57,7 @@ class JobFailure(NamedTuple):
 
 
 class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Marks the results folder of a sweep, so that its jobs know that they see it."""
+    """A note in the results folder of a sweep, so that its jobs know that they see it."""
 
     at_once: dict[str, int]
     """Jobs that may ask an endpoint at once, by endpoint. Each has a part of `max_concurrency`."""

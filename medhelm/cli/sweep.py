@@ -189,7 +189,7 @@ def capped_ledger(
 
 @dataclass(frozen=True)
 class Asked:
-    """Holds how a sweep on the terminal ended, and what it spent."""
+    """The end of a sweep on the terminal, and what it spent."""
 
     end: SweepEnd
     ledger: Ledger

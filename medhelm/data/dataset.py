@@ -54,7 +54,7 @@ _Located = tuple[str, Row | LeftOut]
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Counts the rows of one reading that are no instances of their own."""
+    """Numbers of rows of one reading that are not instances of their own."""
 
     copies: Counter[str] = field(default_factory=Counter)
     """Rows without ids that repeat another one, by that one's id."""
@@ -143,7 +143,7 @@ class Dataset:
 
 
 class _Fault(Exception):
-    """Reports the fault of one row, without any of its text."""
+    """The fault of one row, without any of its text."""
 
 
 class _NoColumn(KeyError):

@@ -74,11 +74,11 @@ NOT_ONE = "the reply is not one JSON object and nothing else"
 
 
 class BadReply(ValueError):
-    """Reports a reply's fault in words for its author, and never text of the reply."""
+    """A reply cannot be read. The message is written for its author and holds no text of the reply."""
 
 
 class JsonReply(NamedTuple):
-    """Holds the value of a reply."""
+    """The value of a reply."""
 
     value: Any
     text: str

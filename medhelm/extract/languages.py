@@ -19,7 +19,7 @@ from medhelm.extract.late import late
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds one language's words for an answer, and the little words around it."""
+    """One language's words for an answer, and the little words around it."""
 
     answer: tuple[str, ...]
     """An answer, alone or with the words that make it correct or final in front."""

@@ -22,7 +22,7 @@ _LONGEST_CONSTANT = 200
 
 @dataclass
 class Survey:
-    """Holds the facts of all instances that grading one needs."""
+    """Facts of all instances that the grading of each one needs."""
 
     instances: int = 0
     digest: str = ""

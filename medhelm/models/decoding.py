@@ -29,7 +29,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Generated:
-    """Holds the outcome of a row."""
+    """The outcome of a row."""
 
     text: str = ""
     finish: Finish = "stop"

@@ -42,7 +42,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Said:
-    """Holds the words of a server on the first request of a model that failed in one way."""
+    """The server's message on the first request of a model that failed in one way."""
 
     model: ModelSpec
     error: str

@@ -16,7 +16,7 @@ NO_ANSWER = "no answer in the file"
 
 
 class Answers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds the fields that `extra_body` of a model with `provider: human` has."""
+    """The fields that `extra_body` of a model with `provider: human` has."""
 
     file: str
     sha256: str

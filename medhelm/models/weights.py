@@ -29,7 +29,7 @@ _HUB_FILE = re.compile(r"\w[\w.-]*/\w[\w.-]*/\w.*\.gguf")
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds the fields that `extra_body` of a config with `provider: hf` may have."""
+    """The fields that `extra_body` of a config with `provider: hf` may have."""
 
     device: str = ""
     """'cuda', 'cuda:1', 'cpu'; empty: cuda where there is one, else cpu."""

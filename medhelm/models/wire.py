@@ -23,7 +23,7 @@ this model cannot be used; nothing at this endpoint can."""
 
 @dataclass(frozen=True)
 class Answer:
-    """Holds the content of a successful answer."""
+    """The content of a successful answer."""
 
     text: str
     finish: Finish
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Gives the reason why one try had no answer."""
+    """The reason why one try had no answer."""
 
     kind: Kind
     error: str

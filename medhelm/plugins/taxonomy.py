@@ -18,7 +18,7 @@ _ID = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds the fields that every level has."""
+    """The fields that every level has."""
 
     id: str
     """Stable snake_case key."""

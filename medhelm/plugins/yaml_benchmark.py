@@ -66,7 +66,7 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lists the differences of the published table from the declared one."""
+    """Differences of the published table from the declared one."""
 
     columns: dict[str, str] = {}
     """The declared column -> its name there, for each column that it has."""

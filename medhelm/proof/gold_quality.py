@@ -72,7 +72,7 @@ _SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Holds the judge's verdicts on the golds."""
+    """The judge's verdicts on the golds."""
 
     golds: int
     without_gold: int

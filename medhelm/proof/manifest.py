@@ -23,7 +23,7 @@ Scores = dict[str, dict[str, float | None]]
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Counts how the metrics (but slow ones) read one phrasing over the instances, to six places.
+    """Numbers of readings of one phrasing by the metrics (but slow ones) over the instances, to six places.
 
     Of a phrasing of the gold `read` is the share read right by all of them, `wrong` the share read
     as another answer by any. Of a reply without an answer `read` is the share in which nothing is read, `wrong`

@@ -64,7 +64,7 @@ _TOLERANCE = 1e-9
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the findings on one benchmark on one kind of data."""
+    """The findings on one benchmark on one kind of data."""
 
     benchmark: str
     data: Data

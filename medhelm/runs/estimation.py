@@ -91,7 +91,7 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over runs; USD is None where a price that matters is unknown."""
+    """Totals over runs; USD is None where a price that matters is unknown."""
 
     to_ask: int
     input_tokens: int

@@ -27,7 +27,7 @@ _REASONS = 2
 
 @dataclass(frozen=True)
 class MissingJudge:
-    """Names a judge without a verdict on some answers of a run."""
+    """A judge without a verdict on some answers of a run."""
 
     line: str
     """A line with the number of answers, the reason, and whether the quorum is met without it."""

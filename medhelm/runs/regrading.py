@@ -38,7 +38,7 @@ from medhelm.store.records import (
 
 @dataclass(frozen=True, kw_only=True)
 class Regraded:
-    """Holds the outcome of one stored run: a record, or the reason why there is none."""
+    """The outcome of one stored run: a record, or the reason why there is none."""
 
     where: str
     """Benchmark, model and folder, for people; empty where the reason names the folder."""

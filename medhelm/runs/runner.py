@@ -80,7 +80,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """Reports how one run of a sweep ended."""
+    """The end of one run of a sweep."""
 
     run: Run
     record: RunRecord | None
@@ -94,7 +94,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """Reports how a sweep ended."""
+    """The end of a sweep."""
 
     endings: tuple[Ending, ...]
     stopped: MedhelmError | None
@@ -103,7 +103,7 @@ class SweepEnd:
 
 @dataclass
 class Sweep:
-    """Holds the state that the runs of one sweep share."""
+    """The state that the runs of one sweep share."""
 
     pool: ModelPool
     desk: Desk

@@ -18,7 +18,7 @@ from medhelm.store.records import order_key
 
 @dataclass(frozen=True)
 class Selection:
-    """Selects the instances that a run asks."""
+    """The instances that a run asks, by number and by their largest order key."""
 
     instances: int
     available: int

@@ -92,7 +92,7 @@ class Live:
 
 
 class _Stoppable:
-    """Holds what waits at a desk; a class, as every request enters one."""
+    """A call that waits at a desk and can be stopped; a class, as every request enters one."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

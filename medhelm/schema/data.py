@@ -64,7 +64,7 @@ class CriteriaRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Defines the criteria of a jury, and their scale."""
+    """The criteria of a jury, and their scale."""
 
     name: str
     version: str
@@ -75,7 +75,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         "an answer that is known to be good. Compare with it where that helps; another answer can "
         "be as good."
     )
-    """How a judge is told to use `<reference>`. Empty: judges are not shown one."""
+    """The words that tell a judge what `<reference>` is and how to use it. Empty: judges are not shown one."""
     minimum: int = 1
     maximum: int = 5
 
@@ -126,7 +126,7 @@ class Instance(
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Says that a benchmark leaves a row out by its documented rule."""
+    """A row that a benchmark leaves out by its documented rule."""
 
     reason: str
     """The rule, in the same words for all rows that it concerns and without any of their text."""
@@ -181,7 +181,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True)
 class GitHub:
-    """Names one commit of a repository on GitHub, and the files in it."""
+    """One commit of a repository on GitHub, and the files in it."""
 
     repository: str
     commit: str

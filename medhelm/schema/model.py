@@ -24,7 +24,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds a model config. `name` is the id in tables, `model` the name that the endpoint gets."""
+    """A model config. `name` is the id in tables, `model` the name that the endpoint gets."""
 
     name: str
     provider: str = "openai"

@@ -71,7 +71,7 @@ class MetricRef(
 
 
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate free text. Without judges: the offline graders, a stand-in."""
+    """The judges who rate free text. Without any: the offline graders, a stand-in."""
 
     name: str
     judges: tuple[ModelSpec, ...] = ()
@@ -86,7 +86,7 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate, what they rate, and by which version of the judges' prompt (or of the offline graders)."""
+    """The jury, what it rates, and by which version of the judges' prompt (or of the offline graders)."""
 
     jury: JurySpec
     rubric: Rubric
@@ -156,7 +156,7 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sums over a run. `unknown` counts answered requests whose usage was not reported."""
+    """Usage summed over a run. `unknown` counts answered requests whose usage was not reported."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -176,7 +176,7 @@ JUDGE = "judge"
 class Party(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Sums the usage of one model that was asked in a run, repairs and repeated tries included."""
+    """Usage of one model that was asked in a run, repairs and repeated tries included."""
 
     role: str
     model: ModelSpec
@@ -190,7 +190,7 @@ class Party(
 
 
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds the facts of a benchmark that reporting needs without loading its plugin."""
+    """The facts of a benchmark that reporting needs without loading its plugin."""
 
     name: str
     title: str

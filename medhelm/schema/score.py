@@ -49,7 +49,7 @@ Scoring = Literal["fixed", "helm"]
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds one metric's score of one response."""
+    """One metric's score of one response."""
 
     value: float | None
     """Finite, in the metric's range; None where there is no score."""

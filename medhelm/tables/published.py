@@ -45,7 +45,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class PageData:
-    """Holds what a page returns of the runs under one scoring."""
+    """The data that a page returns of the runs under one scoring."""
 
     benchmarks: Collection[str]
     """Those that the page is about."""

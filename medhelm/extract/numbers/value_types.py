@@ -33,7 +33,7 @@ class Value(Generic[T]):
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """Finds and compares values of one kind."""
+    """A kind of value: how it is found in a text and compared."""
 
     noun: str
     find: Callable[[str], list[Value[T]]]

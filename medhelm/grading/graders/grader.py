@@ -192,7 +192,7 @@ _NOTHING = "(no text)"
 
 @dataclass(frozen=True)
 class Readout(Generic[_T]):
-    """Holds what was read of a model's replies to one question."""
+    """The value that was read of a model's replies to one question."""
 
     value: _T | None
     end: str = ""

@@ -96,7 +96,7 @@ _REASONS = ("reason", "explanation", "justification", "rationale", "comment")
 
 
 class Reply(NamedTuple):
-    """Holds a judge's scores of an answer, in the order of the criteria."""
+    """A judge's scores of an answer, in the order of the criteria."""
 
     scores: tuple[int, ...]
     reasons: tuple[str, ...]

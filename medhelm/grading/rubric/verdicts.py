@@ -24,7 +24,7 @@ ONE = closed(_DECISION)
 
 
 class Decision(NamedTuple):
-    """Holds the reply of a judge on one criterion."""
+    """The reply of a judge on one criterion."""
 
     is_met: bool
     explanation: str

@@ -58,7 +58,7 @@ LONGEST_PAUSE_S = 30.0
 
 @dataclass(slots=True)
 class _Window:
-    """Counts the requests sent and refused since `start`."""
+    """Numbers of requests sent and refused since `start`."""
 
     start: float
     sent: int = 0
@@ -74,7 +74,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _Known:
-    """Holds the known facts of the rate that is accepted."""
+    """Known facts of the rate that is accepted."""
 
     rate: float | None = None
     """None while it is being found from below."""

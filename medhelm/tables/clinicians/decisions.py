@@ -35,7 +35,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """Holds the decisions of one grader about one model's answer to one case."""
+    """The decisions of one grader about one model's answer to one case."""
 
     where: str
     """File and row."""

@@ -54,7 +54,7 @@ MODES = (
 
 @dataclass(frozen=True)
 class _Pair:
-    """Holds the decisions of one judge on one answer in both modes."""
+    """The decisions of one judge on one answer in both modes."""
 
     model: str
     case: str

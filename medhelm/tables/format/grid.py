@@ -59,7 +59,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """Sets the form of a grid on a screen."""
+    """The form of a grid on a screen."""
 
     grid: Grid
     width: int

@@ -31,7 +31,7 @@ MdeScale = Literal["range", "paper"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Holds what decides the numbers of a table besides the runs; printed with it."""
+    """The settings that decide the numbers of a table besides the runs; printed with it."""
 
     draws: int = 1000
     """Draws of the bootstrap."""
@@ -99,7 +99,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Names the main columns of a table, and the texts in place of missing values."""
+    """The main columns of a table, and the texts in place of missing values."""
 
     main: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
