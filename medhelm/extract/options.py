@@ -68,7 +68,7 @@ _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
 _MARK = late(
     r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}|\s{0,3}[.:,;(=\u2013\u2014-]"
 )
-"""What sets a letter off from the text that says which option it is."""
+"""Signs that set a letter off from the text that says which option it is."""
 _SECOND = late(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|[\u3001\u548c\u53ca\uc640]|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294"
     r"|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder|lub|veya|atau|\u0438\u043b\u0438)\b|[-\u2013])"

@@ -363,7 +363,7 @@ class _Frame(NamedTuple):
     read: Callable[[_Place], str]
     is_strong: bool = True
     several: str = "all"
-    """What counts where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
+    """The ones that count where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 
 
 _ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")

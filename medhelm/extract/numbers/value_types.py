@@ -19,7 +19,7 @@ class Value(Generic[T]):
     value: T | None
     """None where it cannot be read."""
     reason: str = ""
-    """Why it cannot be read."""
+    """The reason why it cannot be read."""
     is_operand: bool = False
     """True if it is part of a calculation."""
     unit: str = ""
