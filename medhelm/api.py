@@ -94,12 +94,12 @@ def evaluate(
         variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
         scoring=scoring,
         jury=_jury(jury),
-        cast=_plain(cast),
-        protocol=_plain(protocol),
-        grader=_plain(grader),
+        cast=_as_dict(cast),
+        protocol=_as_dict(protocol),
+        grader=_as_dict(grader),
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=_plain(privacy),
+        privacy=_as_dict(privacy),
         rename=rename,
         ask_again=tuple(ask_again),
     )
@@ -142,9 +142,9 @@ def estimate(
         seed=seed,
         variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
         jury=_jury(jury),
-        cast=_plain(cast),
-        protocol=_plain(protocol),
-        grader=_plain(grader),
+        cast=_as_dict(cast),
+        protocol=_as_dict(protocol),
+        grader=_as_dict(grader),
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
@@ -271,7 +271,7 @@ def _jobs(
     return jobs
 
 
-def _plain(values: Mapping[Any, Any] | None) -> Any:
+def _as_dict(values: Mapping[Any, Any] | None) -> Any:
     """Return a mapping as a dict; anything else as it is, to be refused with the job."""
     return dict(values) if isinstance(values, Mapping) else values or {}
 

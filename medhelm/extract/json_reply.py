@@ -149,10 +149,10 @@ def _decoded(text: str) -> Any:
 
 def _tokens(text: str) -> list[str]:
     """Return the strings, words, brackets and colons of JSON or of what is nearly JSON."""
-    return [_plain(found) for found in _TOKEN.finditer(text)]
+    return [_token_text(found) for found in _TOKEN.finditer(text)]
 
 
-def _plain(token: re.Match[str]) -> str:
+def _token_text(token: re.Match[str]) -> str:
     if token[4] is not None:
         return _LITERALS.get(token[4].casefold(), token[4])
     inside = token[1] or (token[2] or "").replace("\\'", "'") or token[3] or ""

@@ -208,7 +208,7 @@ class Weights:
         except UnicodeEncodeError:
             return Generated(finish="error", error="the prompt is not valid Unicode")
         has_template = bool(self._tokenizer.chat_template)
-        text = self._render(request) if has_template else _plain(request.messages)
+        text = self._render(request) if has_template else _untemplated(request.messages)
         ids: list[int] = self._tokenizer(text, add_special_tokens=not has_template)["input_ids"]
         config = self._model.config.get_text_config()
         window = row.window or getattr(config, "max_position_embeddings", None)
@@ -304,7 +304,7 @@ def cut_at_stop(text: str, stops: Sequence[str], why: str) -> tuple[str, str]:
     return (text[: min(found)], "stop") if found else (text, why)
 
 
-def _plain(messages: Sequence[Message]) -> str:
+def _untemplated(messages: Sequence[Message]) -> str:
     """Return the prompt of a model without a chat template."""
     return _join(messages) + "\n"
 

@@ -245,7 +245,7 @@ def _check_mapping(values: _Own, path: Path) -> None:
     if values.parts and not columns.part and "part" not in columns.metadata:
         raise PluginError(f"{path}: parts need instance.part, the column that names a row's part")
     for key, names in (("options", columns.options), ("questions", columns.questions)):
-        if len({_plain(name) for name in names}) < len(names):
+        if len({_folded(name) for name in names}) < len(names):
             raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
     if columns.ask and columns.question is None:
         raise PluginError(
@@ -285,12 +285,12 @@ def _known(cell: str, column: str, known: Iterable[str]) -> str:
     """Return which of the known values a cell holds, whatever its case and blanks around it."""
     names = [*known]
     for name in names:
-        if _plain(name) == _plain(cell):
+        if _folded(name) == _folded(cell):
             return name
     raise DataError(f"column {column!r} must hold one of: {', '.join(names)}")
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return text.strip().casefold()
 
 

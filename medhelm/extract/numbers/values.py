@@ -147,12 +147,12 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     if is_cut and text[-1:].isspace():
         visible += "\n"
     if asked is None:
-        return _read(visible, kind, is_cut)
-    shares = [_read(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
+        return _read_value(visible, kind, is_cut)
+    shares = [_read_value(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
     if any(share.value is None for share in shares):
         return shares[0]
     narrowed = asked.narrow(kind)
-    reading = _read(visible, narrowed, is_cut)
+    reading = _read_value(visible, narrowed, is_cut)
     values = [r.value for r in (*shares, reading) if r.value is not None]
     if len(values) == 2 and kind.merge(values[0], values[1]) is None:
         return Reading(None, differ(values[0], values[1], kind))
@@ -201,7 +201,7 @@ def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
     return Reading(value)
 
 
-def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
+def _read_value(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     is_value_cut = is_cut and (
         not visible.endswith("\n") or visible.rstrip()[-1:] in "+-*/=(\u2212\u00d7\u00f7"
     )

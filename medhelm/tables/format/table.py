@@ -225,7 +225,9 @@ def make_table(
     for row in rows:
         if unknown := set(row) - set(known):
             raise KeyError(f"table {name} has no column {sorted(unknown)}")
-        clean.append({column: _plain(row.get(column), kind) for column, kind in known.items()})
+        clean.append(
+            {column: _as_column_value(row.get(column), kind) for column, kind in known.items()}
+        )
     return Table(
         name=name,
         title=title,
@@ -252,7 +254,7 @@ def _with_values(
     return tuple(c for c in columns if any(row[c.name] not in (None, False, "") for row in rows))
 
 
-def _plain(value: Any, kind: Kind) -> Value:
+def _as_column_value(value: Any, kind: Kind) -> Value:
     """Return a value of numpy or Python as the column's plain type; not a number is missing."""
     if value is None:
         return None
