@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
-from medhelm.tables.format.table import Kind, Table, Value
+from medhelm.tables.format.table import ColumnType, Table, Value
 from medhelm.tables.published import Mark
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
@@ -25,7 +25,7 @@ class PageColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a table, with how it is shown; see `tables.table.Column`."""
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str
     heading: str

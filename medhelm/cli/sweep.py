@@ -216,7 +216,7 @@ def ask_runs(
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
-    for line in pool.said(is_shown=is_told):
+    for line in pool.server_messages(is_shown=is_told):
         print(f"medhelm: {line}", file=sys.stderr)
     return Asked(end, ledger, display)
 

@@ -41,7 +41,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Said:
+class ServerMessage:
     """The server's message on the first request of a model that failed in one way."""
 
     model: ModelSpec
@@ -67,7 +67,7 @@ class Host(ABC):
         """Return how fast weights on this machine wrote; empty for a server."""
         return ""
 
-    def said(self) -> Sequence[Said]:
+    def server_messages(self) -> Sequence[ServerMessage]:
         """Return what the server said of failed requests; empty where it said nothing."""
         return ()
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models.decoding import Draws, Endings, Generated, Row
+from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
 from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.type_errors import explain
@@ -125,10 +125,10 @@ class Weights:
         """Free the memory."""
         self._model = None
 
-    def generate(self, rows: Sequence[Row]) -> list[Generated]:
+    def generate(self, rows: Sequence[BatchRow]) -> list[Generated]:
         """Return what comes of each row; together or one by one gives the same."""
         done: dict[int, Generated] = {}
-        ready: list[tuple[int, Row, list[int]]] = []
+        ready: list[tuple[int, BatchRow, list[int]]] = []
         for n, row in enumerate(rows):
             ids = self._encode(row)
             if isinstance(ids, Generated):
@@ -199,7 +199,7 @@ class Weights:
             how = f"chat template {hashlib.sha256(str(template).encode()).hexdigest()[:12]}"
         self.fingerprint = f"{str(model.dtype).removeprefix('torch.')}, {how}"
 
-    def _encode(self, row: Row) -> list[int] | Generated:
+    def _encode(self, row: BatchRow) -> list[int] | Generated:
         """Return the tokens of a prompt, or why there is nothing to ask."""
         request = row.request
         try:
@@ -244,7 +244,7 @@ class Weights:
         first, *rest = (m for m in request.messages if m.role != "system")
         return render([Message(first.role, _join([*system, first])), *rest])
 
-    def _complete(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+    def _complete(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
         """Return the completions of a batch; halves it where the memory does not suffice."""
         import torch
 
@@ -260,7 +260,7 @@ class Weights:
         middle = len(batch) // 2
         return self._complete(batch[:middle]) + self._complete(batch[middle:])
 
-    def _run(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+    def _run(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
         import torch
         import transformers
 

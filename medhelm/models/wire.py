@@ -16,7 +16,7 @@ import msgspec
 from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
-Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
+FailureKind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
 """Kinds of failed tries: worth another; this prompt is too long, refused, rejected;
 this model cannot be used; nothing at this endpoint can."""
 
@@ -40,7 +40,7 @@ class Answer:
 class Failure:
     """The reason why one try had no answer."""
 
-    kind: Kind
+    kind: FailureKind
     error: str
     """Kind of the failure for `Response.error`; made of our words, numbers and codes only."""
     status: int | None = None
@@ -319,7 +319,7 @@ def read_failure(
     is_schema = schema_field in sent_fields and param not in sent_fields
     if is_schema and _SCHEMA_TEXT.search(f"{param} {message}"):
         param = schema_field
-    kind: Kind = "error"
+    kind: FailureKind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"
     elif status == 413 or (status in (400, 422, 500) and _is_oversize(code, message)):

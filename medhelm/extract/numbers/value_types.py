@@ -32,7 +32,7 @@ class Value(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class ValueKind(Generic[T]):
     """A kind of value: how it is found in a text and compared."""
 
     noun: str
@@ -97,6 +97,6 @@ class Statement(Generic[T]):
     """True if it is called so and worked out before."""
 
 
-def differ(a: T, b: T, kind: Kind[T]) -> str:
+def differ(a: T, b: T, kind: ValueKind[T]) -> str:
     """Return the reason for which two results are not an answer."""
     return f"two results are stated: {kind.show(a)} and {kind.show(b)}"

@@ -20,7 +20,7 @@ from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
-from medhelm.extract.numbers.value_types import Kind, differ
+from medhelm.extract.numbers.value_types import ValueKind, differ
 from medhelm.extract.numbers.words import GENERAL_NAMES, INTERPRETS, OTHER, SECONDARY
 from medhelm.extract.sentences import split_sentences
 
@@ -139,7 +139,7 @@ def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | 
     return read_weeks_days(text, is_cut=is_cut).value
 
 
-def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
+def _read_asked(text: str, kind: ValueKind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
     """Return what a text commits to of what is asked for; points without a total are none of it."""
     visible = own_text(text)
     is_cut = is_cut and visible_text(text).endswith(visible[-20:])  # not by a run-on's end
@@ -185,7 +185,7 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     return _unless_followed(value, max((s.at[0] for s in own), default=-1), region, narrowed)
 
 
-def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
+def _unless_followed(value: T, at: int, text: str, kind: ValueKind[T]) -> Reading[T]:
     """Return a value without the asked name, unless a later mention with its name or unit differs."""
     for sentence, _ in islice(split_sentences(text), at + 1, None):
         is_beside = any(p.search(sentence) for p in (OTHER, INTERPRETS, SECONDARY, _SUPPOSED))
@@ -201,7 +201,7 @@ def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
     return Reading(value)
 
 
-def _read_value(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
+def _read_value(visible: str, kind: ValueKind[T], is_cut: bool) -> Reading[T]:
     is_value_cut = is_cut and (
         not visible.endswith("\n") or visible.rstrip()[-1:] in "+-*/=(\u2212\u00d7\u00f7"
     )
@@ -242,7 +242,7 @@ def _read_value(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     return _unless_taken_back(reading, region, kind)
 
 
-def _named_before(visible: str, mark: Mark, value: T, kind: Kind[T]) -> T | None:
+def _named_before(visible: str, mark: Mark, value: T, kind: ValueKind[T]) -> T | None:
     """Return what a text calls by the asked name where nothing before a mark leads to the marked value."""
     before = plain(visible[: mark.start])
     stated = [
@@ -263,7 +263,7 @@ def _marked(visible: str, mark: Mark) -> str:
     return f"Score: {value}" if is_score else value
 
 
-def _without_cut_value(text: str, kind: Kind[T]) -> tuple[str, str]:
+def _without_cut_value(text: str, kind: ValueKind[T]) -> tuple[str, str]:
     """Return `text` without the value at its end, which may be cut, and that value."""
     match = kind.cut.search(text[-60:])
     if match is None:
@@ -275,14 +275,14 @@ def _without_cut_value(text: str, kind: Kind[T]) -> tuple[str, str]:
     return text, match[0].strip()
 
 
-def _begins_with_value(text: str, kind: Kind[T]) -> bool:
+def _begins_with_value(text: str, kind: ValueKind[T]) -> bool:
     """Return whether a marked text begins with a value, readable or not."""
     line = text.lstrip().partition("\n")[0][:_LINE]
     values = kind.find(line)
     return bool(values) and _VALUE_LEAD.fullmatch(line[: values[0].start]) is not None
 
 
-def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
+def _read_plain(text: str, kind: ValueKind[T], *, is_cut: bool = False) -> Reading[T]:
     found = find_statements(text, kind)
     reading = settle(found, kind, is_cut=is_cut)
     if reading.value is not None or any(s.level >= 1 for s in found) or is_cut:
@@ -290,7 +290,7 @@ def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]
     return _only_value(text, kind)
 
 
-def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
+def _only_value(text: str, kind: ValueKind[T]) -> Reading[T]:
     """Return the one value of a short text that states nothing in particular."""
     sentences = [sentence for sentence, _ in split_sentences(text[:_LONGEST])]
     found = [kind.find(sentence) for sentence in sentences]
@@ -316,7 +316,7 @@ def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
 
 
 def _unless_taken_back(
-    reading: Reading[T], text: str, kind: Kind[T], is_cut: bool = False
+    reading: Reading[T], text: str, kind: ValueKind[T], is_cut: bool = False
 ) -> Reading[T]:
     """Return the reading, unless the text takes it back, or says that there is more to do."""
     value = reading.value
@@ -345,7 +345,7 @@ def _unless_taken_back(
     return Reading(None, "a result is stated and then taken back")
 
 
-def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
+def _is_worked_on(value: T, text: str, kind: ValueKind[T], is_cut: bool) -> bool:
     """Return whether a text goes on from a value to another one by a step, in its last line with it."""
     end = len(text)
     for line in reversed(text[-_LONGEST:].split("\n")):
@@ -359,7 +359,7 @@ def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
     return False
 
 
-def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
+def _leads_on(value: T, rest: str, kind: ValueKind[T], is_cut: bool) -> bool:
     """Return whether the text behind a value comes to another one, by arithmetic that holds."""
     if _BEFORE_STEP.match(rest):
         return True
@@ -377,7 +377,7 @@ def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
     )
 
 
-def values_of(text: str, kind: Kind[T]) -> list[T]:
+def values_of(text: str, kind: ValueKind[T]) -> list[T]:
     """Return the values at both ends of a text, line by line."""
     text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
     found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))

@@ -24,7 +24,7 @@ Value = str | int | float | bool | None
 Row = dict[str, object]
 """A row while it is made; columns that are left out are missing."""
 
-Kind = Literal["string", "integer", "number", "boolean"]
+ColumnType = Literal["string", "integer", "number", "boolean"]
 RankBy = Literal["half", "literal", "macro"]
 MdeScale = Literal["range", "paper"]
 
@@ -65,7 +65,7 @@ class Column:
     """
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str = ""
     """`share` (0 to 1), `normalised` (0 worst to 1 best), `metric` (the metric's own), `USD`, `tokens`."""
@@ -186,7 +186,7 @@ class ColumnDocument(msgspec.Struct, frozen=True):
     """A column of the published JSON form."""
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str
 
@@ -254,7 +254,7 @@ def _with_values(
     return tuple(c for c in columns if any(row[c.name] not in (None, False, "") for row in rows))
 
 
-def _as_column_value(value: Any, kind: Kind) -> Value:
+def _as_column_value(value: Any, kind: ColumnType) -> Value:
     """Return a value of numpy or Python as the column's plain type; not a number is missing."""
     if value is None:
         return None
