@@ -161,7 +161,7 @@ def jury(study: Study) -> Table:
         "Jury: agreement of the judges, and scores without each of them",
         COLUMNS,
         rows,
-        _said(juries),
+        _juries_in_words(juries),
         parts=_PARTS,
     )
 
@@ -335,7 +335,7 @@ def _model(own: Jury, model: str) -> Row:
     return row
 
 
-def _said(juries: Sequence[Jury]) -> list[str]:
+def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
     """Return what must be said of these juries."""
     if not juries:
         return ["No benchmark here was rated by a jury."]

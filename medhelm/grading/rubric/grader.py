@@ -233,7 +233,7 @@ def explained(grading: Episode) -> list[Explained]:
     met, invalid = grading.state.get("met", ()), grading.state.get("invalid", {})
     if not criteria or len(met) != len(criteria):
         return []
-    said = _said(grading)
+    said = _decisions_by_name(grading)
     return [
         Explained(
             c, is_met, invalid.get(c.name) or (said[c.name].explanation if c.name in said else "")
@@ -242,7 +242,7 @@ def explained(grading: Episode) -> list[Explained]:
     ]
 
 
-def _said(grading: Episode) -> dict[str, Decision]:
+def _decisions_by_name(grading: Episode) -> dict[str, Decision]:
     found: dict[str, Decision] = {}
     for call in grading.calls:
         try:

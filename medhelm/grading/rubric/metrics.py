@@ -126,7 +126,7 @@ class RubricCoverage(RubricMetric):
         credit, most = above(decided.hits, k), len(decided.criteria) - k + 1
         return Score(
             value=100.0 * credit / most,
-            extracted=_said(decided),
+            extracted=_hits_in_words(decided),
             sums={"credit": float(credit), "most": float(most)},
         )
 
@@ -164,7 +164,7 @@ class RubricHits(RubricMetric):
 
     def of(self, instance: Instance, decided: Decided) -> Score:
         """Return the hits of the case."""
-        return Score(value=float(decided.hits), extracted=_said(decided))
+        return Score(value=float(decided.hits), extracted=_hits_in_words(decided))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +285,7 @@ class CriticalFailure(RubricMetric):
         return Score(value=float(bool(failed)), reason=", ".join(failed))
 
 
-def _said(decided: Decided) -> str:
+def _hits_in_words(decided: Decided) -> str:
     invalid = f", {decided.invalid} without a valid verdict" if decided.invalid else ""
     return f"{decided.hits} of {len(decided.criteria)}{invalid}"
 
@@ -294,7 +294,7 @@ def _share(decided: Decided, part: int) -> Score:
     whole = len(decided.criteria)
     return Score(
         value=part / whole,
-        extracted=_said(decided),
+        extracted=_hits_in_words(decided),
         sums={"met": float(part), "criteria": float(whole)},
     )
 
