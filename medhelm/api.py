@@ -35,10 +35,10 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
+from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.data import Variant
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec

@@ -23,8 +23,8 @@ from rich.text import Text
 from medhelm.errors import MedhelmError
 from medhelm.models.costs import cost
 from medhelm.models.hf import LOADING
-from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run
+from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.grid import shorten

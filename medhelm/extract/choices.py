@@ -29,7 +29,8 @@ from medhelm.extract.polarity import (
     taken_back,
 )
 from medhelm.extract.relabelled import with_letters
-from medhelm.extract.statements import OF_OTHERS, SENTENCE_END, SHORT, Statement, statements
+from medhelm.extract.sentences import SENTENCE_END
+from medhelm.extract.statements import OF_OTHERS, SHORT, Statement, statements
 
 _HEAD, _TAIL = 2_000, 14_000
 """Characters at both ends of a long completion in which statements are looked for."""
