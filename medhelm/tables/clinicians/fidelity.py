@@ -114,10 +114,7 @@ ALIGNMENT = (
     count("undecided", "decisions lost: left empty by an expert", "undecided"),
 )
 
-_FIDELITY_LAYOUT = Layout(
-    main=("mf1",),
-    missing={"below_share": "-"},
-)
+_FIDELITY_LAYOUT = Layout(main=("mf1",), missing={"below_share": "-"})
 
 
 class Comparison:
