@@ -21,18 +21,20 @@ from hypothesis import strategies as st
 
 from medhelm import (
     Reading,
-    extract_choice,
-    extract_codes,
     extract_date,
-    extract_labels,
-    extract_number,
     extract_weeks_days,
-    final_answer,
     is_code,
     read_choice,
     read_date,
     read_number,
     read_weeks_days,
+)
+from medhelm.extract import (
+    extract_choice,
+    extract_codes,
+    extract_labels,
+    extract_number,
+    final_answer,
 )
 from perf.reading import judged, read, written
 
