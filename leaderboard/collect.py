@@ -37,7 +37,7 @@ _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Selects the runs of a results folder that go on the site."""
+    """The choice of runs in a results folder that go on the site."""
 
     results: Path
     data: Data | None = None
@@ -70,7 +70,7 @@ def collect(wanted: Wanted, aggregations: Aggregations) -> Collected:
         own = [r for r in runs if r.record.grading.scoring == scoring]
         chosen = _choose(own, scoring, data, wanted.latest, problems)
         if found := tuple(
-            c for run in chosen if (c := _read(run, aggregations, problems)) is not None
+            c for run in chosen if (c := _read_cell(run, aggregations, problems)) is not None
         ):
             cells[scoring] = found
     if not cells:
@@ -186,7 +186,7 @@ def _choose(
     return found
 
 
-def _read(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
+def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
     try:
         cell = read_cell(run, read_scores(run, COLUMNS), aggregations)
         if fault := _fault(cell, aggregations):

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
-from medhelm.tables.format.table import Kind, Table, Value
+from medhelm.tables.format.table import ColumnType, Table, Value
 from medhelm.tables.published import Mark
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
@@ -25,7 +25,7 @@ class PageColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a table, with how it is shown; see `tables.table.Column`."""
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str
     heading: str
@@ -153,7 +153,7 @@ class CategoryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
-    """Lists the content of one scoring, with tables by key of their data file."""
+    """The content of one scoring, with tables by key of their data file."""
 
     scoring: str
     tables: tuple[tuple[str, str], ...]
@@ -170,7 +170,7 @@ class ScoringPages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the facts that are needed to make a run again, and when it was made."""
+    """The facts that are needed to make a run again, and when it was made."""
 
     benchmark: str
     model: str
@@ -220,7 +220,7 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the table of agreement with clinicians, where ratings were given."""
     downloads: tuple[Download, ...]
     command: str
-    """Holds the command that builds the site anew."""
+    """Command that builds the site anew."""
 
 
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +233,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Histogram(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts the instances of a model with a score in each bin. Bins have equal width."""
+    """Numbers of instances of a model with a score in each bin. Bins have equal width."""
 
     model: str
     counts: tuple[int, ...]
@@ -311,7 +311,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[tuple[str, float | None, int, int], ...]
     """(metric, value, counted, scored)."""
     command: str
-    """Holds the command that makes the run again."""
+    """Command that makes the run again."""
     parts: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     """Legend of `outcome`."""
@@ -333,7 +333,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     place: tuple[int, ...]
     """Place of each line's instance in those shards; empty: as in the lines."""
     note: str
-    """Gives the reason where there is no text."""
+    """The reason, where there is no text."""
 
 
 Details = tuple[tuple[str, msgspec.Raw], ...]
@@ -360,7 +360,7 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds one judge's verdict on an answer."""
+    """One judge's verdict on an answer."""
 
     judge: str
     ended: str
@@ -373,7 +373,7 @@ class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds one metric's score of an answer."""
+    """One metric's score of an answer."""
 
     metric: str
     value: float | None
@@ -394,7 +394,7 @@ class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     input_tokens: int | None
     output_tokens: int | None
     prompt: tuple[tuple[str, str], ...] | None
-    """Holds the value where it differs from the instance's."""
+    """The prompt, where it differs from the instance's."""
     details: Details | UnsetType = UNSET
     """Of plugins' pages; absent where none shows anything."""
     turns: tuple[tuple[str, str], ...] | UnsetType = UNSET

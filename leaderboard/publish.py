@@ -38,7 +38,7 @@ from medhelm.tables.study.study import Study
 from medhelm_leaderboard.pages import RunLine
 
 KEY_FILE = "publishing.key"
-"""Lies in the results folder: without it nobody can find an instance by its published hash."""
+"""A file in the results folder, without which nobody can find an instance by its published hash."""
 
 _PROVENANCE = re.compile(
     r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"

@@ -45,7 +45,7 @@ _NEEDED = ("benchmarks", "overall")
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions:
-    """Holds the settings of a build besides the selection of runs."""
+    """The settings of a build besides the selection of runs."""
 
     title: str = "medhelm leaderboard"
     settings: Settings = Settings()
@@ -56,7 +56,7 @@ class SiteOptions:
 
 @dataclass
 class Made:
-    """Holds the additions of all scorings' pages to the site's first page and to `build.json`."""
+    """The additions of all scorings' pages to the site's first page and to `build.json`."""
 
     scorings: list[ScoringPages] = field(default_factory=list)
     views: list[View] = field(default_factory=list)

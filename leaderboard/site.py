@@ -49,7 +49,7 @@ __all__ = ["Built", "SiteOptions", "build_site"]
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """Holds the result of a build."""
+    """The result of a build."""
 
     index: Path
     models: int

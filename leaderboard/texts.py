@@ -19,7 +19,7 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
 from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
-from medhelm.grading.rubric.explanations import explained
+from medhelm.grading.rubric.grader import explained
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
@@ -43,7 +43,7 @@ Shards = tuple[tuple[int, str], ...]
 
 
 class Line(NamedTuple):
-    """Holds the scores of one answer, the main metric first."""
+    """The scores of one answer, the main metric first."""
 
     extracted: str
     scores: tuple[MetricLine, ...]

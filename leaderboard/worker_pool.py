@@ -29,7 +29,7 @@ _FEW = 20_000
 
 
 class _Done(NamedTuple):
-    """Holds what came of the pages of one benchmark under one scoring."""
+    """The outcome of the pages of one benchmark under one scoring."""
 
     files: dict[str, str]
     written: int

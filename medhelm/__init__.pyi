@@ -47,7 +47,7 @@ from medhelm.schema.data import Prompt as Prompt  # a template of one's own, wit
 from medhelm.schema.data import Exposure as Exposure  # since when the data are public
 from medhelm.schema.data import Phrasing as Phrasing  # a reply by which the reading is tried
 from medhelm.schema.data import RowFinding as RowFinding  # what a check finds in a row
-from medhelm.data.csv_table import read_table as read_table  # a CSV file, a row at a time
+from medhelm.data.readers import read_table as read_table  # a CSV file, a row at a time
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
 from medhelm.data.instance_ids import text_key as text_key  # names a text whatever its case and blanks: a cluster
 from medhelm.data.sections import cut_section as cut_section  # a note without one section

@@ -35,10 +35,10 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
+from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.data import Variant
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
@@ -94,12 +94,12 @@ def evaluate(
         variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
         scoring=scoring,
         jury=_jury(jury),
-        cast=_plain(cast),
-        protocol=_plain(protocol),
-        grader=_plain(grader),
+        cast=_as_dict(cast),
+        protocol=_as_dict(protocol),
+        grader=_as_dict(grader),
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=_plain(privacy),
+        privacy=_as_dict(privacy),
         rename=rename,
         ask_again=tuple(ask_again),
     )
@@ -142,9 +142,9 @@ def estimate(
         seed=seed,
         variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
         jury=_jury(jury),
-        cast=_plain(cast),
-        protocol=_plain(protocol),
-        grader=_plain(grader),
+        cast=_as_dict(cast),
+        protocol=_as_dict(protocol),
+        grader=_as_dict(grader),
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
@@ -271,7 +271,7 @@ def _jobs(
     return jobs
 
 
-def _plain(values: Mapping[Any, Any] | None) -> Any:
+def _as_dict(values: Mapping[Any, Any] | None) -> Any:
     """Return a mapping as a dict; anything else as it is, to be refused with the job."""
     return dict(values) if isinstance(values, Mapping) else values or {}
 

@@ -19,7 +19,7 @@ from medhelm.schema.type_errors import explain
 
 DEFAULT_RESULTS = "medhelm-results"
 OTHERS = "others"
-"""Names the benchmarks that are of no suite averaged apart."""
+"""Group of the benchmarks that are in no suite averaged apart."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
@@ -36,7 +36,7 @@ class BenchmarkChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class JuryChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate free text; no judge: the offline graders."""
+    """The judges who rate free text; without any: the offline graders."""
 
     name: NotEmpty
     judges: tuple[str | ModelSpec, ...] = ()

@@ -16,8 +16,8 @@ from medhelm.data.readers import read_file as read_file  # numbered rows of a fi
 from medhelm.data.sources import file_sha256 as file_sha256  # the hash of a file or folder
 
 # -- Judges of binary criteria
-from medhelm.grading.rubric.decisions import decision_messages as decision_messages  # what a judge is sent
-from medhelm.grading.rubric.decisions import decision_of as decision_of  # what its reply decides
+from medhelm.grading.rubric.prompt import decision_messages as decision_messages  # what a judge is sent
+from medhelm.grading.rubric.prompt import decision_of as decision_of  # what its reply decides
 
 from medhelm.tables.clinicians.decisions import plain_name as plain_name  # a model's name, whatever its spelling
 

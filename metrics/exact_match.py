@@ -42,11 +42,11 @@ class ExactMatch(Metric):
                 episode.text, instance.choices, is_cut=is_cut, labels=instance.option_labels
             )
         else:
-            golds = {_plain(r) for r in _references(instance)} - {""}
+            golds = {_folded(r) for r in _references(instance)} - {""}
             reading = read_answer(episode.text, is_cut=is_cut)
         if reading.value is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
-        answer = reading.value if instance.choices else _plain(reading.value)
+        answer = reading.value if instance.choices else _folded(reading.value)
         return Score(value=float(answer in golds), extracted=reading.value[:_SHOWN])
 
 
@@ -97,7 +97,7 @@ class ChanceCorrected(ExactMatch):
         return Score(value=2.0 * found.value - 1.0, extracted=found.extracted)
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,;:!\"'*`()")
 
 

@@ -48,7 +48,7 @@ _SHOWN = 100
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts labels that are right (tp), too many (fp) and missed (fn)."""
+    """Numbers of labels that are right (tp), too many (fp) and missed (fn)."""
 
     tp: int
     fp: int

@@ -144,7 +144,7 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True)
 class _Claim:
-    """Holds a completion's claim: all is right, or an error, in a sentence or somewhere."""
+    """A completion's claim: all is right, or an error, in a sentence or somewhere."""
 
     has_error: bool
     sentence: int | None = None
@@ -166,7 +166,7 @@ class FlagAccuracy(Metric):
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         has_error = _has_error(instance)
-        reading = _read(episode)
+        reading = _read_claim(episode)
         if (claim := reading.value) is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         return Score(value=float(claim.has_error == has_error), extracted=str(claim))
@@ -186,7 +186,7 @@ class SentenceAccuracy(Metric):
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""
         gold = _sentence(instance) if _has_error(instance) else None
-        reading = _read(episode)
+        reading = _read_claim(episode)
         if (claim := reading.value) is None:
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         is_right = claim.has_error == (gold is not None) and claim.sentence == gold
@@ -239,7 +239,7 @@ _ASKED = re.compile(
 """The task repeated: what to reply, and when."""
 
 
-def _read(episode: Episode) -> Reading[_Claim]:
+def _read_claim(episode: Episode) -> Reading[_Claim]:
     """Return what a completion claims; nothing, or two things, are not a claim.
 
     Whole lines count first (CORRECT, or a sentence number that leads the line), then prose. Of a

@@ -56,14 +56,14 @@ def read_value(text: str, *, is_cut: bool = False) -> Reading[str]:
     own = _SCALE.sub(" ", own_text(visible_text(text)))
     lead = None if is_cut and len(own.strip()) < 3 else _LEAD.match(own)
     if lead is None or _BACK.search(own):
-        return _plain(own, is_cut)
+        return _read_in_words(own, is_cut)
     found = {_named(lead["value"]), *(_named(m["value"]) for m in _AGAIN.finditer(own))}
     if lead["second"] or len(found) > 1:
         return Reading(None, "two values of the scale are stated")
     return Reading(found.pop())
 
 
-def _plain(own: str, is_cut: bool) -> Reading[str]:
+def _read_in_words(own: str, is_cut: bool) -> Reading[str]:
     """Return the value that a reply states somewhere, as numbers are read."""
     if re.search(rf"(?<![\w.,]){_VALUE}\s*(?:or|/)\s*{_VALUE}", own):
         return Reading(None, "two values of the scale are stated")

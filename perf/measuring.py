@@ -1,4 +1,4 @@
-"""What the measures share: a server in a process of its own, a bare loop, rows of a Markdown table."""
+"""Parts that the measures share: a server in a process of its own, a bare loop, rows of a Markdown table."""
 
 from __future__ import annotations
 

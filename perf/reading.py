@@ -1,4 +1,4 @@
-"""How the readers of free text read all replies at hand, in what time, and what each rule decides.
+"""Measure how the readers of free text read all replies at hand, how fast, and what each rule decides.
 
     python perf/reading.py [--data DIR] [--set NAME] [--every N] [--wrong] [--rules]
 

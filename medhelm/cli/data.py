@@ -46,11 +46,11 @@ class _Line(msgspec.Struct, frozen=True):
     sha256: str = ""
     expected: str = ""
     fix: str = ""
-    """Names the step that mends a missing or wrong file."""
+    """The step that mends a missing or wrong file."""
     source: str = ""
-    """Names the place that a fetch would get it from."""
+    """The place that a fetch would get it from."""
     bytes: int | None = None
-    """Counts what a fetch would get; None where the server does not say, or was not asked."""
+    """Bytes that a fetch would get; None where the server does not say, or was not asked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

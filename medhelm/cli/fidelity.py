@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
         emit([modes_table(run_choice(args), args.stored, chosen)], form, args.out)
         return 0
-    compared, cases, stored = _read(args)
+    compared, cases, stored = _read_comparison(args)
     if args.export is not None:
         return _export(compared, cases, Path(args.export))
     tables = _tables(args, compared, chosen, is_text=form not in DATA_FORMATS)
@@ -148,7 +148,7 @@ def _check(args: argparse.Namespace) -> None:
             )
 
 
-def _read(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
+def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
     """Return the graders, the cases of --cases, and the judges of --stored."""
     from medhelm.tables.clinicians.decision_files import (
         named_paths,

@@ -45,7 +45,7 @@ _AT_ONCE = ("hydra.launcher.array_parallelism=", "hydra.launcher.n_jobs=")
 _PATHS = ("results_dir", "data_dir", "plugins")
 
 _ENDING_S = 12.0
-"""Limits the wait for interrupted jobs, which give requests in flight ten seconds."""
+"""Longest wait for interrupted jobs, which give requests in flight ten seconds."""
 
 
 class JobFailure(NamedTuple):
@@ -57,10 +57,10 @@ class JobFailure(NamedTuple):
 
 
 class SweepNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Marks the results folder of a sweep, so that its jobs know that they see it."""
+    """A note in the results folder of a sweep, so that its jobs know that they see it."""
 
     at_once: dict[str, int]
-    """Counts the jobs that may ask an endpoint at once. Each has a part of `max_concurrency`."""
+    """Jobs that may ask an endpoint at once, by endpoint. Each has a part of `max_concurrency`."""
     models: dict[str, ModelSpec] = {}
     """Models of the user's folder of configs, which judges and casts may name."""
 

@@ -42,7 +42,7 @@ _FIXES: dict[str, tuple[str, Any]] = {
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds what came of the requests to one model. `settings`: what to change, by `model.KEY`."""
+    """The outcome of the requests to one model. `settings`: what to change, by `model.KEY`."""
 
     model: str
     requests: int

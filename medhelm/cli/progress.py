@@ -23,8 +23,8 @@ from rich.text import Text
 from medhelm.errors import MedhelmError
 from medhelm.models.costs import cost
 from medhelm.models.hf import LOADING
-from medhelm.runs.oversize import OversizeRequests
 from medhelm.runs.planning import Run
+from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.grid import shorten
@@ -68,7 +68,7 @@ class Display:
         self._oversize = OversizeRequests()
         self._has_ended = threading.Event()
         self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
-        """Prints where there is no terminal what `_live` shows on one."""
+        """Without a terminal, prints what `_live` shows on one."""
         self._live = Live(
             console=self._console,
             get_renderable=self._render,

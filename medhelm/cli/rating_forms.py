@@ -70,7 +70,7 @@ class Asked:
     """The request of one line of `medhelm agreement`."""
 
     source: str
-    """Names what is rated, where the form takes a word for it."""
+    """The word for what is rated, where the form takes one."""
     files: tuple[Path, ...]
     tables: tuple[str, ...]
     show: tuple[str, ...]
@@ -108,7 +108,7 @@ class RatingForm:
     show: str = ""
     """Words that `--show` takes, for the help."""
     takes_runs: bool = False
-    """Reads runs, and takes the options that choose them."""
+    """True if the form reads runs and takes the options that choose them."""
     sample: str = ""
     """The unit that `--sample N` or `NxM` counts, for the help."""
 

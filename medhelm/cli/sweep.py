@@ -189,7 +189,7 @@ def capped_ledger(
 
 @dataclass(frozen=True)
 class Asked:
-    """Holds how a sweep on the terminal ended, and what it spent."""
+    """The end of a sweep on the terminal, and what it spent."""
 
     end: SweepEnd
     ledger: Ledger
@@ -216,7 +216,7 @@ def ask_runs(
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
-    for line in pool.said(is_shown=is_told):
+    for line in pool.server_messages(is_shown=is_told):
         print(f"medhelm: {line}", file=sys.stderr)
     return Asked(end, ledger, display)
 

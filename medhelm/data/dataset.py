@@ -49,17 +49,17 @@ from medhelm.schema.type_errors import explain
 MAX_CHOICES = len(ascii_uppercase)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _Located = tuple[str, Row | LeftOut]
-"""Pairs the place of a row ('test.csv, row 3') with the row."""
+"""The place of a row ('test.csv, row 3'), and the row."""
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Counts the rows of one reading that are no instances of their own."""
+    """Numbers of rows of one reading that are not instances of their own."""
 
     copies: Counter[str] = field(default_factory=Counter)
-    """Counts the rows without ids that repeat another one, by that one's id."""
+    """Rows without ids that repeat another one, by that one's id."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Counts the rows that the benchmark leaves out, by reason."""
+    """Rows that the benchmark leaves out, by reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Dataset:
     sha256: str
     """Hash of what decides the rows: files and split, or hub repository, revision and split."""
     folder: Path
-    """Names the folder of the files (see `data_folder`)."""
+    """Folder of the files (see `data_folder`)."""
     read: Callable[[], Iterator[_Located]]
     """Opens the rows anew."""
     change: Callable[[Instance], Instance | None] | None = None
@@ -143,7 +143,7 @@ class Dataset:
 
 
 class _Fault(Exception):
-    """Reports the fault of one row, without any of its text."""
+    """The fault of one row, without any of its text."""
 
 
 class _NoColumn(KeyError):

@@ -12,7 +12,7 @@ import csv
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +301,38 @@ def _not_utf8(path: Path) -> str:
         else:
             offset -= len(decoder.getstate()[0])
     return f"{path.name}: not UTF-8 at byte {offset}; it is in line {line}; save the file as UTF-8"
+
+
+def read_table(
+    path: Path, columns: Sequence[str] = (), separator: str = ",", *, is_strict: bool = True
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows as texts by column, numbered from 1; blank lines are skipped.
+
+    `columns` must be there; others may be. Without `is_strict` a quotation mark inside a cell is text.
+    Raises DataError, which names file and row and shows no text.
+    """
+    csv.field_size_limit(_MAX_CELL)
+    number = 0
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(
+            path, "rt", encoding="utf-8-sig", newline=""
+        ) as file:
+            reader = csv.reader(file, delimiter=separator, strict=is_strict)
+            header = next(reader, [])
+            if missing := [name for name in columns if name not in header]:
+                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+            for number, record in enumerate(filter(None, reader), 1):
+                if len(record) != len(header):
+                    raise DataError(
+                        f"{path.name}, row {number}: {len(record)} cells, "
+                        f"the header has {len(header)}"
+                    )
+                yield number, dict(zip(header, record))  # noqa: B905 - of one length, and read often
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(
+            f"{path.name}: not a whole gzip file behind row {number}; download it again"
+        ) from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
+    except csv.Error as e:
+        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None

@@ -28,11 +28,11 @@ def cut_section(note: str, headings: Sequence[str]) -> tuple[str, str, str, str]
 
 def _without(note: str, section: str) -> str:
     words = section.split()
-    if len(words) < _SENTENCE or _plain(section) not in _plain(note):
+    if len(words) < _SENTENCE or _folded(section) not in _folded(note):
         return note
     pattern = r"\s+".join(map(re.escape, words))
     return re.sub(pattern, "", note, flags=re.IGNORECASE).rstrip()
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return " ".join(text.casefold().split())

@@ -11,7 +11,7 @@ from medhelm.errors import DataError, closest
 
 @dataclass(frozen=True, kw_only=True)
 class TableLayout:
-    """Lists the columns of a table, and their names in the published table."""
+    """The columns of a table, and their names in the published table."""
 
     columns: Collection[str]
     """The declared columns."""

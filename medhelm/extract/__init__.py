@@ -16,7 +16,8 @@ A list of the options, or of their probabilities, states none of them.
 
 from medhelm.extract.choices import extract_choice as extract_choice
 from medhelm.extract.choices import read_choice as read_choice
-from medhelm.extract.half_characters import without_halves as without_halves
+from medhelm.extract.json_reply import without_halves as without_halves
+from medhelm.extract.marks import Reading as Reading
 from medhelm.extract.marks import final_answer as final_answer
 from medhelm.extract.marks import marked_answers as marked_answers
 from medhelm.extract.marks import own_text as own_text
@@ -31,7 +32,6 @@ from medhelm.extract.numbers.values import extract_weeks_days as extract_weeks_d
 from medhelm.extract.numbers.values import read_date as read_date
 from medhelm.extract.numbers.values import read_number as read_number
 from medhelm.extract.numbers.values import read_weeks_days as read_weeks_days
-from medhelm.extract.reading import Reading as Reading
 from medhelm.extract.sets import extract_codes as extract_codes
 from medhelm.extract.sets import extract_labels as extract_labels
 from medhelm.extract.sets import is_code as is_code

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from medhelm.extract.languages import with_english_yes, with_latin_letters
 from medhelm.extract.late import late
 from medhelm.extract.lists import SHARE, begins_list, without_lists
-from medhelm.extract.marks import Mark, all_marks, own_text, unify
+from medhelm.extract.marks import Mark, Reading, all_marks, own_text, unify
 from medhelm.extract.options import CLOSERS, CUT, UNCLEAR, Options, options_of, without_lead
 from medhelm.extract.polarity import (
     CHOSEN,
@@ -28,9 +28,9 @@ from medhelm.extract.polarity import (
     UNTIL_PROVEN,
     taken_back,
 )
-from medhelm.extract.reading import Reading
 from medhelm.extract.relabelled import with_letters
-from medhelm.extract.statements import OF_OTHERS, SENTENCE_END, SHORT, Statement, statements
+from medhelm.extract.sentences import SENTENCE_END
+from medhelm.extract.statements import OF_OTHERS, SHORT, Statement, statements
 
 _HEAD, _TAIL = 2_000, 14_000
 """Characters at both ends of a long completion in which statements are looked for."""

@@ -12,8 +12,26 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from medhelm.extract.half_characters import without_halves
 from medhelm.extract.marks import visible_text, without_invisible
+
+_HAS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""Matches one escape, or the two of a pair. A backslash that is itself escaped begins none."""
+
+
+def without_halves(json_text: str) -> str:
+    """Return a JSON text with U+FFFD in the place of each escape that is half of a surrogate pair.
+
+    A model that is cut, or counts wrongly, writes such a half. The reply has arrived all the same.
+    """
+    if not _HAS_SURROGATE.search(json_text):
+        return json_text
+    return _ESCAPE.sub(lambda found: "\ufffd" if found["half"] else found[0], json_text)
+
 
 _PARTS = re.compile(
     r"(?P<before>[^{}\[\]`]*+)(?P<fence>```\w*+)?\s*+(?P<json>[{\[].*[}\]])(?(fence)\s*+```)(?P<after>[^{}\[\]`]*+)",
@@ -56,11 +74,11 @@ NOT_ONE = "the reply is not one JSON object and nothing else"
 
 
 class BadReply(ValueError):
-    """Reports a reply's fault in words for its author, and never text of the reply."""
+    """A reply cannot be read. The message is written for its author and holds no text of the reply."""
 
 
 class JsonReply(NamedTuple):
-    """Holds the value of a reply."""
+    """The value of a reply."""
 
     value: Any
     text: str
@@ -131,10 +149,10 @@ def _decoded(text: str) -> Any:
 
 def _tokens(text: str) -> list[str]:
     """Return the strings, words, brackets and colons of JSON or of what is nearly JSON."""
-    return [_plain(found) for found in _TOKEN.finditer(text)]
+    return [_token_text(found) for found in _TOKEN.finditer(text)]
 
 
-def _plain(token: re.Match[str]) -> str:
+def _token_text(token: re.Match[str]) -> str:
     if token[4] is not None:
         return _LITERALS.get(token[4].casefold(), token[4])
     inside = token[1] or (token[2] or "").replace("\\'", "'") or token[3] or ""

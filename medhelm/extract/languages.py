@@ -19,7 +19,7 @@ from medhelm.extract.late import late
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds one language's words for an answer, and the little words around it."""
+    """One language's words for an answer, and the little words around it."""
 
     answer: tuple[str, ...]
     """An answer, alone or with the words that make it correct or final in front."""
@@ -45,13 +45,13 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Words by which a completion takes back what it has said."""
 
 
-def _read() -> Mapping[str, Words]:
+def _read_languages() -> Mapping[str, Words]:
     text = resources.files("medhelm.extract").joinpath("languages.yaml").read_bytes()
     return msgspec.convert(yaml.load(text, _Loader), dict[str, Words])
 
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
-LANGUAGES = _read()
+LANGUAGES = _read_languages()
 
 _ETHIOPIC = dict(zip("\u1200\u1208\u1210\u1218\u1220", "ABCDE", strict=True))
 _ETHIOPIC_LETTER = late(rf"(?<!\w)[{''.join(_ETHIOPIC)}](?!\w)")

@@ -7,10 +7,22 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from medhelm.extract.languages import languages_of, words
 from medhelm.extract.late import late
-from medhelm.extract.reading import Reading
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reading(Generic[T]):
+    """The answer that a completion commits to; without one, why not."""
+
+    value: T | None
+    reason: str = ""
+    """Empty where there is a value."""
+
 
 _INVISIBLE = late("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+")
 _ANGLES = dict(zip(map(ord, "\u27e8\u27e9\u2329\u232a\u3008\u3009"), "<><><>", strict=True))
@@ -106,7 +118,7 @@ TOKEN = late(
 """Matches the parts by which two texts are the same: words, numbers, comparisons and signs."""
 _DECORATION = " \t\n*_#>-"
 _LONGEST = 4000
-"""Limits how much of a marked answer is searched."""
+"""Characters of a marked answer that are searched."""
 _MOST = 50
 """Marks of one form that are read, the last ones."""
 
@@ -116,11 +128,11 @@ class Mark:
     """One place where a completion marks its answer as final."""
 
     start: int
-    """Gives the start of the marked text."""
+    """Start of the marked text."""
     end: int
-    """Gives the end of its line, braces or quotes."""
+    """End of its line, braces or quotes."""
     value: str
-    """Holds the text between both, stripped."""
+    """The text between both, stripped."""
 
 
 def visible_text(text: str) -> str:

@@ -20,7 +20,7 @@ K = TypeVar("K")
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
 CUT = "\ue000"
-"""Marks the end of a reply that was cut: nothing that touches it is complete."""
+"""Put at the end of a reply that was cut: nothing that touches it is complete."""
 CLOSERS = "\"'\u201c\u201d\u2018\u2019)]}>$*_`|\u300d\u3011"
 _LINE = 1000
 """Characters that are read where a value begins."""
@@ -68,7 +68,7 @@ _ARTICLE = late(r"(?:an?|the)\s", re.IGNORECASE)
 _MARK = late(
     r",?\s(?:(?:which|that)\s(?:is|says|reads|states)|i\.e\.,?|namely|meaning)[\s:\"'\u201c]{1,3}|\s{0,3}[.:,;(=\u2013\u2014-]"
 )
-"""What sets a letter off from the text that says which option it is."""
+"""Signs that set a letter off from the text that says which option it is."""
 _SECOND = late(
     r"[\s.)\]*\"']{0,4}(?:,|/|&|\+|[\u3001\u548c\u53ca\uc640]|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294"
     r"|\b(?:or|and|versus|vs|to|y|et|und|e|ou|o|oder|lub|veya|atau|\u0438\u043b\u0438)\b|[-\u2013])"

@@ -64,7 +64,7 @@ def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
 
 def read_form(text: str, form: type[_T]) -> tuple[_T, str]:
     """Return a reply of a form, and its JSON as it was written; raises BadReply."""
-    value, written = _read(text, schema_of(form), "")
+    value, written = _read_with_text(text, schema_of(form), "")
     try:
         return msgspec.convert(value, form), written
     except msgspec.ValidationError as e:
@@ -77,7 +77,7 @@ def read_object(text: str, schema: Mapping[str, Any], answer: str = "") -> dict[
     `answer`: what the reply is about. A verdict that the answer gives itself counts only where the
     reply is nothing else: it may be quoted.
     """
-    return _read(text, schema, answer)[0]
+    return _read_with_text(text, schema, answer)[0]
 
 
 def read_members(
@@ -106,7 +106,9 @@ def read_members(
         raise BadReply("the reply is nested too deep") from None
 
 
-def _read(text: str, schema: Mapping[str, Any], answer: str) -> tuple[dict[str, Any], str]:
+def _read_with_text(
+    text: str, schema: Mapping[str, Any], answer: str
+) -> tuple[dict[str, Any], str]:
     reply = read_json(text)
     try:
         inner = _unwrapped(reply.value, schema["properties"])

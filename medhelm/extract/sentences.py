@@ -11,8 +11,9 @@ _HEAD, _TAIL = 3_000, 15_000
 """Characters at the beginning and at the end of a text that are looked through."""
 _SENTENCE = 1_500
 """Characters of a sentence that are read, the last ones."""
-
-
+SENTENCE_END = late(
+    r"[\n;\u3002\uff61\u0964\u1362]|[!?]\s|\.(?:(?<!(?<!['\u2019])\b[A-Za-z]\.)\s|(?<=[a-z,] [A-Z]\.)\s(?=[A-Z]))"
+)
 _ASIDE = late(r"\(([^()]{0,400})\)|\[([^\[\]]{0,400})\]")
 _REMARK = late(r"\([^\d()][^()]*\)\W*")
 """A sentence that is in brackets after another one."""

@@ -7,10 +7,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from medhelm.extract.half_characters import without_halves
+from medhelm.extract.json_reply import without_halves
 from medhelm.extract.late import late
-from medhelm.extract.marks import Mark, all_marks, own_text, tokens, unify
-from medhelm.extract.reading import Reading
+from medhelm.extract.marks import Mark, Reading, all_marks, own_text, tokens, unify
 
 _MOST = 1_000
 """Items of a list that are read."""

@@ -30,14 +30,12 @@ from medhelm.extract.polarity import (
     UNSETTLED,
     WRONG,
 )
+from medhelm.extract.sentences import SENTENCE_END
 
 SHORT = 400
 """Characters of a completion that may answer without a statement."""
 _MANY = 400
 """Sentences of a text that are read, the last ones."""
-SENTENCE_END = late(
-    r"[\n;\u3002\uff61\u0964\u1362]|[!?]\s|\.(?:(?<!(?<!['\u2019])\b[A-Za-z]\.)\s|(?<=[a-z,] [A-Z]\.)\s(?=[A-Z]))"
-)
 _CLAUSE_END = late(r"[,:;]|\b(?:and|but|while|whereas|so|therefore|thus|hence|yet|however)\b")
 
 _ANSWER_IS = late(
@@ -363,7 +361,7 @@ class _Frame(NamedTuple):
     read: Callable[[_Place], str]
     is_strong: bool = True
     several: str = "all"
-    """What counts where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
+    """The ones that count where a text has several in this form: `all`, the `last`, `none` (a walk through them)."""
 
 
 _ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")

@@ -21,13 +21,13 @@ from medhelm.schema.score import FLOORED, Metric, Outcome, Score
 
 _WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")
 AS_FIXED = "no published form, scored as fixed"
-"""Describes the scoring of a metric under scoring=helm that HELM does not have."""
+"""The scoring of a metric that HELM does not have, under scoring=helm."""
 
 MEAN_OF_PARTS = "mean_of_parts"
 """Name of the aggregation of a mean over a benchmark of several parts."""
 
 _ROUNDING = 1e-9
-"""Limits rounding outside the range. The value is then set to the border."""
+"""Largest error of rounding outside the range. The value is then set to the border."""
 
 
 def grade(metric: Metric, episode: Episode) -> Score:

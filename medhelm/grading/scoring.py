@@ -34,7 +34,7 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Score
-from medhelm.stats.exact_sum import ExactSum
+from medhelm.stats.aggregation import ExactSum
 from medhelm.store.records import (
     ANSWERS_AGAIN,
     SCORES_HASH,

@@ -17,7 +17,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import MetricRef, MetricResult
 from medhelm.schema.score import Metric, Outcome, Score
-from medhelm.stats.exact_sum import ExactSum
+from medhelm.stats.aggregation import ExactSum
 from medhelm.store.records import instance_key
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ _LONGEST_CONSTANT = 200
 
 @dataclass
 class Survey:
-    """Holds the facts of all instances that grading one needs."""
+    """Facts of all instances that the grading of each one needs."""
 
     instances: int = 0
     digest: str = ""
@@ -33,9 +33,9 @@ class Survey:
     """Short golds; rare ones are dropped as the table grows."""
     rows: RowCounts = field(default_factory=RowCounts)
     repeated: int = 0
-    """Counts instances whose text an earlier one has, under another id and in no cluster with it."""
+    """Instances whose text an earlier one has, under another id and in no cluster with it."""
     repeating: str = ""
-    """Names the first of them."""
+    """The id of the first of them."""
 
     def common_gold(self) -> str:
         """Return the gold that most instances share, or an empty text if none is shared."""

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.errors import MedhelmError, ModelError
-from medhelm.models.access import check_settings, resolve_access
-from medhelm.models.extras import require_packages
-from medhelm.models.hosts import Access, Host, Said
+from medhelm.models.access import check_settings, require_packages, resolve_access
+from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
@@ -59,8 +58,8 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.speeds: list[str] = []
-        """Holds the speed of each set of local weights. `close` fills it."""
-        self._said: list[Said] = []
+        """The speed of each set of local weights. `close` fills it."""
+        self._server_messages: list[ServerMessage] = []
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return the model of a spec. Its own `close` leaves what it shares to the pool's.
@@ -100,14 +99,14 @@ class ModelPool:
         """Return what local weights are doing, a line for each."""
         return [status for host in self._hosts.values() if (status := host.status())]
 
-    def said(self, *, is_shown: bool = False) -> list[str]:
+    def server_messages(self, *, is_shown: bool = False) -> list[str]:
         """Return a line for each way in which requests failed: what the server said, once closed.
 
         Of servers other than those of class local it only tells how to see it, unless `is_shown`:
         their words may quote the prompt into the logs of a job.
         """
         lines: dict[str, None] = {}
-        for said in self._said:
+        for said in self._server_messages:
             is_told = is_shown or said.model.endpoint_class == "local"
             told = (
                 f"the server says: {said.words}"
@@ -126,7 +125,7 @@ class ModelPool:
         """Close the connections of all models, and free their memory."""
         self.speeds += [speed for host in self._hosts.values() if (speed := host.speed())]
         for host in self._hosts.values():
-            self._said += host.said()
+            self._server_messages += host.server_messages()
             await host.close()
         self._hosts.clear()
 

@@ -1,10 +1,11 @@
-"""Resolve the address and the key of a model, checked before any request is made."""
+"""Resolve the address, the key and the packages of a model, checked before any request is made."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -270,3 +271,26 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
         f"{who} knows no model {spec.model!r} or no chat completions ({what}): check model.model"
         f" and model.base_url"
     )
+
+
+def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> None:
+    """Refuse a model whose provider needs a package that is not installed; imports none.
+
+    Raises ModelError.
+    """
+    provider = find_provider(spec.provider, spec.name)
+    for module, package in {**provider.packages, **(also or {})}.items():
+        if not _is_there(module):
+            how = f"run: pip install {package}"
+            if provider.extra:
+                how = f"run in the checkout: pip install '.[{provider.extra}]'"
+            raise ModelError(
+                f"model {spec.name!r} needs the package {package}, which is not installed; {how}"
+            )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is not there either
+        return False

@@ -25,7 +25,7 @@ from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     Answer,
     Failure,
-    Kind,
+    FailureKind,
     count,
     decode_answer,
     end_answer,
@@ -236,7 +236,7 @@ def _read_network_error(error: Exception) -> Failure:
     if "SSLCertVerificationError" in names:
         return Failure("endpoint", "bad certificate")
     if "ProxyError" in names:
-        kind: Kind = "endpoint" if text.startswith("407") else "retry"
+        kind: FailureKind = "endpoint" if text.startswith("407") else "retry"
         return Failure(kind, f"proxy http {text[:3]}" if text[:3].isdecimal() else "proxy error")
     if names & {"ConnectError", "ConnectTimeout"}:
         return unreachable(error)

@@ -45,7 +45,7 @@ READ_GOLD = frozenset({"majority", "oracle", "words"})
 
 Rule = Callable[[Benchmark, Instance, random.Random], str]
 ItemRule = Callable[[Instance, Sequence[str], random.Random], Sequence[bool]]
-"""Says of the texts of an instance's items which are right."""
+"""Tells which of the texts of an instance's items are right."""
 
 
 class RuleModel:

@@ -12,7 +12,7 @@ MAX_ANSWER_BYTES = 8 * 2**20
 MAX_ERROR_BYTES = 2**16
 """The most of an error's body. The status decides, so the rest is left unread."""
 ENCODINGS = "gzip, deflate"
-"""Names the encodings that `BodyReader` decompresses and that requests offer."""
+"""Encodings that `BodyReader` decompresses and that requests offer."""
 
 
 class BadBody(aiohttp.ClientPayloadError):

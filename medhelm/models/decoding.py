@@ -16,7 +16,7 @@ _TAIL = 16
 
 
 @dataclass(frozen=True)
-class Row:
+class BatchRow:
     """One request of a batch."""
 
     request: Request
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Generated:
-    """Holds the outcome of a row."""
+    """The outcome of a row."""
 
     text: str = ""
     finish: Finish = "stop"
@@ -84,7 +84,7 @@ class Endings:
 
     def __init__(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[BatchRow],
         width: int,
         tokenizer: Any,
         eos: frozenset[int],
@@ -119,7 +119,7 @@ class Endings:
         """Return how many tokens a row has, and why it ended."""
         return self._ends[n] or (0, "no end")
 
-    def _why(self, row: Row, last: int, length: int, seconds: float, ids: Any) -> str:
+    def _why(self, row: BatchRow, last: int, length: int, seconds: float, ids: Any) -> str:
         request = row.request
         if last in self._eos or self._has_stop(request.sampling.stop, ids, length):
             return "stop"

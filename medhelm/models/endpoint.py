@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
-from medhelm.models.hosts import Access, Host, Said
+from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.models.wire import Answer, Failure, believable
@@ -44,9 +44,9 @@ class Endpoint(Host):
         self.access = access
         self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
         self.fatal = ""
-        """Gives the reason once nothing more is sent."""
+        """The reason, once nothing more is sent."""
         self.rng = random.Random()
-        self._said: dict[tuple[str, str], Said] = {}
+        self._server_messages: dict[tuple[str, str], ServerMessage] = {}
         self._has_answered = False
         self._first_try: float | None = None
         self._failed_tries = 0
@@ -101,16 +101,16 @@ class Endpoint(Host):
         """Keep the server's words of the first request that failed so; its key is taken out."""
         if words := self.words_of(failure):
             error = f"{failure.error} {failure.code}".strip()
-            self._said.setdefault((spec.name, error), Said(spec, error, words))
+            self._server_messages.setdefault((spec.name, error), ServerMessage(spec, error, words))
 
     def words_of(self, failure: Failure) -> str:
         """Return the server's words as one line that a terminal can show, without the key."""
         words = failure.words.replace(self.access.key or "\0", "***")
         return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
-    def said(self) -> Sequence[Said]:
+    def server_messages(self) -> Sequence[ServerMessage]:
         """Return the words of the server, first of each model and kind of failure."""
-        return (*self._said.values(),)
+        return (*self._server_messages.values(),)
 
     def next_try_s(self, failure: Failure, attempt: int) -> float:
         """Return the wait of a request for its next try: the server's time, with jitter."""

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from medhelm.errors import ModelError
-from medhelm.models.decoding import Generated, Row
-from medhelm.models.extras import GGUF, require_packages
+from medhelm.models.access import require_packages
+from medhelm.models.decoding import BatchRow, Generated
 from medhelm.models.hosts import Host
 from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
@@ -19,7 +19,7 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec
 
 _GATHER_S = 0.02
-"""Limits the wait of a batch that is not full, which is short beside its own time."""
+"""Longest wait of a batch that is not full, short beside the time that it takes."""
 LOADING = "loading weights"
 _BATCHES = 2
 """Slots in batches: one is generated while the next one gathers."""
@@ -34,7 +34,7 @@ def check_local(spec: ModelSpec) -> None:
     """
     read_options(spec)
     _, gguf = locate(spec)
-    require_packages(spec, also=GGUF if gguf else None)
+    require_packages(spec, also={"gguf": "gguf"} if gguf else None)
 
 
 class Batcher(Host):
@@ -45,7 +45,7 @@ class Batcher(Host):
         self._weights = Weights(spec)
         self._size = spec.max_concurrency or _BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
-        self._waiting: deque[tuple[Row, asyncio.Future[Generated]]] = deque()
+        self._waiting: deque[tuple[BatchRow, asyncio.Future[Generated]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="medhelm-hf")
         self._task: asyncio.Task[None] | None = None
         self._fatal = ""
@@ -95,7 +95,7 @@ class Batcher(Host):
         def is_dropped() -> bool:
             return self._is_closing or future.cancelled()
 
-        row = Row(request, spec.context_window, spec.timeout_s, is_dropped)
+        row = BatchRow(request, spec.context_window, spec.timeout_s, is_dropped)
         self._waiting.append((row, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
@@ -112,7 +112,7 @@ class Batcher(Host):
     async def _work(self) -> None:
         """Generate batch after batch until nothing waits."""
         loop = asyncio.get_running_loop()
-        batch: list[tuple[Row, asyncio.Future[Generated]]] = []
+        batch: list[tuple[BatchRow, asyncio.Future[Generated]]] = []
         try:
             while self._waiting:
                 if len(self._waiting) < self._size:
@@ -137,7 +137,7 @@ class Batcher(Host):
             self._is_closing = True  # the thread stops after the token that it is at
             raise
 
-    def _generate(self, rows: list[Row]) -> list[Generated]:
+    def _generate(self, rows: list[BatchRow]) -> list[Generated]:
         self._is_loading = True
         try:
             self._weights.load()

@@ -41,8 +41,8 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Said:
-    """Holds the words of a server on the first request of a model that failed in one way."""
+class ServerMessage:
+    """The server's message on the first request of a model that failed in one way."""
 
     model: ModelSpec
     error: str
@@ -67,7 +67,7 @@ class Host(ABC):
         """Return how fast weights on this machine wrote; empty for a server."""
         return ""
 
-    def said(self) -> Sequence[Said]:
+    def server_messages(self) -> Sequence[ServerMessage]:
         """Return what the server said of failed requests; empty where it said nothing."""
         return ()
 

@@ -16,7 +16,7 @@ NO_ANSWER = "no answer in the file"
 
 
 class Answers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds the fields that `extra_body` of a model with `provider: human` has."""
+    """The fields that `extra_body` of a model with `provider: human` has."""
 
     file: str
     sha256: str
@@ -32,7 +32,7 @@ def spec_of(file: str) -> ModelSpec:
     """Return the spec of a file of answers; raises UsageError where it cannot be read."""
     path = Path(file)
     content = _content(path)
-    _read(path, content)
+    _read_answers(path, content)
     return ModelSpec(
         name=f"human/{path.stem}",
         provider="human",
@@ -84,7 +84,7 @@ def open_human(spec: ModelSpec) -> HumanModel:
     content = _content(path)
     if _digest(content) != own.sha256:
         raise UsageError(f"{path} has changed since it was named; start the command again")
-    return HumanModel(spec, _read(path, content))
+    return HumanModel(spec, _read_answers(path, content))
 
 
 def _content(path: Path) -> bytes:
@@ -101,7 +101,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(path: Path, content: bytes) -> dict[str, str]:
+def _read_answers(path: Path, content: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():

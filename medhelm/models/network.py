@@ -16,7 +16,7 @@ from medhelm.files.durable import OUT_OF_FILES
 from medhelm.models.access import TOO_MANY_FILES
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
 from medhelm.models.hosts import Access, is_loopback
-from medhelm.models.wire import Failure, Kind
+from medhelm.models.wire import Failure, FailureKind
 
 CONNECT_S = 10.0
 # Servers close idle connections after 5 s at the earliest; a request on a closing one is lost.
@@ -110,7 +110,7 @@ def read_network_error(error: Exception) -> Failure:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return Failure("endpoint", "bad certificate")
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        kind: Kind = "endpoint" if error.status == 407 else "retry"
+        kind: FailureKind = "endpoint" if error.status == 407 else "retry"
         return Failure(kind, f"proxy http {error.status}", error.status)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         return unreachable(error)

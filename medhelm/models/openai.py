@@ -41,7 +41,7 @@ class OpenAIEndpoint(Endpoint):
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
         self._served: asyncio.Future[list[Any]] | None = None
-        """Holds its list of models and llama.cpp's properties, which are asked for once."""
+        """Its list of models and llama.cpp's properties, asked for once."""
 
     def open_model(self, spec: ModelSpec, *, owns_host: bool) -> OpenAIModel:
         """Return a model of this server."""

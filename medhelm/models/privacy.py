@@ -14,7 +14,7 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
     "gated": ("local", "contracted"),
     "private": ("local",),
 }
-"""Lists the endpoints for each class of data unless the user's configuration differs."""
+"""Endpoints for each class of data, unless the user's configuration differs."""
 
 Policy = Mapping[str, Iterable[str]] | Mapping[DataClass, Iterable[EndpointClass]]
 """The user's setting `privacy`, checked or as it was read."""
@@ -36,7 +36,7 @@ def check(
     `POLICY`, wider or narrower. `jury`: the one of which the model is a judge; `role`: the one that it plays
     in a cast. Raises `PrivacyRefused`, and `UnknownName` for a class that does not exist.
     """
-    allowed = _read(policy or {}).get(data_class, POLICY[data_class])
+    allowed = _checked_policy(policy or {}).get(data_class, POLICY[data_class])
     if endpoint_class in allowed:
         return
     declare = " or ".join(f"model.endpoint_class={c}" for c in allowed)
@@ -56,7 +56,7 @@ def check(
     )
 
 
-def _read(given: Policy) -> dict[str, tuple[str, ...]]:
+def _checked_policy(given: Policy) -> dict[str, tuple[str, ...]]:
     policy = {}
     for data_class, classes in given.items():
         if data_class not in POLICY:

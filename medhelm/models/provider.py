@@ -33,7 +33,7 @@ BUDGET = "model.max_output_tokens"
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """Serves models. One of `open_host` and `open_model` opens a model."""
+    """A service or library that serves models. One of `open_host` and `open_model` opens a model."""
 
     name: str
     """The value of `ModelSpec.provider`, and the first part of its models' names."""

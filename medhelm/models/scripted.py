@@ -18,14 +18,14 @@ Reply = Callable[[Request], str | Response]
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds the fields that `extra_body` of a config with `provider: scripted` may have."""
+    """The fields that `extra_body` of a config with `provider: scripted` may have."""
 
     replies: dict[str, str] = {}
     """Completion by instance id."""
     default: str = ""
     """Completion of every other instance."""
     finish: dict[str, Finish] = {}
-    """Names the end of an instance's response, where it is not 'stop'."""
+    """The end of a response that does not end with 'stop', by instance."""
     delay_s: float = 0.0
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models.decoding import Draws, Endings, Generated, Row
+from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
 from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.type_errors import explain
@@ -29,7 +29,7 @@ _HUB_FILE = re.compile(r"\w[\w.-]*/\w[\w.-]*/\w.*\.gguf")
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Holds the fields that `extra_body` of a config with `provider: hf` may have."""
+    """The fields that `extra_body` of a config with `provider: hf` may have."""
 
     device: str = ""
     """'cuda', 'cuda:1', 'cpu'; empty: cuda where there is one, else cpu."""
@@ -98,9 +98,9 @@ class Weights:
         self._eos: frozenset[int] = frozenset()
         self._defaults: tuple[float, float] = (0.0, 1.0)
         self.tokens = 0
-        """Counts the tokens written, those of the batch at work among them."""
+        """Tokens written, those of the batch at work among them."""
         self.name = ""
-        """Names the weights: the hub id with its commit, or the name of the file or folder."""
+        """Name of the weights: the hub id with its commit, or the name of the file or folder."""
         self.fingerprint = ""
         """Number format and chat template."""
 
@@ -125,10 +125,10 @@ class Weights:
         """Free the memory."""
         self._model = None
 
-    def generate(self, rows: Sequence[Row]) -> list[Generated]:
+    def generate(self, rows: Sequence[BatchRow]) -> list[Generated]:
         """Return what comes of each row; together or one by one gives the same."""
         done: dict[int, Generated] = {}
-        ready: list[tuple[int, Row, list[int]]] = []
+        ready: list[tuple[int, BatchRow, list[int]]] = []
         for n, row in enumerate(rows):
             ids = self._encode(row)
             if isinstance(ids, Generated):
@@ -199,7 +199,7 @@ class Weights:
             how = f"chat template {hashlib.sha256(str(template).encode()).hexdigest()[:12]}"
         self.fingerprint = f"{str(model.dtype).removeprefix('torch.')}, {how}"
 
-    def _encode(self, row: Row) -> list[int] | Generated:
+    def _encode(self, row: BatchRow) -> list[int] | Generated:
         """Return the tokens of a prompt, or why there is nothing to ask."""
         request = row.request
         try:
@@ -208,7 +208,7 @@ class Weights:
         except UnicodeEncodeError:
             return Generated(finish="error", error="the prompt is not valid Unicode")
         has_template = bool(self._tokenizer.chat_template)
-        text = self._render(request) if has_template else _plain(request.messages)
+        text = self._render(request) if has_template else _untemplated(request.messages)
         ids: list[int] = self._tokenizer(text, add_special_tokens=not has_template)["input_ids"]
         config = self._model.config.get_text_config()
         window = row.window or getattr(config, "max_position_embeddings", None)
@@ -244,7 +244,7 @@ class Weights:
         first, *rest = (m for m in request.messages if m.role != "system")
         return render([Message(first.role, _join([*system, first])), *rest])
 
-    def _complete(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+    def _complete(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
         """Return the completions of a batch; halves it where the memory does not suffice."""
         import torch
 
@@ -260,7 +260,7 @@ class Weights:
         middle = len(batch) // 2
         return self._complete(batch[:middle]) + self._complete(batch[middle:])
 
-    def _run(self, batch: Sequence[tuple[Row, list[int]]]) -> list[Generated]:
+    def _run(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
         import torch
         import transformers
 
@@ -304,7 +304,7 @@ def cut_at_stop(text: str, stops: Sequence[str], why: str) -> tuple[str, str]:
     return (text[: min(found)], "stop") if found else (text, why)
 
 
-def _plain(messages: Sequence[Message]) -> str:
+def _untemplated(messages: Sequence[Message]) -> str:
     """Return the prompt of a model without a chat template."""
     return _join(messages) + "\n"
 

@@ -16,14 +16,14 @@ import msgspec
 from medhelm.schema.episode import Finish, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
-Kind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
-"""Names the meaning of a failed try: worth another; this prompt is too long, refused, rejected;
+FailureKind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
+"""Kinds of failed tries: worth another; this prompt is too long, refused, rejected;
 this model cannot be used; nothing at this endpoint can."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Holds the content of a successful answer."""
+    """The content of a successful answer."""
 
     text: str
     finish: Finish
@@ -38,9 +38,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Gives the reason why one try had no answer."""
+    """The reason why one try had no answer."""
 
-    kind: Kind
+    kind: FailureKind
     error: str
     """Kind of the failure for `Response.error`; made of our words, numbers and codes only."""
     status: int | None = None
@@ -51,7 +51,7 @@ class Failure:
     lost: bool = False
     """True if an answer may have been made, and billed, that never arrived."""
     wait_s: float | None = None
-    """Holds the delay of Retry-After."""
+    """Seconds that the header Retry-After asks for."""
     words: str = field(default="", repr=False, compare=False)
     """The server's own message, for the eyes of who runs it: it may quote the prompt, and is never stored."""
 
@@ -319,7 +319,7 @@ def read_failure(
     is_schema = schema_field in sent_fields and param not in sent_fields
     if is_schema and _SCHEMA_TEXT.search(f"{param} {message}"):
         param = schema_field
-    kind: Kind = "error"
+    kind: FailureKind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"
     elif status == 413 or (status in (400, 422, 500) and _is_oversize(code, message)):

@@ -22,11 +22,17 @@ from typing import Any, NamedTuple
 
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.files.folders import beside
-from medhelm.plugins.broken import Broken
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
 _KEYS = ("help", "module", "also")
+
+
+class Broken(NamedTuple):
+    """A third-party plugin that was left out, and why (one line)."""
+
+    plugin: str
+    reason: str
 
 
 class Command(NamedTuple):

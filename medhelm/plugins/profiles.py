@@ -21,7 +21,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sets the threshold of one metric: one of `minimum` and `maximum`, in the metric's units."""
+    """The threshold of one metric: one of `minimum` and `maximum`, in the metric's units."""
 
     benchmark: NotEmpty
     metric: NotEmpty | None = None

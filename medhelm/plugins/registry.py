@@ -27,7 +27,6 @@ from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
 from medhelm.models.providers import add_providers, built_in
-from medhelm.plugins.broken import Broken
 from medhelm.plugins.checks import (
     benchmark_faults,
     metric_faults,
@@ -36,7 +35,7 @@ from medhelm.plugins.checks import (
     refuse,
     unknown_names,
 )
-from medhelm.plugins.commands import data_files
+from medhelm.plugins.commands import Broken, data_files
 from medhelm.plugins.discovery import (
     ADD,
     fault,

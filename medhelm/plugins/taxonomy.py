@@ -18,7 +18,7 @@ _ID = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds the fields that every level has."""
+    """The fields that every level has."""
 
     id: str
     """Stable snake_case key."""
@@ -42,9 +42,9 @@ class Category(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     definition: str
     inclusion: str
-    """States why a subcategory belongs here."""
+    """The rule by which a subcategory belongs here."""
     performer: str
-    """Names those who do this work."""
+    """The people who do this work."""
     subcategories: tuple[Subcategory, ...]
 
 

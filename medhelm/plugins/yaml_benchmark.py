@@ -53,9 +53,9 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, str] = {}
     """Options of every row: the label that `reference` holds -> the text that is shown."""
     questions: dict[str, str] = {}
-    """Maps each value of the column `question` to the request. Empty means its text as it is."""
+    """The request for each value of the column `question`. Empty: its text as it is."""
     ask: str = ""
-    """Holds the request of a row whose column `question` is empty or absent."""
+    """The request of a row whose column `question` is empty or absent."""
     cluster: str | None = None
     """Column with the key of rows that belong together; where empty, rows of one context do."""
     part: str | None = None
@@ -66,7 +66,7 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lists the differences of the published table from the declared one."""
+    """Differences of the published table from the declared one."""
 
     columns: dict[str, str] = {}
     """The declared column -> its name there, for each column that it has."""
@@ -245,7 +245,7 @@ def _check_mapping(values: _Own, path: Path) -> None:
     if values.parts and not columns.part and "part" not in columns.metadata:
         raise PluginError(f"{path}: parts need instance.part, the column that names a row's part")
     for key, names in (("options", columns.options), ("questions", columns.questions)):
-        if len({_plain(name) for name in names}) < len(names):
+        if len({_folded(name) for name in names}) < len(names):
             raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
     if columns.ask and columns.question is None:
         raise PluginError(
@@ -285,12 +285,12 @@ def _known(cell: str, column: str, known: Iterable[str]) -> str:
     """Return which of the known values a cell holds, whatever its case and blanks around it."""
     names = [*known]
     for name in names:
-        if _plain(name) == _plain(cell):
+        if _folded(name) == _folded(cell):
             return name
     raise DataError(f"column {column!r} must hold one of: {', '.join(names)}")
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return text.strip().casefold()
 
 

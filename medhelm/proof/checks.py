@@ -54,7 +54,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Findings:
-    """Keeps the first findings of each kind and counts them all."""
+    """The first findings of each kind, and the number of all."""
 
     kept: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)

@@ -21,16 +21,14 @@ import msgspec
 from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError, RecordError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import judgement_key
+from medhelm.grading.graders.grader import judgement_key, send_until_read
 from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.grading.graders.panel import MISSING, end_of
-from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.grading.jury.reply import read_reply, reply_schema
+from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
@@ -74,7 +72,7 @@ _SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Holds the judge's verdicts on the golds."""
+    """The judge's verdicts on the golds."""
 
     golds: int
     without_gold: int
@@ -82,7 +80,7 @@ class Verdicts:
     """Ids of instances whose gold is unreasonable, and their cluster."""
     accepted: Mapping[str, str | None]
     abstained: Mapping[str, int]
-    """Counts the reasons for which there is no verdict."""
+    """Golds without a verdict, by reason."""
 
 
 def gold_messages(instance: Instance) -> tuple[Message, ...]:

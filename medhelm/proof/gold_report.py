@@ -41,7 +41,7 @@ class ModelMeans(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoldReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds a judge's findings in the golds of a benchmark."""
+    """A judge's findings in the golds of a benchmark."""
 
     benchmark: str
     data: str

@@ -23,7 +23,7 @@ Scores = dict[str, dict[str, float | None]]
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Counts how the metrics (but slow ones) read one phrasing over the instances, to six places.
+    """Numbers of readings of one phrasing by the metrics (but slow ones) over the instances, to six places.
 
     Of a phrasing of the gold `read` is the share read right by all of them, `wrong` the share read
     as another answer by any. Of a reply without an answer `read` is the share in which nothing is read, `wrong`
@@ -71,11 +71,11 @@ def manifest_path(benchmark: Benchmark) -> Path:
 
 def read_manifest(benchmark: Benchmark, data: Literal["sample", "full"]) -> Facts | None:
     """Return the stored facts, None where there are none; raises PluginError if unreadable."""
-    manifest = _read(benchmark)
+    manifest = _read_manifest(benchmark)
     return None if manifest is None else getattr(manifest, data)
 
 
-def _read(benchmark: Benchmark) -> _Manifest | None:
+def _read_manifest(benchmark: Benchmark) -> _Manifest | None:
     path = manifest_path(benchmark)
     if not path.is_file():
         return None
@@ -98,7 +98,7 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
         raise UsageError(
             f"{benchmark.name}: no manifest is written, {benchmark.origin or 'its plugin'} is not a file"
         )
-    before = _read(benchmark) or _Manifest(schema=SCHEMA, benchmark=benchmark.name)
+    before = _read_manifest(benchmark) or _Manifest(schema=SCHEMA, benchmark=benchmark.name)
     after = msgspec.structs.replace(before, **{data: facts})
     text = msgspec.json.format(msgspec.json.encode(after), indent=1) + b"\n"
     part = path.with_suffix(".part")

@@ -27,10 +27,8 @@ from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError
 from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
-from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import with_stand_ins
-from medhelm.grading.rubric.checks import rubric_fault
 from medhelm.grading.rubric.metrics import RubricMetric
 from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
@@ -51,6 +49,7 @@ from medhelm.proof.checks import (
 )
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
+from medhelm.proof.scripted_judges import jury_fault, rubric_fault
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
@@ -65,7 +64,7 @@ _TOLERANCE = 1e-9
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the findings on one benchmark on one kind of data."""
+    """The findings on one benchmark on one kind of data."""
 
     benchmark: str
     data: Data

@@ -37,7 +37,7 @@ class Send(TypingProtocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleTerms:
-    """Sets how the model of one role is asked."""
+    """The settings by which the model of one role is asked."""
 
     max_output_tokens: int
     sampling: Sampling = Sampling()

@@ -29,8 +29,7 @@ from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run
-from medhelm.runs.selection import Selection, select
-from medhelm.runs.unread import find_unread
+from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
@@ -61,16 +60,16 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens_limit: int
     output_tokens_expected: int
     basis: str
-    """Names the basis of the expected output."""
+    """The basis of the expected output."""
     usd_limit: float | None
     """None where the price is unknown."""
     usd_expected: float | None
     cast: tuple[RoleEstimate, ...] = ()
-    """Adds the cost of each other role of the protocol."""
+    """The cost of each other role of the protocol."""
     jury: str | None = None
     """Name of the jury that rates the answers; None where nobody does."""
     judges: tuple[JudgeEstimate, ...] = ()
-    """Adds the cost of each judge. It is empty where no model judges."""
+    """The cost of each judge. Empty where no model judges."""
     variant: str = ""
     """The form in which the questions are asked; empty: as they are."""
 
@@ -92,7 +91,7 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over runs; USD is None where a price that matters is unknown."""
+    """Totals over runs; USD is None where a price that matters is unknown."""
 
     to_ask: int
     input_tokens: int

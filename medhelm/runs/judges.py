@@ -59,7 +59,7 @@ _ENDS = {"unparsed": ("unreadable", "partly invalid")}
 
 @dataclass(frozen=True)
 class Judged:
-    """Names what one judge of a run is asked, and the desk that asks it."""
+    """The questions to one judge of a run, and the desk that asks them."""
 
     run: Run
     judging: Judging

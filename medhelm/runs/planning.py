@@ -21,9 +21,8 @@ from medhelm.data.variants import VARIANTS, can_vary, chosen_variants, vary, wit
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
-from medhelm.grading.jury.choice import DEFAULT, choose_jury, keys_lacking
+from medhelm.grading.jury.choice import DEFAULT, choose_jury, jury_terms, keys_lacking, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.terms import jury_terms, with_jury
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt

@@ -11,8 +11,8 @@ from medhelm.data import dataset
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
 from medhelm.grading.graders.terms import grader_terms
+from medhelm.grading.jury.choice import OFFLINE, jury_terms
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.terms import OFFLINE, jury_terms
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
@@ -38,7 +38,7 @@ from medhelm.store.records import (
 
 @dataclass(frozen=True, kw_only=True)
 class Regraded:
-    """Holds the outcome of one stored run: a record, or the reason why there is none."""
+    """The outcome of one stored run: a record, or the reason why there is none."""
 
     where: str
     """Benchmark, model and folder, for people; empty where the reason names the folder."""
@@ -76,7 +76,7 @@ def regrade(
     """
     for name in further:
         registry.metric(name, scoring)
-    plans, unread = _read(results)
+    plans, unread = _read_plans(results)
     chosen = _choose(plans, benchmarks, models)
     yield from unread
     for path, plan in chosen:
@@ -101,7 +101,7 @@ def regrade(
         yield Regraded(where=where, record=record, path=path, note=note)
 
 
-def _read(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
+def _read_plans(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
     """Return the runs below a results folder, and those that cannot be read."""
     paths = find_runs(results)
     hidden = [Regraded(where=str(path), reason=why) for path, why in find_unreadable(results)]
@@ -194,7 +194,7 @@ def runs_to_judge(
     ModelError and PrivacyRefused where a judge may not be asked.
     """
     found = []
-    for path, plan in _choose(_read(results)[0], benchmarks, models):
+    for path, plan in _choose(_read_plans(results)[0], benchmarks, models):
         if plan.spec.benchmark not in registry.benchmarks:
             continue
         with suppress(RecordError):

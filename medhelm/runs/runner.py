@@ -31,13 +31,12 @@ from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, keep_synced, opened
-from medhelm.runs.missing_judges import MissingJudge, missing_judges
 from medhelm.runs.planning import Run
 from medhelm.runs.seeded_order import SeededOrder
-from medhelm.runs.selection import Selection, select
+from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.unread import find_unread
+from medhelm.runs.unanswered import MissingJudge, missing_judges
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
@@ -81,7 +80,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """Reports how one run of a sweep ended."""
+    """The end of one run of a sweep."""
 
     run: Run
     record: RunRecord | None
@@ -95,16 +94,16 @@ class Ending:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """Reports how a sweep ended."""
+    """The end of a sweep."""
 
     endings: tuple[Ending, ...]
     stopped: MedhelmError | None
-    """Gives the reason for a stop before its end. Else it is None."""
+    """The reason for a stop before its end; else None."""
 
 
 @dataclass
 class Sweep:
-    """Holds the state that the runs of one sweep share."""
+    """The state that the runs of one sweep share."""
 
     pool: ModelPool
     desk: Desk
@@ -112,13 +111,13 @@ class Sweep:
     logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
-    """Gives the reason for a cancelled task: one of its logs cannot be synced or found any more."""
+    """Reason for a cancelled task: one of its logs cannot be synced or found any more."""
     broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
-    """Gives the reason why judges could not be asked. The run is graded without them."""
+    """Reasons why judges could not be asked. The run is graded without them."""
     errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
-    """Counts the failed requests of judges by reason."""
+    """Failed requests of judges, by reason."""
     windows: dict[Path, Counter[str]] = field(default_factory=dict)
-    """Gives the tokens of the largest request that did not fit a judge's window."""
+    """Tokens of the largest request that did not fit a judge's window."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )

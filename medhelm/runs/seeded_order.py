@@ -22,7 +22,7 @@ _IN_MEMORY = 4 << 20
 
 
 class SeededOrder:
-    """Holds what a run still asks, in the seeded order: a run that is stopped early holds a random sample.
+    """The instances that a run still asks, in the seeded order: a run that is stopped early holds a random sample.
 
     The texts wait in a file of the run folder that has no name (small data in memory), so that 16
     bytes an instance are held. Raises what reading the data does, and RecordError where the file

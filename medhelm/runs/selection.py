@@ -10,6 +10,7 @@ from operator import eq
 
 from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids
 from medhelm.errors import DataError
+from medhelm.runs.planning import Run
 from medhelm.schema.data import MADE_BY
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import order_key
@@ -17,7 +18,7 @@ from medhelm.store.records import order_key
 
 @dataclass(frozen=True)
 class Selection:
-    """Selects the instances that a run asks."""
+    """The instances that a run asks, by number and by their largest order key."""
 
     instances: int
     available: int
@@ -70,3 +71,25 @@ def _changed(dataset: Dataset, spec: RunSpec, last: int) -> tuple[int, int]:
             f"variant {spec.variant}; raise max_instances"
         )
     return found, len(keys)
+
+
+def find_unread(run: Run) -> set[tuple[str, int]]:
+    """Return instance and repeat of those with an outcome of `run.ask_again`, by the run's grading.
+
+    The outcomes are those of the main metric; empty where there is no grading.
+    """
+    path = run.path / "gradings" / run.grading_hash / "scores.parquet"
+    if not run.ask_again or not path.exists():
+        return set()
+    import pyarrow.parquet as pq
+
+    main = run.grading.metrics[0].name
+    columns = ["instance_id", "repeat", "metric", "outcome"]
+    return {
+        (instance_id, repeat)
+        for batch in pq.ParquetFile(path).iter_batches(columns=columns)
+        for instance_id, repeat, metric, outcome in zip(
+            *(batch.column(name).to_pylist() for name in columns), strict=True
+        )
+        if metric == main and outcome in run.ask_again
+    }

@@ -69,7 +69,7 @@ class Live:
     def __init__(self, admission: Admission, place: int) -> None:
         self._admission = admission
         self.place = place
-        """Counts the work that had begun before it: in the queue for a slot, the oldest goes first."""
+        """Number of pieces of work begun before it. In the queue for a slot, the oldest goes first."""
         self._is_new = True
         admission.count(1)
 
@@ -92,7 +92,7 @@ class Live:
 
 
 class _Stoppable:
-    """Holds what waits at a desk; a class, as every request enters one."""
+    """A call that waits at a desk and can be stopped; a class, as every request enters one."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -123,7 +123,7 @@ class Desk:
         self.failed: MedhelmError | None = None
         """The reason why this desk was stopped. None where it goes on, or the whole was stopped."""
         self.errors: Counter[str] = Counter()
-        """Counts the requests that failed, by reason."""
+        """Failed requests, by reason."""
         self.window = 0
         """The largest of the requests that did not fit their model's window, in tokens; 0: none."""
         self.waiting: set[asyncio.Task[Any]] = set()

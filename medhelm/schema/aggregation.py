@@ -19,7 +19,7 @@ Sums: TypeAlias = "Mapping[str, NDArray[np.float64]]"
 """Sums by name: arrays of one shape, () for a run, (draws,) for the draws of a bootstrap."""
 
 EACH = "*"
-"""Ends a name that stands for one sum of each label: `tp/*` is tp/E11.9, tp/I10 and so on."""
+"""Last character of a name that means one sum of each label: `tp/*` is tp/E11.9, tp/I10 and so on."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,16 +13,16 @@ Row = Mapping[str, Any]
 """One record of a data file, as its reader yields it."""
 
 DataClass = Literal["public", "gated", "private"]
-"""Names those who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
+"""Those who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
 Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
 """Names another form of multiple-choice questions, by which a robustness run asks them again."""
 
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
-"""Names the form of an answer; `items`: of each of several items. The baselines act on it."""
+"""The form of an answer; `items`: of each of several items. The baselines act on it."""
 
 PART = "part_"
-"""Begins the name of a split that is a part of the published set."""
+"""Prefix of a split that is a part of the published set."""
 
 MADE_BY = "made_by"
 """Key of `Instance.metadata`: models that wrote or rated the instance, separated by ", ". A model
@@ -45,7 +45,7 @@ class Criterion(
     text: str
     """Words the question, and the meaning of the ends of the scale."""
     points: float = 1.0
-    """Gives the points of a binary criterion that is met; negative where it should not be met."""
+    """Points of a binary criterion that is met; negative where it should not be met."""
     tags: tuple[str, ...] = ()
     """Slices of a table of criteria, as `axis:accuracy`."""
     is_critical: bool = False
@@ -64,7 +64,7 @@ class CriteriaRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Defines the criteria of a jury, and their scale."""
+    """The criteria of a jury, and their scale."""
 
     name: str
     version: str
@@ -75,7 +75,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         "an answer that is known to be good. Compare with it where that helps; another answer can "
         "be as good."
     )
-    """Describes `<reference>` and its use by a judge. If it is empty, judges are not shown one."""
+    """The words that tell a judge what `<reference>` is and how to use it. Empty: judges are not shown one."""
     minimum: int = 1
     maximum: int = 5
 
@@ -107,11 +107,11 @@ class Instance(
     references: tuple[str, ...] = ()
     """Accepted answers, the gold first. With choices: option letters."""
     answer_key: dict[str, str] = {}
-    """Holds facts for the metric alone besides the references (limits, output type)."""
+    """Facts for the metric alone, besides the references (limits, output type)."""
     cluster: str | None = None
     """Key of the patient, note or dialogue that instances share; intervals resample it whole."""
     metadata: dict[str, str] = {}
-    """Holds the slices of tables (specialty, difficulty, language, demographics). `part` names
+    """Slices of tables (specialty, difficulty, language, demographics). `part` names
     the part of a benchmark of several."""
     criteria: tuple[Criterion, ...] = ()
     """Criteria of this instance alone, in place of the rubric's."""
@@ -120,16 +120,16 @@ class Instance(
     option_labels: tuple[str, ...] = ()
     """Labels the options in place of A, B, C, ...; references are letters all the same."""
     payload: dict[str, Any] = msgspec.field(default_factory=dict, name="menu")
-    """Holds what only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
+    """Values that only the benchmark's protocol needs, by name; the protocol types and checks it. Its name in
     files is that of the first one, whose stored instances are found by their JSON."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Says that a benchmark leaves a row out by its documented rule."""
+    """A row that a benchmark leaves out by its documented rule."""
 
     reason: str
-    """Gives the rule in the same words for all rows that it concerns, without any of their text."""
+    """The rule, in the same words for all rows that it concerns and without any of their text."""
 
 
 class HubSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,7 +155,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: str
     """Path below `<data dir>/<benchmark>/`."""
     url: str = ""
-    """Names the address for `medhelm data fetch`. It is empty where a user must bring the file."""
+    """Address for `medhelm data fetch`. Empty where a user must bring the file."""
     sha256: str = ""
     """Empty means unpinned: the hash of the first fetch is recorded beside the file."""
     folder: str = ""
@@ -170,7 +170,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cells: dict[str, str] = {}
     """Columns that each of its rows has besides, and their cell: what the file's name says."""
     hub: HubSource | None = None
-    """Names the place of its rows on the hub, in place of `url`. A file that lies below the data
+    """Its rows on the hub, in place of `url`. A file that lies below the data
     directory comes before it."""
 
     @property
@@ -181,7 +181,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 @dataclass(frozen=True)
 class GitHub:
-    """Names one commit of a repository on GitHub, and the files in it."""
+    """One commit of a repository on GitHub, and the files in it."""
 
     repository: str
     commit: str
@@ -263,7 +263,7 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Since when a model can have read the test items, and where else they occur."""
 
     public_since: str = ""
-    """Gives the date on which the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
+    """Date on which the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
     known, or not public."""
     overlaps: tuple[str, ...] = ()
     """Other sets that share items or sources with it, each in a sentence."""
@@ -276,7 +276,7 @@ class RowFinding:
     check: str
     """Its name: snake_case."""
     text: str
-    """Says what is wrong, without text of the row."""
+    """The fault, without text of the row."""
     is_failure: bool = True
     """False where somebody should look at it."""
 
@@ -331,7 +331,7 @@ class Benchmark:
     tasks: tuple[str, ...] = ()
     """Ids of taxonomy tasks."""
     protocol: str = "completion"
-    """Names the protocol by which an instance is conducted."""
+    """Protocol by which an instance is conducted."""
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task, or all values of a scale (`answer` number)."""
@@ -348,11 +348,11 @@ class Benchmark:
     reference_part: str = ""
     """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
     rubric: str = ""
-    """Names the jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
+    """The jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
     criteria_rules: CriteriaRules | None = None
     """The rules by which judges decide on the criteria of its instances; None: the strict ones."""
     jury: str = ""
-    """Names the jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
+    """The jury (of `conf/jury`) that grades where the user names none; empty: the default one."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of a file that users fill with their own data, and what each holds."""
     how_to_get: tuple[str, ...] = ()
@@ -371,7 +371,7 @@ class Benchmark:
     expected_instances: Mapping[str, int] = field(default_factory=dict)
     """Number of instances of each split of the full data."""
     cluster: str = ""
-    """Names the unit of `Instance.cluster` ('note'). If it is empty, instances are independent."""
+    """The unit of `Instance.cluster` ('note'). Empty: instances are independent."""
     exposure: Exposure = Exposure()
     unverified: bool = False
     """True if the reading of the files was written from descriptions and never tried on the real ones."""

@@ -18,7 +18,7 @@ MODEL = "model"
 """The role of the model under test, where a protocol gives it no other name."""
 
 Finish = Literal["stop", "length", "refusal", "oversize", "error"]
-"""Names the end of a response: by itself, at the budget, by a refusal, or it never came."""
+"""The end of a response: by itself, at the budget, by a refusal, or it never came."""
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +38,7 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds one request to a model. It never carries the gold."""
+    """One request to a model. It never carries the gold."""
 
     instance_id: str
     repeat: int = 0
@@ -64,7 +64,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds the answer to one request."""
+    """The answer to one request."""
 
     instance_id: str
     repeat: int = 0
@@ -100,7 +100,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds what an instance became: what was sent, what came back, and how it ended.
+    """An instance after it was asked: what was sent, what came back, and how it ended.
 
     Of a protocol with one call for each instance `messages` and `response` are that call, and `calls`
     is empty. Of any other, `response` is the answer that metrics read, with what the model under test

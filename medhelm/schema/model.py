@@ -11,7 +11,7 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Request, Response, Sampling
 
 EndpointClass = Literal["local", "contracted", "external"]
-"""Names the place where a model runs: this machine, a party under contract, or anyone else."""
+"""The place where a model runs: this machine, a party under contract, or anyone else."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,7 +24,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds a model config. `name` is the id in tables, `model` the name that the endpoint gets."""
+    """A model config. `name` is the id in tables, `model` the name that the endpoint gets."""
 
     name: str
     provider: str = "openai"
@@ -54,11 +54,11 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_attempts: int = 6
     price: Price | None = None
     strategy: str = ""
-    """Names the strategy by which the model answers a protocol; empty: none."""
+    """Strategy by which the model answers a protocol; empty: none."""
     training_cutoff: str = ""
-    """Gives the end of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
+    """End of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
-    """States the config's note in `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
+    """Note shown by `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
 
     def seed_of(self, request: Request) -> int | None:
         """Return the seed that a request carries; None: it carries none."""

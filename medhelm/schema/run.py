@@ -71,14 +71,14 @@ class MetricRef(
 
 
 class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate free text. Without judges: the offline graders, a stand-in."""
+    """The judges who rate free text. Without any: the offline graders, a stand-in."""
 
     name: str
     judges: tuple[ModelSpec, ...] = ()
     quorum: int = 2
     """Verdicts that a score needs; below, the instance is unscored."""
     repairs: int = 2
-    """Limits how often a judge is asked again whose reply cannot be read."""
+    """Times that a judge is asked again whose reply cannot be read."""
     reasons: bool = True
     """True if judges give a short reason for each score."""
     max_output_tokens: int = 1024
@@ -86,13 +86,13 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class JuryTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names those who rate, what they rate, and by which version of the judges' prompt (or of the offline graders)."""
+    """The jury, what it rates, and by which version of the judges' prompt (or of the offline graders)."""
 
     jury: JurySpec
     rubric: Rubric
     version: str
     instruction: str = ""
-    """Holds the model's instruction, as the judges are shown it."""
+    """The model's instruction, as the judges are shown it."""
 
 
 class GraderTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -146,17 +146,17 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     value: float | None
     """None where no instance has a value."""
     counted: int
-    """Counts the answers in the value: scored ones and those that count with the floor."""
+    """Answers in the value: scored ones and those that count with the floor."""
     scored: int
     outcomes: dict[Outcome, int]
     cut: int | None = None
-    """Counts scored ones that ended at the output budget. None: graded before it was counted."""
+    """Scored ones that ended at the output budget. None: graded before it was counted."""
     refused_in_words: int | None = None
-    """Counts unparsed ones that look like refusals. None: graded before they were counted."""
+    """Unparsed ones that look like refusals. None: graded before they were counted."""
 
 
 class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sums over a run. `unknown` counts answered requests whose usage was not reported."""
+    """Usage summed over a run. `unknown` counts answered requests whose usage was not reported."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -176,7 +176,7 @@ JUDGE = "judge"
 class Party(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """Sums the usage of one model that was asked in a run, repairs and repeated tries included."""
+    """Usage of one model that was asked in a run, repairs and repeated tries included."""
 
     role: str
     model: ModelSpec
@@ -186,11 +186,11 @@ class Party(
     is_grader: bool = False
     """True if it graded answers, and took no part in the episodes."""
     ends: dict[str, int] = {}
-    """Counts a grader's judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
+    """A grader's judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
 
 
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Holds the facts of a benchmark that reporting needs without loading its plugin."""
+    """The facts of a benchmark that reporting needs without loading its plugin."""
 
     name: str
     title: str
@@ -206,13 +206,13 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     instruction: str = ""
     tasks: tuple[str, ...] = ()
     source: str = ""
-    """Names the source of the data for people."""
+    """Source of the data, for people."""
     plugin: str = ""
     """File that declares the benchmark, with the start of its sha256."""
     reference_part: str = ""
     """The part of the benchmark that the others are compared with."""
     public_since: str = ""
-    """Gives the date on which the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
+    """Date on which the test items became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not known or not public."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -229,7 +229,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     instances: int
     """Planned instances (each asked `spec.repeats` times)."""
     left_out: dict[str, int] = {}
-    """Counts the rows of the data that the benchmark leaves out, by reason."""
+    """Rows of the data that the benchmark leaves out, by reason."""
     results: tuple[MetricResult, ...]
     parties: tuple[Party, ...]
     """All models that were asked: the one under test first, the rest of the cast, the graders."""

@@ -25,7 +25,7 @@ Outcome = Literal[
     "unscored",
     "uninformative",
 ]
-"""Names the outcome of one instance.
+"""The outcome of one instance.
 
 scored: an answer was read and scored. unparsed: text came, no answer could be read.
 empty: no text came. refused: the endpoint said so. truncated: nothing could be read
@@ -42,14 +42,14 @@ FLOORED: frozenset[Outcome] = frozenset(get_args(Unread))
 """Outcomes that count with the metric's floor. The others but `scored` are in no mean."""
 
 IntervalKind = Literal["auto", "exact", "bounded"]
-"""Names the method of a score's interval (`Metric.interval`)."""
+"""Method of a score's interval (`Metric.interval`)."""
 
 Scoring = Literal["fixed", "helm"]
 """fixed: the metric as it should be. helm: the published scorer, faults included."""
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds one metric's score of one response."""
+    """One metric's score of one response."""
 
     value: float | None
     """Finite, in the metric's range; None where there is no score."""
@@ -57,7 +57,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     extracted: str = ""
     """The answer that was read out of the completion."""
     reason: str = ""
-    """Gives the reason for no value, or for this one."""
+    """The reason for this value, or for having none."""
     sums: Mapping[str, float] = {}
     """Summands by name of a metric that is not a mean, all that its `aggregation` names."""
 
@@ -80,7 +80,7 @@ class Metric(ABC):
     minimum: float = 0.0
     maximum: float = 1.0
     floor: float | None = 0.0
-    """Gives the value of an unparsed, empty, refused or cut response. None: it is in no mean, and a
+    """Value of an unparsed, empty, refused or cut response. None: it is in no mean, and a
     model is ranked only where nearly all of its responses were read."""
     higher_is_better: bool = True
     aggregation: Aggregation = MEAN

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _S = TypeVar("_S")
 
 WinDefinition = Literal["half", "literal"]
-"""Chooses a tie's weight: half a win, as in the paper's table 1, or a win for both (its text)."""
+"""Weight of a tie: half a win, as in the paper's table 1, or a win for both (its text)."""
 
 TIE = 1e-9
 """Normalised scores closer than this are equal: sums of the same values in another order
@@ -348,3 +348,26 @@ def mcnemar(only_a: int, only_b: int) -> float:
 def worst_case(total: float, rows: int, missing: int, worst: float) -> float:
     """Return (sum of values + missing * worst) / all: the mean if every missing one were worst."""
     return (total + missing * worst) / (rows + missing) if rows + missing else math.nan
+
+
+_PLACES = 1074
+"""Binary places behind the point of the smallest float: every float is a whole number of these."""
+
+
+class ExactSum:
+    """A sum of finite floats that is rounded once, when it is read."""
+
+    def __init__(self) -> None:
+        self._units = 0
+
+    def add(self, value: float) -> None:
+        """Add a value exactly."""
+        above, below = value.as_integer_ratio()
+        self._units += above << (_PLACES + 1 - below.bit_length())
+
+    def rounded(self) -> float:
+        """Return the float that is nearest to the sum; infinity beyond the largest one."""
+        try:
+            return self._units / (1 << _PLACES)
+        except OverflowError:
+            return math.inf if self._units > 0 else -math.inf

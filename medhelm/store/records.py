@@ -82,7 +82,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cut: int | None = None
     """Instances whose `order_key` is at most this; None: all."""
     left_out: dict[str, int] = {}
-    """Counts the rows of the data that the benchmark leaves out, by reason."""
+    """Rows of the data that the benchmark leaves out, by reason."""
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

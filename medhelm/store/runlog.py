@@ -46,7 +46,7 @@ def is_answered(response: _Head | Response) -> bool:
 
 
 class _Line(msgspec.Struct):
-    """Holds what any line says of itself: of an episode in one line, or of one in many (see `calls`)."""
+    """The fields that every line has: of an episode in one line, or of one in many (see `calls`)."""
 
     schema: int
     instance: msgspec.Raw = msgspec.Raw()
@@ -105,7 +105,7 @@ def encode_line(episode: Episode) -> bytes:
 
 @dataclass(frozen=True)
 class Scan:
-    """Holds the content of a log: keys already answered, and repairs made on opening it."""
+    """The content of a log: keys already answered, and repairs made on opening it."""
 
     answered: set[int]
     """Keys that are not asked again."""
@@ -351,7 +351,7 @@ def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
-"""Begins the lines of an episode of many calls."""
+"""Beginning of the lines of an episode of many calls."""
 
 
 def _superseded(log: Path) -> Set[int]:

@@ -24,8 +24,7 @@ from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text
 from medhelm.tables.format.table import Part, Row, Settings, Table, Value, make_table
-from medhelm.tables.study.cells import Cell, Metadata
-from medhelm.tables.study.makers import made_itself
+from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
 from medhelm.tables.thresholds import (

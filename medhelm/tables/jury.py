@@ -14,7 +14,7 @@ from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
-from medhelm.stats.jackknife import jackknife
+from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
 from medhelm.tables.format.table import Column, Part, Row, Table
@@ -161,7 +161,7 @@ def jury(study: Study) -> Table:
         "Jury: agreement of the judges, and scores without each of them",
         COLUMNS,
         rows,
-        _said(juries),
+        _juries_in_words(juries),
         parts=_PARTS,
     )
 
@@ -335,7 +335,7 @@ def _model(own: Jury, model: str) -> Row:
     return row
 
 
-def _said(juries: Sequence[Jury]) -> list[str]:
+def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
     """Return what must be said of these juries."""
     if not juries:
         return ["No benchmark here was rated by a jury."]

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
-from medhelm.plugins.broken import Broken
+from medhelm.plugins.commands import Broken
 from medhelm.plugins.discovery import (
     fault,
     hook_values,

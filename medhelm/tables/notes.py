@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import is_missing
+from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.terms import OFFLINE
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
@@ -24,7 +24,7 @@ from medhelm.tables.study.study import Panel, Study
 _MANY = 10
 
 NOT_GRADED = "not graded"
-"""Gives the reason for no rank on a benchmark whose run is stored but has no grading."""
+"""Reason for no rank on a benchmark whose run is stored but has no grading."""
 
 _MEANINGS = {
     "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",

@@ -45,7 +45,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class PageData:
-    """Holds what a page returns of the runs under one scoring."""
+    """The data that a page returns of the runs under one scoring."""
 
     benchmarks: Collection[str]
     """Those that the page is about."""
@@ -53,6 +53,6 @@ class PageData:
     """Written as data of the page and as files to download, under names that no other table has."""
     marks: Collection[Mark] = ()
     values: object = None
-    """Holds what else the script of the page reads: anything that can be JSON."""
+    """Anything else that the script of the page reads, as values that can be JSON."""
     left_out: str = ""
-    """Gives the reason why the page is without its numbers. It is listed among what was left out."""
+    """The reason for a page without its numbers, listed among what was left out."""

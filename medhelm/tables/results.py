@@ -72,7 +72,7 @@ class Results:
         self.has_variants = bool(variants)
         """True if there are runs that asked the questions of these in other forms."""
         self.notes = tuple(notes)
-        """Names the runs that were left out, and why."""
+        """Lines on the runs that were left out, with the reasons."""
         self._ungraded = dict(ungraded or {})
         """Benchmark and model of stored runs without a grading."""
         self._damaged = dict(damaged or {})
@@ -276,7 +276,7 @@ def load_results(
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.column, s.model.name): s.model for s in stored}
     known = tables or find_tables(_files(plugins))
-    return _read(chosen, aggregations, damaged, known, said, left)
+    return _results_of(chosen, aggregations, damaged, known, said, left)
 
 
 def _files(plugins: Iterable[str | Path] | Registry) -> tuple[str, ...]:
@@ -350,10 +350,10 @@ def load_gradings(
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
     scoring = runs[0].record.grading.scoring
     chosen = choose_runs(runs, scoring=scoring, latest=latest)
-    return _read(chosen, aggregations, damaged, find_tables(_files(plugins)))
+    return _results_of(chosen, aggregations, damaged, find_tables(_files(plugins)))
 
 
-def _read(
+def _results_of(
     chosen: ChosenRuns,
     aggregations: Aggregations,
     damaged: list[str],

@@ -102,7 +102,7 @@ COST = (
 
 @dataclass(frozen=True)
 class Spend:
-    """Sums the payments in USD. It is None where the price or the usage is unknown."""
+    """Payments in USD, summed. None where the price or the usage is unknown."""
 
     actual: float | None
     upper: float | None

@@ -15,7 +15,7 @@ Option = Literal["by", "metrics", "mde"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
-    """Holds what the function of a table is given."""
+    """The arguments that the function of a table is given."""
 
     study: Study
     """The graded runs, what of them is compared, and the settings (draws, confidence, ranking)."""

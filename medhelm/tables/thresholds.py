@@ -21,7 +21,7 @@ from medhelm.tables.study.cells import Cell
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 Decision = Literal["interval", "point"]
-"""Names the basis of a verdict: the whole interval of a score, or the score alone."""
+"""Basis of a verdict: the whole interval of a score, or the score alone."""
 
 EXIT_CODES: Mapping[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 

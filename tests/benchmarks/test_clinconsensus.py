@@ -18,7 +18,6 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
-from medhelm.grading.rubric.coverage import coverage
 from medhelm.grading.rubric.metrics import (
     COVERAGE,
     Decided,
@@ -26,6 +25,7 @@ from medhelm.grading.rubric.metrics import (
     RubricCoverage,
     RubricHits,
     RubricPass,
+    coverage,
 )
 from medhelm.schema.data import Criterion, Instance
 from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS

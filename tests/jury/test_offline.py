@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
 from medhelm.grading.graders.grader import GraderVerdict
-from medhelm.grading.jury.checks import jury_fault
 from medhelm.grading.jury.metric import jury_metrics, offline_jury
 from medhelm.grading.jury.offline import longest_order, overlap, readability
+from medhelm.proof.scripted_judges import jury_fault
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 from tests.graded import grade

@@ -17,9 +17,9 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import ModelPool, check_model, extras, open_model
+from medhelm.models import ModelPool, access, check_model, open_model
 from medhelm.models.catalogue import load_models
-from medhelm.models.decoding import Draws, Generated, Row
+from medhelm.models.decoding import BatchRow, Draws, Generated
 from medhelm.models.hf import HFModel
 from medhelm.models.weights import Weights, cut_at_stop
 from medhelm.schema.episode import Message, Request, Response, Sampling
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_gguf_names_the_fix(tmp_path: Path) -> None:
 def test_missing_packages_are_named_with_the_extra(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(access, "find_spec", lambda name: None)
     for use in (check_model, open_model):
         with pytest.raises(ModelError, match=r"needs the package \w+.*'\.\[hf\]'"):
             use(spec_for(model), environ={})
@@ -206,7 +206,7 @@ def test_a_stop_sequence_ends_its_row_and_no_other(tiny: Path) -> None:
 def test_the_end_of_text_ends_its_row_and_no_other(tiny: Path) -> None:
     weights = Weights(spec_for(tiny))
     weights.load()
-    rows = [Row(request("a", "word", max_output_tokens=40)), Row(request("b", "other"))]
+    rows = [BatchRow(request("a", "word", max_output_tokens=40)), BatchRow(request("b", "other"))]
     whole, other = weights.generate(rows)
     letter = next(c for c in whole.text[2:] if c.isascii() and c not in whole.text[:2] + other.text)
     (token,) = weights._tokenizer(letter, add_special_tokens=False)["input_ids"]
@@ -278,7 +278,7 @@ def test_requests_that_wait_are_generated_together_and_the_loop_goes_on(
     sizes: list[int] = []
     generate = Weights.generate
 
-    def slow(self: Weights, rows: Sequence[Row]) -> list[Generated]:
+    def slow(self: Weights, rows: Sequence[BatchRow]) -> list[Generated]:
         sizes.append(len(rows))
         time.sleep(0.2)
         return generate(self, rows)
@@ -340,7 +340,7 @@ def test_loading_and_writing_are_states_and_the_speed_is_that_of_writing(
         time.sleep(0.3)
         load(self)
 
-    def watched(self: Weights, rows: Sequence[Row]) -> list[Generated]:
+    def watched(self: Weights, rows: Sequence[BatchRow]) -> list[Generated]:
         seen.append(pool.statuses())
         return generate(self, rows)
 

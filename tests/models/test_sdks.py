@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError
-from medhelm.models import ModelPool, check_model, extras, open_model
+from medhelm.models import ModelPool, access, check_model, open_model
 from medhelm.schema.episode import Message, Request, Response, Sampling, Usage
 from medhelm.schema.model import Model, ModelSpec
 from tests.models.asking import ask_all, request
@@ -116,7 +116,7 @@ def opened(spec: ModelSpec, environ: dict[str, str] | None = None) -> Model:
 def test_a_missing_package_is_named_with_its_extra(
     any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(access, "find_spec", lambda name: None)
     for use in (check_model, open_model):
         with pytest.raises(ModelError) as caught:
             use(spec_for(any_sdk, "http://h"), environ={"K": KEY})

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.stats.exact_sum import ExactSum
+from medhelm.stats.aggregation import ExactSum
 
 
 def total(values: list[float]) -> float:

@@ -31,7 +31,7 @@ from medhelm.schema.data import Criterion, Rubric
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, MetricRef, Party, UsageTotals
 from medhelm.stats import agreement
-from medhelm.stats.jackknife import jackknife
+from medhelm.stats.intervals import jackknife
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table

@@ -9,7 +9,7 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_gradings
-from medhelm.grading.rubric.explanations import Explained, explained
+from medhelm.grading.rubric.grader import Explained, explained
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.store.records import grader_folder, order_key

@@ -19,8 +19,7 @@ from medhelm.stats.aggregation import Floats, Pooling, worst_case
 from medhelm.tables import notes
 from medhelm.tables.format.table import Row, Table, make_table
 from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import MIN_READ, Cell, Keys, Metadata, MetricScores
-from medhelm.tables.study.makers import made_itself
+from medhelm.tables.study.cells import MIN_READ, Cell, Keys, Metadata, MetricScores, made_itself
 from medhelm.tables.study.study import Estimate, Study, estimate
 from medhelm.tables.table_spec import TableSpec
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES

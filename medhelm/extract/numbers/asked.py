@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.units import RATES, SAME, unit_at
-from medhelm.extract.numbers.value_types import Kind, Value
+from medhelm.extract.numbers.value_types import Value, ValueKind
 
 T = TypeVar("T")
 
@@ -155,11 +155,11 @@ class Asked:
         is_dosed = found is not None and _DOSED.search(lead, 0, found.start())
         return found is not None and not is_dosed and found.lastgroup != own
 
-    def by_name(self, kind: Kind[T]) -> Kind[T]:
+    def by_name(self, kind: ValueKind[T]) -> ValueKind[T]:
         """Return the kind with the names of what is asked for."""
         return replace(kind, is_known=True, is_asked=self.is_named)
 
-    def narrow(self, kind: Kind[T]) -> Kind[T]:
+    def narrow(self, kind: ValueKind[T]) -> ValueKind[T]:
         """Return the kind without the values that cannot answer, and with the names that do."""
 
         units = self.units
@@ -189,7 +189,7 @@ class Asked:
         )
 
 
-def _in_percent(text: str, values: list[Value[T]], kind: Kind[T]) -> list[Value[T]]:
+def _in_percent(text: str, values: list[Value[T]], kind: ValueKind[T]) -> list[Value[T]]:
     """Return percentages, each from where its share begins (`0.081, i.e. 8.1 %`), and operands."""
     found: list[Value[T]] = []
     for before, value in zip([None, *values], values, strict=False):

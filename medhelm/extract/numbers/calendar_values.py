@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from medhelm.extract.late import late
 from medhelm.extract.numbers.numerals import bound
-from medhelm.extract.numbers.value_types import Kind, Value
+from medhelm.extract.numbers.value_types import Value, ValueKind
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ def _find_durations(text: str) -> list[Value[tuple[int, int]]]:
     return found
 
 
-DATE: Kind[datetime.date] = Kind(
+DATE: ValueKind[datetime.date] = ValueKind(
     noun="date",
     find=_find_dates,
     merge=lambda a, b: a if a == b else None,
@@ -117,7 +117,7 @@ DATE: Kind[datetime.date] = Kind(
     show=lambda date: f"{date:%m/%d/%Y}",
     cut=late(r"\d{4}-\d{1,2}-\d$"),
 )
-DURATION: Kind[tuple[int, int]] = Kind(
+DURATION: ValueKind[tuple[int, int]] = ValueKind(
     noun="number of weeks and days",
     find=_find_durations,
     merge=lambda a, b: a if 7 * a[0] + a[1] == 7 * b[0] + b[1] else None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from medhelm.extract.late import Lower, late
-from medhelm.extract.numbers.value_types import Kind, Value
+from medhelm.extract.numbers.value_types import Value, ValueKind
 
 _MOST = 500
 """Values of one sentence that are read."""
@@ -375,7 +375,7 @@ def _half_digit(number: Number) -> float:
     return half * (1 + 1e-9)
 
 
-NUMBER: Kind[Number] = Kind(
+NUMBER: ValueKind[Number] = ValueKind(
     noun="number",
     has_unit=True,
     is_sum=_is_sum,

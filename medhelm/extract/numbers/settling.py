@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from medhelm.extract.numbers.value_types import Kind, Statement, differ
+from medhelm.extract.marks import Reading
+from medhelm.extract.numbers.value_types import Statement, ValueKind, differ
 from medhelm.extract.numbers.words import GENERAL_NAMES
-from medhelm.extract.reading import Reading
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _STEPS = ("multipl", "divid", "subtract", "add")
 _GIVEN = frozenset(("actual", "measured", "reported", "recorded", "rate"))
 
 
-def agreed(found: list[tuple[T | None, str]], kind: Kind[T]) -> Reading[T]:
+def agreed(found: list[tuple[T | None, str]], kind: ValueKind[T]) -> Reading[T]:
     """Return the value that all agree on, else why there is none."""
     result: T | None = None
     for value, reason in found:
@@ -34,7 +34,7 @@ def agreed(found: list[tuple[T | None, str]], kind: Kind[T]) -> Reading[T]:
     return Reading(result) if result is not None else Reading(None, f"no {kind.noun} is stated")
 
 
-def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
+def settle(found: list[Statement[T]], kind: ValueKind[T], *, is_cut: bool = False) -> Reading[T]:
     """Return the value that the statements of a text come down to, else why there is none.
 
     What is called the answer counts before all else. Then the last result counts, unless another
@@ -80,12 +80,12 @@ def settle(found: list[Statement[T]], kind: Kind[T], *, is_cut: bool = False) ->
     return Reading(value)
 
 
-def agrees(s: Statement[T], value: T, kind: Kind[T]) -> bool:
+def agrees(s: Statement[T], value: T, kind: ValueKind[T]) -> bool:
     """Return whether a statement is of a value, or of a rounding of it."""
     return s.value is not None and kind.merge(s.value, value) is not None
 
 
-def _named_before_cut(found: list[Statement[T]], kind: Kind[T]) -> Reading[T]:
+def _named_before_cut(found: list[Statement[T]], kind: ValueKind[T]) -> Reading[T]:
     """Return what a cut text has called by the asked name and worked out, if nothing behind differs."""
     named = [s for s in found if s.is_asked and s.level and not (s.is_secondary or s.is_running)]
     value = agreed([(s.value, s.reason) for s in named], kind).value
@@ -98,14 +98,14 @@ def _named_before_cut(found: list[Statement[T]], kind: Kind[T]) -> Reading[T]:
     return Reading(value)
 
 
-def _is_of_an_item(s: Statement[T], kind: Kind[T]) -> bool:
+def _is_of_an_item(s: Statement[T], kind: ValueKind[T]) -> bool:
     """Return whether points are those of one finding, by all that a text says of them."""
     is_told = s.is_asked or s.level > 1 or s.is_computed or GENERAL_NAMES & {*s.key}
     return kind.is_score and bool(s.key) and not is_told
 
 
 def _unless_otherwise(
-    reading: Reading[T], answer: Statement[T], found: list[Statement[T]], kind: Kind[T]
+    reading: Reading[T], answer: Statement[T], found: list[Statement[T]], kind: ValueKind[T]
 ) -> Reading[T]:
     """Return the reading, unless what follows the answer works out to another value."""
     after = [s for s in found if s.at > answer.at]
@@ -118,7 +118,7 @@ def _unless_otherwise(
     return Reading(None, differ(value, other, kind))
 
 
-def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+def _without_subtotals(results: list[Statement[T]], kind: ValueKind[T]) -> list[Statement[T]]:
     """Return the results without those of a count that goes on, where the last one is its end."""
     counts = [s for s in results if s.is_running and s.value is not None]
     if (
@@ -131,7 +131,7 @@ def _without_subtotals(results: list[Statement[T]], kind: Kind[T]) -> list[State
     return [s for s in results if not any(v is not None and agrees(s, v, kind) for v in earlier)]
 
 
-def _without_parts(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+def _without_parts(results: list[Statement[T]], kind: ValueKind[T]) -> list[Statement[T]]:
     """Return the results without those that the last one is the sum of."""
     parts = [s for s in results[:-1] if s.is_computed and not s.is_asked]
     values = [s.value for s in parts if s.value is not None]
@@ -140,7 +140,7 @@ def _without_parts(results: list[Statement[T]], kind: Kind[T]) -> list[Statement
     return [s for s in results if s not in parts] if is_total else results
 
 
-def _best_named(results: list[Statement[T]], kind: Kind[T]) -> list[Statement[T]]:
+def _best_named(results: list[Statement[T]], kind: ValueKind[T]) -> list[Statement[T]]:
     """Return the results in the unit or by the name that was asked for, and what may correct them.
 
     Otherwise what is worked out or totalled counts as well. A bound is not one beside a value. Points
@@ -177,7 +177,7 @@ def _is_step(s: Statement[T]) -> bool:
 
 
 def _confirmed(
-    value: T, last: Statement[T], before: list[Statement[T]], kind: Kind[T]
+    value: T, last: Statement[T], before: list[Statement[T]], kind: ValueKind[T]
 ) -> tuple[T, bool]:
     """Return the last result as precise as others state it, and whether anything confirms it."""
     is_general = {*last.key} <= GENERAL_NAMES
@@ -192,7 +192,11 @@ def _confirmed(
 
 
 def _rival(
-    value: T, last: Statement[T], results: list[Statement[T]], is_confirmed: bool, kind: Kind[T]
+    value: T,
+    last: Statement[T],
+    results: list[Statement[T]],
+    is_confirmed: bool,
+    kind: ValueKind[T],
 ) -> T | None:
     """Return an earlier result that speaks against the last one, None without one."""
     for s in results[:-1]:
@@ -238,7 +242,7 @@ def _is_other(opening: Statement[T], last: Statement[T], is_confirmed: bool) -> 
     return is_told_apart and is_concluded and is_input and not is_general
 
 
-def _may_be_result(s: Statement[T], last: Statement[T], value: T, kind: Kind[T]) -> bool:
+def _may_be_result(s: Statement[T], last: Statement[T], value: T, kind: ValueKind[T]) -> bool:
     """Return whether something that is stated later may be the result that a text leads to."""
     if s.at <= last.at or s.value is None or s.is_supposed or agrees(s, value, kind):
         return False

@@ -1,6 +1,6 @@
 """Plain text -> what its sentences state.
 
-The readers of numbers, dates and durations find their values in a sentence (`Kind.find`). Here
+The readers of numbers, dates and durations find their values in a sentence (`ValueKind.find`). Here
 each sentence is looked through for the values that something is set equal to, by a word (`is`,
 `gives`), a sign or a calculation. `values` decides which of them the whole text comes down to.
 """
@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar, cast
 
 from medhelm.extract.late import Lower
-from medhelm.extract.numbers.value_types import Kind, Statement, Value, differ
+from medhelm.extract.marks import Reading
+from medhelm.extract.numbers.value_types import Statement, Value, ValueKind, differ
 from medhelm.extract.numbers.words import (
     AFTER_EQUALS,
     ALL,
@@ -70,7 +71,6 @@ from medhelm.extract.numbers.words import (
     WORD,
     WOULD,
 )
-from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
@@ -87,13 +87,13 @@ class _Found(NamedTuple):
     is_computed: bool
 
 
-def find_statements(text: str, kind: Kind[T]) -> list[Statement[T]]:
+def find_statements(text: str, kind: ValueKind[T]) -> list[Statement[T]]:
     """Return what the sentences of a plain text state, in order. Those of recent texts are kept."""
     return list(cast("tuple[Statement[T], ...]", _found(text, kind)))
 
 
 @lru_cache(maxsize=16)
-def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
+def _found(text: str, kind: ValueKind[T]) -> tuple[Statement[T], ...]:
     found: list[Statement[T]] = []
     mentions: dict[Hashable, tuple[int, int]] = {}
     first: int | None = None
@@ -122,7 +122,7 @@ def _found(text: str, kind: Kind[T]) -> tuple[Statement[T], ...]:
     )
 
 
-def _of_total(values: list[Value[T]], index: int, kind: Kind[T]) -> Statement[T]:
+def _of_total(values: list[Value[T]], index: int, kind: ValueKind[T]) -> Statement[T]:
     """Return what a sentence that adds up states where no word joins its value to a name."""
     total, at = values[0], (index, values[0].start)
     if len(values) > 1 or total.value is None or total.is_operand:
@@ -133,7 +133,7 @@ def _of_total(values: list[Value[T]], index: int, kind: Kind[T]) -> Statement[T]
 
 
 def _of_sentence(
-    text: str, index: int, values: list[Value[T]], kind: Kind[T], is_line: bool
+    text: str, index: int, values: list[Value[T]], kind: ValueKind[T], is_line: bool
 ) -> Iterator[Statement[T]]:
     first = values[0]
     if len(values) == 1 and not first.is_operand and _is_bare(text, first, is_line):
@@ -208,20 +208,20 @@ def _is_put_in(text: str, opening: str, found: _Found) -> bool:
     return bool(is_given or is_age or PUT_IN.match(text, found.value.end))
 
 
-def _is_item(text: str, value: Value[T], kind: Kind[T]) -> bool:
+def _is_item(text: str, value: Value[T], kind: ValueKind[T]) -> bool:
     """Return whether a value is one of a list, or the points that each of several items gives."""
     if LISTED.match(text, value.end):
         return True
     return kind.is_score and OF_EACH.match(text, value.end) is not None
 
 
-def _is_sum(value: Value[T], values: list[Value[T]], kind: Kind[T]) -> bool:
+def _is_sum(value: Value[T], values: list[Value[T]], kind: ValueKind[T]) -> bool:
     """Return whether a value is what at least three values before it in its sentence add up to."""
     before = [v.value for v in values if v.start < value.start and v.value is not None]
     return len(before) >= 3 and value.value is not None and kind.is_sum(before, value.value)
 
 
-def _is_asked(name: str, kind: Kind[T]) -> bool | None:
+def _is_asked(name: str, kind: ValueKind[T]) -> bool | None:
     """Return whether a name is that of what was asked for. The names in a formula say nothing."""
     more = WITH_MORE.search(name)
     name = name[: more.end(1)] if more else name
@@ -236,7 +236,12 @@ def _is_asked(name: str, kind: Kind[T]) -> bool | None:
 
 
 def _weighed(
-    text: str, start: int, values: list[Value[T]], found: _Found, is_inherited: bool, kind: Kind[T]
+    text: str,
+    start: int,
+    values: list[Value[T]],
+    found: _Found,
+    is_inherited: bool,
+    kind: ValueKind[T],
 ) -> Statement[T]:
     """Return a statement with how much the sentence commits to it."""
     value, verb, name, is_computed = found
@@ -321,7 +326,7 @@ def _clauses(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _of_clause(
-    text: str, start: int, end: int, values: list[Value[T]], kind: Kind[T]
+    text: str, start: int, end: int, values: list[Value[T]], kind: ValueKind[T]
 ) -> _Found | None:
     """Return the value that a clause states, with its name; the result of a chain is the last member."""
     equals = [match.start() for match in EQUALS.finditer(text, start, end)]
@@ -376,7 +381,7 @@ def _related(text: str, start: int, value: Value[T]) -> _Found | None:
     return _Found(value, "", text[start : value.start], False) if is_named else None
 
 
-def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
+def _same_amount(before: Value[T], value: Value[T], kind: ValueKind[T]) -> Value[T]:
     """Return the result of a chain whose last two members are both values."""
     if before.value is None or value.value is None:
         return value
@@ -386,13 +391,15 @@ def _same_amount(before: Value[T], value: Value[T], kind: Kind[T]) -> Value[T]:
     return value if _is_whole("\u2248", value, kind) else replace(value, value=merged)
 
 
-def _is_whole(before: str, value: Value[T], kind: Kind[T]) -> bool:
+def _is_whole(before: str, value: Value[T], kind: ValueKind[T]) -> bool:
     """Return whether a score is rounded to whole points; one digit may be part of a ratio."""
     shown = "" if value.value is None or not kind.is_score else kind.show(value.value)
     return len(shown) > 1 and shown.isdigit() and before.rstrip()[-1:] in ("\u2248", "\u2192")
 
 
-def _alternatives(text: str, value: Value[T], values: list[Value[T]], kind: Kind[T]) -> Reading[T]:
+def _alternatives(
+    text: str, value: Value[T], values: list[Value[T]], kind: ValueKind[T]
+) -> Reading[T]:
     """Return the value, or why it is none where another is offered beside it (`12 or 13`)."""
     following = next((v for v in values if v.start >= value.end), None)
     if following is None or value.value is None:

@@ -19,7 +19,7 @@ class Value(Generic[T]):
     value: T | None
     """None where it cannot be read."""
     reason: str = ""
-    """Why it cannot be read."""
+    """The reason why it cannot be read."""
     is_operand: bool = False
     """True if it is part of a calculation."""
     unit: str = ""
@@ -32,8 +32,8 @@ class Value(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
-    """Finds and compares values of one kind."""
+class ValueKind(Generic[T]):
+    """A kind of value: how it is found in a text and compared."""
 
     noun: str
     find: Callable[[str], list[Value[T]]]
@@ -97,6 +97,6 @@ class Statement(Generic[T]):
     """True if it is called so and worked out before."""
 
 
-def differ(a: T, b: T, kind: Kind[T]) -> str:
+def differ(a: T, b: T, kind: ValueKind[T]) -> str:
     """Return the reason for which two results are not an answer."""
     return f"two results are stated: {kind.show(a)} and {kind.show(b)}"

@@ -13,17 +13,15 @@ from itertools import islice
 from typing import TypeVar
 
 from medhelm.extract.late import Lower, late
-from medhelm.extract.marks import Mark, all_marks, own_text, visible_text
+from medhelm.extract.marks import Mark, Reading, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
-from medhelm.extract.numbers.item_points import gives_points_one_by_one
 from medhelm.extract.numbers.notation import plain, with_points
 from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
-from medhelm.extract.numbers.value_types import Kind, differ
+from medhelm.extract.numbers.value_types import ValueKind, differ
 from medhelm.extract.numbers.words import GENERAL_NAMES, INTERPRETS, OTHER, SECONDARY
-from medhelm.extract.reading import Reading
 from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
@@ -141,7 +139,7 @@ def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | 
     return read_weeks_days(text, is_cut=is_cut).value
 
 
-def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
+def _read_asked(text: str, kind: ValueKind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
     """Return what a text commits to of what is asked for; points without a total are none of it."""
     visible = own_text(text)
     is_cut = is_cut and visible_text(text).endswith(visible[-20:])  # not by a run-on's end
@@ -149,12 +147,12 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     if is_cut and text[-1:].isspace():
         visible += "\n"
     if asked is None:
-        return _read(visible, kind, is_cut)
-    shares = [_read(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
+        return _read_value(visible, kind, is_cut)
+    shares = [_read_value(visible, share.narrow(kind), is_cut) for share in asked.shares(visible)]
     if any(share.value is None for share in shares):
         return shares[0]
     narrowed = asked.narrow(kind)
-    reading = _read(visible, narrowed, is_cut)
+    reading = _read_value(visible, narrowed, is_cut)
     values = [r.value for r in (*shares, reading) if r.value is not None]
     if len(values) == 2 and kind.merge(values[0], values[1]) is None:
         return Reading(None, differ(values[0], values[1], kind))
@@ -187,7 +185,7 @@ def _read_asked(text: str, kind: Kind[T], is_cut: bool, asked: Asked | None) -> 
     return _unless_followed(value, max((s.at[0] for s in own), default=-1), region, narrowed)
 
 
-def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
+def _unless_followed(value: T, at: int, text: str, kind: ValueKind[T]) -> Reading[T]:
     """Return a value without the asked name, unless a later mention with its name or unit differs."""
     for sentence, _ in islice(split_sentences(text), at + 1, None):
         is_beside = any(p.search(sentence) for p in (OTHER, INTERPRETS, SECONDARY, _SUPPOSED))
@@ -203,7 +201,7 @@ def _unless_followed(value: T, at: int, text: str, kind: Kind[T]) -> Reading[T]:
     return Reading(value)
 
 
-def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
+def _read_value(visible: str, kind: ValueKind[T], is_cut: bool) -> Reading[T]:
     is_value_cut = is_cut and (
         not visible.endswith("\n") or visible.rstrip()[-1:] in "+-*/=(\u2212\u00d7\u00f7"
     )
@@ -244,7 +242,7 @@ def _read(visible: str, kind: Kind[T], is_cut: bool) -> Reading[T]:
     return _unless_taken_back(reading, region, kind)
 
 
-def _named_before(visible: str, mark: Mark, value: T, kind: Kind[T]) -> T | None:
+def _named_before(visible: str, mark: Mark, value: T, kind: ValueKind[T]) -> T | None:
     """Return what a text calls by the asked name where nothing before a mark leads to the marked value."""
     before = plain(visible[: mark.start])
     stated = [
@@ -265,7 +263,7 @@ def _marked(visible: str, mark: Mark) -> str:
     return f"Score: {value}" if is_score else value
 
 
-def _without_cut_value(text: str, kind: Kind[T]) -> tuple[str, str]:
+def _without_cut_value(text: str, kind: ValueKind[T]) -> tuple[str, str]:
     """Return `text` without the value at its end, which may be cut, and that value."""
     match = kind.cut.search(text[-60:])
     if match is None:
@@ -277,14 +275,14 @@ def _without_cut_value(text: str, kind: Kind[T]) -> tuple[str, str]:
     return text, match[0].strip()
 
 
-def _begins_with_value(text: str, kind: Kind[T]) -> bool:
+def _begins_with_value(text: str, kind: ValueKind[T]) -> bool:
     """Return whether a marked text begins with a value, readable or not."""
     line = text.lstrip().partition("\n")[0][:_LINE]
     values = kind.find(line)
     return bool(values) and _VALUE_LEAD.fullmatch(line[: values[0].start]) is not None
 
 
-def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]:
+def _read_plain(text: str, kind: ValueKind[T], *, is_cut: bool = False) -> Reading[T]:
     found = find_statements(text, kind)
     reading = settle(found, kind, is_cut=is_cut)
     if reading.value is not None or any(s.level >= 1 for s in found) or is_cut:
@@ -292,7 +290,7 @@ def _read_plain(text: str, kind: Kind[T], *, is_cut: bool = False) -> Reading[T]
     return _only_value(text, kind)
 
 
-def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
+def _only_value(text: str, kind: ValueKind[T]) -> Reading[T]:
     """Return the one value of a short text that states nothing in particular."""
     sentences = [sentence for sentence, _ in split_sentences(text[:_LONGEST])]
     found = [kind.find(sentence) for sentence in sentences]
@@ -318,7 +316,7 @@ def _only_value(text: str, kind: Kind[T]) -> Reading[T]:
 
 
 def _unless_taken_back(
-    reading: Reading[T], text: str, kind: Kind[T], is_cut: bool = False
+    reading: Reading[T], text: str, kind: ValueKind[T], is_cut: bool = False
 ) -> Reading[T]:
     """Return the reading, unless the text takes it back, or says that there is more to do."""
     value = reading.value
@@ -347,7 +345,7 @@ def _unless_taken_back(
     return Reading(None, "a result is stated and then taken back")
 
 
-def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
+def _is_worked_on(value: T, text: str, kind: ValueKind[T], is_cut: bool) -> bool:
     """Return whether a text goes on from a value to another one by a step, in its last line with it."""
     end = len(text)
     for line in reversed(text[-_LONGEST:].split("\n")):
@@ -361,7 +359,7 @@ def _is_worked_on(value: T, text: str, kind: Kind[T], is_cut: bool) -> bool:
     return False
 
 
-def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
+def _leads_on(value: T, rest: str, kind: ValueKind[T], is_cut: bool) -> bool:
     """Return whether the text behind a value comes to another one, by arithmetic that holds."""
     if _BEFORE_STEP.match(rest):
         return True
@@ -379,8 +377,59 @@ def _leads_on(value: T, rest: str, kind: Kind[T], is_cut: bool) -> bool:
     )
 
 
-def values_of(text: str, kind: Kind[T]) -> list[T]:
+def values_of(text: str, kind: ValueKind[T]) -> list[T]:
     """Return the values at both ends of a text, line by line."""
     text = text[:_LONGEST] + "\n" + text[max(_LONGEST, len(text) - 5 * _LONGEST) :]
     found = (v.value for line in text.split("\n") for v in kind.find(line[:_LINE]))
     return [value for value in found if value is not None]
+
+
+_MOST = 3
+"""Points of one finding."""
+_POINTS = late(
+    r"(?<![\w.,/+-])(?P<plus>\+)?(?P<n>\d{1,2}|one|two|three)(?![\w/%]|[.,]\d|\s?[<>=])",
+    re.IGNORECASE,
+)
+_IN_WORDS = {"one": 1, "two": 2, "three": 3}
+_FOR = late(
+    r"\s?(?:points?\s)?(?:for|due\sto|because\sof|from)\s(?:an?\s|the\s)?([a-z][\w/-]*)", re.I
+)
+_PLUS_OF = late(r"\s([a-z][\w/-]*)", re.IGNORECASE)
+_BEFORE = late(
+    r"([a-z][\w/-]*)\s?(?:[:=(\u2013\u2014-]\s?|\s(?:gives|adds|gets|counts)\s)?\(?$", re.IGNORECASE
+)
+_ENDED = late(r"\)?\s?(?:[,;.+|\n]|points?\b|$)", re.IGNORECASE)
+_NO_FINDING = frozenset(
+    word
+    for line in (
+        "a an and are at be by class equals final get gets give gives giving grade has have index is",
+        "it just make makes of only or overall receives result score scores so stage sum than the",
+        "therefore thus to total totals was with answer",
+    )
+    for word in line.split()
+)
+"""Words that are not a finding, beside the general names of a result."""
+
+
+def gives_points_one_by_one(text: str, value: float, asked: Asked) -> bool:
+    """Return whether a value is in a text only as the points of single findings, two or more."""
+    findings: set[str] = set()
+    for match in _POINTS.finditer(text) if 0 < value <= _MOST else ():
+        size = match["n"].lower()
+        if _IN_WORDS.get(size) != value and size != f"{value:g}":
+            continue
+        finding = _finding(text, match)
+        if not finding or finding in _NO_FINDING | GENERAL_NAMES or asked.is_named(finding):
+            return False
+        findings.add(finding)
+    return len(findings) > 1
+
+
+def _finding(text: str, match: re.Match[str]) -> str:
+    """Return the word for which points are given; empty where there is none beside them."""
+    named = _FOR.match(text, match.end())
+    if named is None and match["plus"]:
+        named = _PLUS_OF.match(text, match.end())
+    if named is None and _ENDED.match(text, match.end()):
+        named = _BEFORE.search(text, max(0, match.start() - 60), match.start())
+    return named[1].lower() if named else ""

@@ -1,4 +1,4 @@
-"""Graders, which ask judges about one episode, and the metrics that make scores of what they said.
+"""Graders, which ask judges about one episode until they can be read, and the metrics made of what they said.
 
 A grader is to an answer what a protocol is to an instance: a pure function of what it is shown, its
 terms and the replies. Its calls are logged and replayed one by one, so that a killed run asks nothing
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from medhelm.extract import visible_text
+from medhelm.extract.json_reply import BadReply
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Episode
+from medhelm.schema.episode import Episode, Message, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
 from medhelm.schema.score import Metric, Score
@@ -101,7 +102,7 @@ class Grader:
     version: str = "1"
     """Raised whenever a judge is sent something else, or its replies are read otherwise."""
     rules: Callable[[Benchmark], str] = lambda _: ""
-    """Names the benchmark's own rules that judges are sent; they are a part of the version."""
+    """The benchmark's own rules that judges are sent, by name and version; they are a part of the version."""
     grade: Grade
     forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
     """Foretells the calls to one judge, given the tokens of the answer."""
@@ -137,7 +138,7 @@ class GraderVerdict(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] | None
     """The grader's own form. None: the judge has abstained."""
     reason: str = ""
-    """Gives the reason for no verdicts ('not asked', 'error'), never reply text."""
+    """The reason for no verdicts ('not asked', 'error'), never reply text."""
 
 
 class Panel(Protocol):
@@ -182,3 +183,49 @@ class GradedMetric(Metric):
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return the verdicts of each judge on an episode."""
         return self.panel.verdicts(instance, episode)
+
+
+_T = TypeVar("_T")
+_NOTHING = "(no text)"
+"""Sent in place of an empty reply, which some endpoints refuse as a turn."""
+
+
+@dataclass(frozen=True)
+class Readout(Generic[_T]):
+    """The value that was read of a model's replies to one question."""
+
+    value: _T | None
+    end: str = ""
+    """The reason for no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
+    fault: str = ""
+    """The fault of the last reply, or the kind of its failure."""
+
+
+async def send_until_read(
+    send: Callable[[tuple[Message, ...], int], Awaitable[Response]],
+    messages: tuple[Message, ...],
+    read: Callable[[str], _T],
+    repair: Callable[[str], Message],
+    repairs: int,
+) -> Readout[_T]:
+    """Return what `read` makes of a reply; one that it refuses is asked for again `repairs` times.
+
+    `send` takes the messages and the number of the attempt. `read` raises BadReply, whose text `repair`
+    makes the next message of.
+    """
+    fault = ""
+    for attempt in range(1 + repairs):
+        response = await send(messages, attempt)
+        if response.finish in ("error", "oversize"):
+            return Readout(None, response.finish, response.error)
+        if response.finish == "refusal":
+            return Readout(None, "refused")
+        try:
+            return Readout(read(response.text))
+        except BadReply as e:
+            fault = str(e)
+        if response.finish == "length":
+            return Readout(None, "truncated", fault)
+        reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
+        messages = (*messages, reply, repair(fault))
+    return Readout(None, "unreadable", fault)

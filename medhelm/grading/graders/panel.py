@@ -41,7 +41,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read_gradings(folder: Path) -> Iterator[tuple[int, Episode]]:
-    """Yield what one judge was asked and said of each answer, with the answer's `judgement_key`.
+    """Yield the gradings of one judge, one of each answer, with the answer's `judgement_key`.
 
     The verdicts are the episode's `state`, the judge's replies its `calls`. Of several tries of one
     answer it is the last one, which has what the others brought; what an earlier version stored comes first.
@@ -106,20 +106,20 @@ class StoredVerdicts:
     def __init__(self, judging: Judging, protocol: Protocol) -> None:
         self.judges = tuple(judge.name for judge in judging.judges)
         self._judging, self._protocol = judging, protocol
-        self._said: list[dict[int, tuple[bytes, str]]] = []
+        self._gradings: list[dict[int, tuple[bytes, str]]] = []
         self._again: list[set[int]] = []
         self._asked: set[int] = set()
         self.replaced: set[int] = set()
         """Keys of answers that others have replaced. What judges used for them was paid for."""
         for folder in judging.folders:
-            said: dict[int, tuple[bytes, str]] = {}
+            gradings: dict[int, tuple[bytes, str]] = {}
             again: set[int] = set()
             for key, grading in read_gradings(folder):
-                if key in said and said[key][1] not in MISSING:
+                if key in gradings and gradings[key][1] not in MISSING:
                     again.add(key)
                 state = {k: v for k, v in grading.state.items() if k != REASONS}
-                said[key] = (_encode(state) if has_verdict(grading) else b"", end_of(grading))
-            self._said.append(said)
+                gradings[key] = (_encode(state) if has_verdict(grading) else b"", end_of(grading))
+            self._gradings.append(gradings)
             self._again.append(again)
         self.not_judged = 0
         """Gradings that are still missing: judges that were not asked or could not be reached."""
@@ -141,8 +141,8 @@ class StoredVerdicts:
         key = judgement_key(episode)
         self._asked.add(key)
         found = []
-        for judge, said, again in zip(self.judges, self._said, self._again, strict=True):
-            state, end = said.get(key, (b"", NOT_ASKED))
+        for judge, gradings, again in zip(self.judges, self._gradings, self._again, strict=True):
+            state, end = gradings.get(key, (b"", NOT_ASKED))
             self.asked_again += key in again and end not in MISSING
             verdict = _decode(state) if state else None
             found.append(GraderVerdict(judge=judge, state=verdict, reason=end))
@@ -157,7 +157,9 @@ class StoredVerdicts:
         """Return what each judge used for the answers that `verdicts` was asked for."""
         found, paid = [], self._asked | self.replaced
         judging = self._judging
-        for judge, folder, said in zip(judging.judges, judging.folders, self._said, strict=True):
+        for judge, folder, gradings in zip(
+            judging.judges, judging.folders, self._gradings, strict=True
+        ):
             tally = UsageTally(judge_budget(judge, judging.terms.jury))
             # an earlier version stored no fingerprints: with those of now one model would seem two
             has_older = (folder / OLDER_LOG).exists()
@@ -171,7 +173,9 @@ class StoredVerdicts:
             for replaced in replaced_tries(folder / "responses.jsonl"):
                 if int(replaced.episode, 16) in paid:
                     tally.add_lost(replaced.lost)
-            ended = Counter(said[key][1] if key in said else NOT_ASKED for key in self._asked)
+            ended = Counter(
+                gradings[key][1] if key in gradings else NOT_ASKED for key in self._asked
+            )
             found.append(
                 Party(
                     role=JUDGE,

@@ -1,8 +1,8 @@
-"""Resolve a user's settings of the jury to the jury of a run."""
+"""Resolve a user's settings of the jury to the jury of a run, its recorded terms and its metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import combinations
 from typing import Any
@@ -10,14 +10,20 @@ from typing import Any
 import yaml
 
 from medhelm.config import JuryChoice, convert
+from medhelm.data.rubrics import load_rubric
 from medhelm.errors import ModelError, UnknownName, UsageError
-from medhelm.grading.jury.terms import OFFLINE
+from medhelm.grading.graders.grader import NotAsked
+from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
+from medhelm.grading.jury.offline import OFFLINE_VERSION
+from medhelm.grading.jury.prompt import PROMPT_VERSION
 from medhelm.models import check_model
 from medhelm.models.access import key_variable
 from medhelm.models.catalogue import find_model
 from medhelm.models.identity import identity, reads_prompt
+from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JurySpec
+from medhelm.schema.run import JurySpec, JuryTerms
+from medhelm.schema.score import Metric
 
 DEFAULT = "medhelm_2026_11"
 """Changed with the names of its judges: the meaning of a name stays as it is."""
@@ -106,3 +112,32 @@ def _resolve(
         max_output_tokens=choice.max_output_tokens,
         reasoning_output_tokens=choice.reasoning_output_tokens,
     )
+
+
+OFFLINE = JurySpec(name="offline")
+
+
+def jury_terms(benchmark: Benchmark, jury: JurySpec) -> JuryTerms | None:
+    """Return what is recorded of the jury; None for a benchmark that needs none."""
+    if NAME not in benchmark.metrics:
+        return None
+    version = PROMPT_VERSION if jury.judges else OFFLINE_VERSION
+    return JuryTerms(
+        jury=jury,
+        rubric=load_rubric(benchmark),
+        version=version,
+        instruction=benchmark.instruction if jury.judges else "",
+    )
+
+
+def with_jury(metrics: Sequence[Metric], terms: JuryTerms | None) -> tuple[Metric, ...]:
+    """Return the metrics, the jury's own in place of the name, its judges and criteria behind."""
+    if terms is None:
+        return tuple(metrics)
+    jury = terms.jury
+    if jury.judges:
+        panel = NotAsked([judge.name for judge in jury.judges])
+        main, *views = jury_metrics(terms.rubric, panel, jury.quorum)
+    else:
+        main, *views = offline_jury(terms.rubric, jury.quorum)
+    return (*(main if m.name == NAME else m for m in metrics), *views)

@@ -11,13 +11,17 @@ import msgspec
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
 from medhelm.grading.jury.metric import NAME
-from medhelm.grading.jury.prompt import judge_messages, repair_message
-from medhelm.grading.jury.reply import Reply, read_reply, reply_schema
+from medhelm.grading.jury.prompt import (
+    Reply,
+    judge_messages,
+    read_reply,
+    repair_message,
+    reply_schema,
+)
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Message, Response
 from medhelm.schema.run import JuryTerms

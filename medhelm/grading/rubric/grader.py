@@ -6,10 +6,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from medhelm.errors import DataError
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.extract.json_reply import BadReply
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
 from medhelm.grading.rubric.prompt import (
     repair_message,
     rules_version,
@@ -17,14 +18,19 @@ from medhelm.grading.rubric.prompt import (
     with_criteria,
     with_criterion,
 )
-from medhelm.grading.rubric.reply import ONE, Decision, all_of, read_decision, read_decisions
-from medhelm.grading.rubric.verdicts import Verdicts
+from medhelm.grading.rubric.verdicts import (
+    ONE,
+    Decision,
+    Verdicts,
+    all_of,
+    read_decision,
+    read_decisions,
+)
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
-from medhelm.protocols.repairs import send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance
-from medhelm.schema.episode import Message, Response
+from medhelm.schema.episode import Episode, Message, Response
 
 MODE, STRICT, BATCHED = "mode", "strict", "batched"
 STRICT_STEP, BATCHED_STEP = "criterion/", "criteria"
@@ -209,3 +215,42 @@ RUBRIC = Grader(
     settings={MODE: STRICT},
     choices={MODE: (STRICT, BATCHED)},
 )
+
+
+class Explained(NamedTuple):
+    """One criterion as one judge decided on it."""
+
+    criterion: Criterion
+    is_met: bool | None
+    """None: no valid verdict."""
+    explanation: str
+    """The judge's words; of an invalid verdict why there is none."""
+
+
+def explained(grading: Episode) -> list[Explained]:
+    """Return the decisions of a grading in the order of its criteria; none of another grader's."""
+    criteria = grading.instance.criteria
+    met, invalid = grading.state.get("met", ()), grading.state.get("invalid", {})
+    if not criteria or len(met) != len(criteria):
+        return []
+    said = _decisions_by_name(grading)
+    return [
+        Explained(
+            c, is_met, invalid.get(c.name) or (said[c.name].explanation if c.name in said else "")
+        )
+        for c, is_met in zip(criteria, met, strict=True)
+    ]
+
+
+def _decisions_by_name(grading: Episode) -> dict[str, Decision]:
+    found: dict[str, Decision] = {}
+    for call in grading.calls:
+        try:
+            if call.step.startswith(STRICT_STEP):
+                found[call.step.removeprefix(STRICT_STEP)] = read_decision(call.response.text)
+            elif call.step == BATCHED_STEP:
+                names = [c.name for c in grading.instance.criteria]
+                found |= read_decisions(call.response.text, names)
+        except BadReply:
+            continue  # asked again, or invalid
+    return found

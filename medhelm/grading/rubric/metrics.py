@@ -7,14 +7,15 @@ would be a gain. Both rules move a score, so its bounds decide such criteria one
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from medhelm.errors import DataError
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import GradedMetric, Grader, below_quorum
-from medhelm.grading.rubric.coverage import above, threshold_of
 from medhelm.grading.rubric.grader import RUBRIC, criteria_of
 from medhelm.grading.rubric.verdicts import majority, read_verdicts
 from medhelm.schema.aggregation import Aggregation, Floats, ShareExtremes, Sums, pooled_share
@@ -55,7 +56,7 @@ class RubricMetric(GradedMetric):
     needs_verdict: bool = True
     """True if a case of which no criterion has a valid verdict has no value."""
     in_favour: bool | None = None
-    """Decides criteria without a valid verdict for the answer, or against it. None: they stay so."""
+    """True: criteria without a valid verdict count for the answer; False: against it; None: they stay undecided."""
     source: str = "Zheng et al. 2026, rubric coverage (arXiv 2603.02097)"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -125,7 +126,7 @@ class RubricCoverage(RubricMetric):
         credit, most = above(decided.hits, k), len(decided.criteria) - k + 1
         return Score(
             value=100.0 * credit / most,
-            extracted=_said(decided),
+            extracted=_hits_in_words(decided),
             sums={"credit": float(credit), "most": float(most)},
         )
 
@@ -163,7 +164,7 @@ class RubricHits(RubricMetric):
 
     def of(self, instance: Instance, decided: Decided) -> Score:
         """Return the hits of the case."""
-        return Score(value=float(decided.hits), extracted=_said(decided))
+        return Score(value=float(decided.hits), extracted=_hits_in_words(decided))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +285,7 @@ class CriticalFailure(RubricMetric):
         return Score(value=float(bool(failed)), reason=", ".join(failed))
 
 
-def _said(decided: Decided) -> str:
+def _hits_in_words(decided: Decided) -> str:
     invalid = f", {decided.invalid} without a valid verdict" if decided.invalid else ""
     return f"{decided.hits} of {len(decided.criteria)}{invalid}"
 
@@ -293,7 +294,7 @@ def _share(decided: Decided, part: int) -> Score:
     whole = len(decided.criteria)
     return Score(
         value=part / whole,
-        extracted=_said(decided),
+        extracted=_hits_in_words(decided),
         sums={"met": float(part), "criteria": float(whole)},
     )
 
@@ -321,3 +322,50 @@ def rubric_metrics() -> tuple[Metric, ...]:
         RubricScoreByLength(),
         CriticalFailure(),
     )
+
+
+THRESHOLD = "threshold"
+"""Key of `Instance.answer_key`: "10/30", the hits that a case needs of how many criteria."""
+SCALING = "threshold_scaling"
+"""Key of `Instance.answer_key`: the rule for a case with another number of criteria."""
+PROPORTIONAL = "proportional"
+"""The rule by which k grows with N: k * n / N, rounded half up, at least 1."""
+
+
+def above(hits: int, k: int) -> int:
+    """Return the credit of one case: its hits from the k-th on, k itself included."""
+    return max(0, hits - k + 1)
+
+
+def coverage(hits: Sequence[int], k: int, n: int) -> float:
+    """Return CACS@k of the hits s of each case out of N criteria, 0 to 100 (Zheng et al., arXiv 2603.02097).
+
+    In two equal forms, of which the second is taken:
+
+        100 / (N - k + 1) * sum of P(s >= t) over t = k..N
+        100 / (|D| (N - k + 1)) * sum of max(0, s - k + 1) over cases
+    """
+    return 100 * sum(above(s, k) for s in hits) / (len(hits) * (n - k + 1))
+
+
+def threshold_of(instance: Instance) -> int | None:
+    """Return k of a case; None where the benchmark sets no threshold.
+
+    Raises DataError where the case has another number of criteria than the threshold is of, and no
+    rule is named that scales it.
+    """
+    if not (text := instance.answer_key.get(THRESHOLD, "")):
+        return None
+    where = f"instance {instance.id!r}"
+    first, _, second = text.partition("/")
+    if not (first.isdigit() and second.isdigit() and 1 <= int(first) <= int(second)):
+        raise DataError(f"{where}: the threshold {text!r} is not k/N, as 10/30")
+    k, of, n = int(first), int(second), len(instance.criteria)
+    if n == of:
+        return k
+    if instance.answer_key.get(SCALING) != PROPORTIONAL:
+        raise DataError(
+            f"{where} has {n} criteria, its threshold is {k} of {of}: give it {of}, or name how the "
+            f'threshold scales (answer_key {SCALING}="{PROPORTIONAL}")'
+        )
+    return max(1, math.floor(k * n / of + 0.5))

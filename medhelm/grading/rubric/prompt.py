@@ -1,4 +1,4 @@
-"""The messages that ask a judge whether an answer meets a criterion.
+"""The messages that ask a judge whether an answer meets a criterion, within a run or outside of one.
 
 All calls of one case begin word for word alike (rules, request, answer) and differ in what follows,
 the criterion, so that a provider's cache holds what they share.
@@ -10,8 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
+from medhelm.extract.json_reply import BadReply
+from medhelm.grading.rubric.verdicts import read_decision
 from medhelm.prompts.fencing import fenced, tag_pattern
-from medhelm.schema.data import Benchmark, CriteriaRules, Criterion, Instance
+from medhelm.schema.data import Benchmark, CriteriaRules, Criterion, FileDataset, Instance, LeftOut
 from medhelm.schema.episode import Message
 
 LANGUAGE = "language"
@@ -160,3 +162,28 @@ def metadata_language(text: str) -> Mapping[str, str]:
     letters = [c for c in text if c.isalpha()]
     han = sum("一" <= c <= "鿿" for c in letters)
     return {LANGUAGE: "zh" if letters and 5 * han >= len(letters) else "en"}
+
+
+_NO_TASK = Benchmark(
+    name="decisions",
+    subcategory="",
+    dataset=FileDataset(files=()),
+    to_instance=lambda row: LeftOut(""),
+    metrics=(),
+)
+"""Used as the benchmark of a decision: the request is the whole of what the user wrote."""
+
+
+def decision_messages(request: str, answer: str, criterion: str) -> tuple[Message, ...]:
+    """Return what the grader of criteria sends about an answer, in Chinese where the request is."""
+    asked = Instance(question=request, metadata=dict(metadata_language(request)))
+    shared = shared_messages(_NO_TASK, asked, answer)
+    return tuple(with_criterion(shared, Criterion(name="criterion", text=criterion)))
+
+
+def decision_of(reply: str) -> bool | None:
+    """Return whether a judge's reply finds the criterion met, as the grader reads it; None: invalid."""
+    try:
+        return read_decision(reply).is_met
+    except BadReply:
+        return None

@@ -1,14 +1,60 @@
-"""The decisions of one judge on the criteria of a case, and those of several together."""
+"""The decisions of one judge on the criteria of a case, read from its replies, and those of several together.
+
+    {"explanation": "TEXT", "criteria_met": true}                           one criterion
+    {"verdicts": [{"id": "ID", "explanation": ..., "criteria_met": ...}]}   all of a case
+
+Numbers, null and any text but true and false are not booleans: nothing is met by accident.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from medhelm.errors import DataError
+from medhelm.extract.json_reply import BadReply
+from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, list_of, read_object
 from medhelm.schema.data import Criterion
+
+_DECISION = {"explanation": TEXT, "criteria_met": BOOLEAN}
+ONE = closed(_DECISION)
+"""The JSON Schema of a decision on one criterion."""
+
+
+class Decision(NamedTuple):
+    """The reply of a judge on one criterion."""
+
+    is_met: bool
+    explanation: str
+
+
+def all_of(names: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON Schema of the decisions on all criteria."""
+    one = {"id": {"type": "string", "enum": [*names]}, **_DECISION}
+    return closed({"verdicts": list_of(closed(one))})
+
+
+def read_decision(text: str, answer: str = "") -> Decision:
+    """Return the decision on one criterion; raises BadReply. `answer`: what was decided on."""
+    return _decision(read_object(text, ONE, answer))
+
+
+def read_decisions(text: str, names: Sequence[str], answer: str = "") -> dict[str, Decision]:
+    """Return the decisions on all criteria, each of which is named once; raises BadReply."""
+    decisions: dict[str, Decision] = {}
+    for found in read_object(text, all_of(names), answer)["verdicts"]:
+        if found["id"] in decisions:
+            raise BadReply(f"there are two verdicts of {found['id']}")
+        decisions[found["id"]] = _decision(found)
+    if missing := [name for name in names if name not in decisions]:
+        raise BadReply(f"no verdict of {', '.join(missing)}")
+    return decisions
+
+
+def _decision(found: dict[str, Any]) -> Decision:
+    return Decision(found["criteria_met"], found["explanation"].strip())
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,7 +63,7 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     met: tuple[bool | None, ...]
     """None: no valid decision."""
     invalid: dict[str, str] = {}
-    """Gives the reason for a missing one, by the name of the criterion: unreadable, refused, truncated."""
+    """Reasons for missing ones by the name of the criterion: unreadable, refused, truncated."""
 
     def to_state(self) -> dict[str, Any]:
         """Return the verdicts as JSON values."""

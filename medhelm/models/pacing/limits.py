@@ -27,7 +27,7 @@ RETRY_AFTER_CAP_S = 300.0
 
 
 class Sent(NamedTuple):
-    """Holds the moment at which a request was sent, and the round that it belongs to."""
+    """The moment at which a request was sent, and the round that it belongs to."""
 
     at: float
     epoch: int

@@ -58,7 +58,7 @@ LONGEST_PAUSE_S = 30.0
 
 @dataclass(slots=True)
 class _Window:
-    """Counts the requests sent and refused since `start`."""
+    """Numbers of requests sent and refused since `start`."""
 
     start: float
     sent: int = 0
@@ -74,7 +74,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _Known:
-    """Holds the known facts of the rate that is accepted."""
+    """Known facts of the rate that is accepted."""
 
     rate: float | None = None
     """None while it is being found from below."""
@@ -123,7 +123,7 @@ class _Series:
     usual: float
     cuts: int = 0
     lower: int = 0
-    """Counts the windows at a clearly lower rate, with their requests below."""
+    """Windows at a clearly lower rate; their requests are below."""
     sent: int = 0
     refused: int = 0
 

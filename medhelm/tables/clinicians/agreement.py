@@ -28,7 +28,7 @@ from medhelm.tables.format.column_kinds import count, number, text, yes
 from medhelm.tables.format.table import Layout, Row, Settings, Table, Value, make_table
 
 ZScores = Literal["before", "after"]
-"""Chooses whether clinicians' ratings are z-scored before averaging, or their plain mean after."""
+"""Clinicians' ratings are z-scored before averaging, or their plain mean after."""
 
 MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
 """A pair of clinicians needs that many answers in common for an ICC of its own; two as in the paper."""

@@ -106,7 +106,7 @@ def corrected_table(
         [*said, *notes],
         {"confidence": settings.confidence, **(more or {})},
         tuple(name for name in ("benchmark", "judge", "reference") if rows and rows[0].get(name)),
-        layout=Layout(leaving=("labelled_mean", "decisions"), main=("powered", "corrected")),
+        layout=Layout(main=("powered", "corrected")),
     )
 
 

@@ -26,7 +26,7 @@ from medhelm.tables.clinicians.ratings import YES_NO, check_columns, read_rating
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
 JUDGE_SUFFIX = "_judge.json"
-"""Ends the name of a file of the exchange format; before it comes the model that answered."""
+"""Suffix of a file of the exchange format; before it comes the model that answered."""
 
 GIVEN = "baseline/oracle"
 """The model that gives an instance's own answer, and so the one that people labelled."""
@@ -62,7 +62,7 @@ def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: boo
     `cases` gives the texts of files that hold ids alone.
     """
     files = [file for path in paths for file in _files(path)]
-    rows = tuple(row for file in files for row in _read(file, cases, is_judge))
+    rows = tuple(row for file in files for row in _read_decisions(file, cases, is_judge))
     if not any(d.verdict != "none" for row in rows for d in row.decisions):
         raise DataError(f"{', '.join(map(str, paths))}: no row holds a decision of {name}")
     return Grader(name, is_judge, rows)
@@ -77,7 +77,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _read(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
+def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
     reader = _Reader(cases, is_judge)
     try:
         if path.suffix in _TABLES:

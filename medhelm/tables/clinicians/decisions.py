@@ -35,7 +35,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """Holds the decisions of one grader about one model's answer to one case."""
+    """The decisions of one grader about one model's answer to one case."""
 
     where: str
     """File and row."""
@@ -46,7 +46,7 @@ class DecisionRow:
     case_id: str = ""
     rater: str = ""
     group: str = ""
-    """Sets rows of a file apart that holds several decisions on each answer."""
+    """Tells rows of a file apart that holds several decisions on each answer."""
 
 
 @dataclass(frozen=True)

@@ -114,11 +114,7 @@ ALIGNMENT = (
     count("undecided", "decisions lost: left empty by an expert", "undecided"),
 )
 
-_FIDELITY_LAYOUT = Layout(
-    leaving=("answers", "decisions", "kind", "invalid", "kappa", "mf1_wrong"),
-    main=("mf1",),
-    missing={"below_share": "-"},
-)
+_FIDELITY_LAYOUT = Layout(main=("mf1",), missing={"below_share": "-"})
 
 
 class Comparison:
@@ -392,7 +388,7 @@ def graders_table(compared: Comparison) -> Table:
             "in equal parts. Below three models there is no correlation."
         ],
         {},
-        layout=Layout(leaving=("decisions", "kendall"), main=("spearman",)),
+        layout=Layout(main=("spearman",)),
     )
 
 
@@ -431,7 +427,7 @@ def low_agreement_table(
         ],
         {"largest": largest},
         ("reference", "grader"),
-        layout=Layout(leaving=("text", "best_model", "best_mf1"), main=("mf1",)),
+        layout=Layout(main=("mf1",)),
     )
 
 

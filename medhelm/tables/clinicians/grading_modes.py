@@ -54,7 +54,7 @@ MODES = (
 
 @dataclass(frozen=True)
 class _Pair:
-    """Holds the decisions of one judge on one answer in both modes."""
+    """The decisions of one judge on one answer in both modes."""
 
     model: str
     case: str
@@ -73,7 +73,7 @@ class _Judged:
 
 def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
     """Return how the two modes of each judge agree; raises UsageError where none has both."""
-    judged = _read(choice, benchmark)
+    judged = _read_judged(choice, benchmark)
     if not any(own.pairs for own in judged.values()):
         raise UsageError(
             f"no answer to {benchmark} below {choice.results_dir} was graded by one judge in both "
@@ -95,7 +95,7 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
     )
 
 
-def _read(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
+def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
     every = graded_runs(choice.results_dir)[0]
     runs = [r for r in every if benchmark in r.record.spec.names]
     if not runs:

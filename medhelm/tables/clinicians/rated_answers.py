@@ -44,7 +44,7 @@ _COLUMNS = ("instance_key", "repeat", "cluster_key", "metric", "value", "outcome
 
 @dataclass(frozen=True)
 class RunScores:
-    """Holds the metrics of one run's answers, with NaN where an answer was not scored."""
+    """The metrics of one run's answers, with NaN where an answer was not scored."""
 
     run: GradedRun
     places: Mapping[tuple[int, int], int]
@@ -104,7 +104,7 @@ class Rated:
 
 @dataclass(frozen=True, kw_only=True)
 class RunChoice:
-    """Chooses stored runs of a results folder."""
+    """The choice of stored runs in a results folder."""
 
     results_dir: Path = Path(DEFAULT_RESULTS)
     benchmarks: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class RatingSheet:
 
 @dataclass(frozen=True)
 class Sample:
-    """Limits how much goes on a sheet; None takes all."""
+    """The most that goes on a sheet; None takes all."""
 
     units: int | None = None
     items: int | None = None

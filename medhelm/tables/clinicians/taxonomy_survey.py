@@ -49,7 +49,7 @@ COLUMNS = (
     text("method", "how the interval was made, or why there is none"),
     text("taken_for", "the other category that is named most often, and how often", "taken for"),
 )
-_LAYOUT = Layout(leaving=("taken_for", "raters", "answered"), main=("what", "agreement", "mean"))
+_LAYOUT = Layout(main=("what", "agreement", "mean"))
 
 
 def survey_units(taxonomy: Taxonomy) -> tuple[Unit, ...]:

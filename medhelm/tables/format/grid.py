@@ -32,7 +32,7 @@ class Shown:
     """A column as texts."""
 
     name: str
-    """Names it in notes."""
+    """Its name in notes."""
     heading: str
     cells: tuple[str, ...]
     is_number: bool = False
@@ -59,7 +59,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """Sets the form of a grid on a screen."""
+    """The form of a grid on a screen."""
 
     grid: Grid
     width: int

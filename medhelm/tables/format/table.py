@@ -24,14 +24,14 @@ Value = str | int | float | bool | None
 Row = dict[str, object]
 """A row while it is made; columns that are left out are missing."""
 
-Kind = Literal["string", "integer", "number", "boolean"]
+ColumnType = Literal["string", "integer", "number", "boolean"]
 RankBy = Literal["half", "literal", "macro"]
 MdeScale = Literal["range", "paper"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Holds what decides the numbers of a table besides the runs; printed with it."""
+    """The settings that decide the numbers of a table besides the runs; printed with it."""
 
     draws: int = 1000
     """Draws of the bootstrap."""
@@ -39,7 +39,7 @@ class Settings:
     confidence: float = 0.95
     """Of every interval, rank interval and tie group."""
     rank_by: RankBy = "half"
-    """Names the basis of ranks and tie groups: a form of the win rate, or the macro-average."""
+    """Basis of ranks and tie groups: a form of the win rate, or the macro-average."""
 
     mde: MdeScale = "range"
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
@@ -65,7 +65,7 @@ class Column:
     """
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str = ""
     """`share` (0 to 1), `normalised` (0 worst to 1 best), `metric` (the metric's own), `USD`, `tokens`."""
@@ -90,7 +90,7 @@ class Part:
     """Rows of one kind, which text formats show as a grid of their own."""
 
     level: str
-    """Describes the rows' column `level`."""
+    """Value of the column `level` in its rows."""
     title: str
     group: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Names the main columns of a table, and the texts in place of missing values."""
+    """The main columns of a table, and the texts in place of missing values."""
 
     main: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class ColumnDocument(msgspec.Struct, frozen=True):
     """A column of the published JSON form."""
 
     name: str
-    type: Kind
+    type: ColumnType
     description: str
     unit: str
 
@@ -225,7 +225,9 @@ def make_table(
     for row in rows:
         if unknown := set(row) - set(known):
             raise KeyError(f"table {name} has no column {sorted(unknown)}")
-        clean.append({column: _plain(row.get(column), kind) for column, kind in known.items()})
+        clean.append(
+            {column: _as_column_value(row.get(column), kind) for column, kind in known.items()}
+        )
     return Table(
         name=name,
         title=title,
@@ -252,7 +254,7 @@ def _with_values(
     return tuple(c for c in columns if any(row[c.name] not in (None, False, "") for row in rows))
 
 
-def _plain(value: Any, kind: Kind) -> Value:
+def _as_column_value(value: Any, kind: ColumnType) -> Value:
     """Return a value of numpy or Python as the column's plain type; not a number is missing."""
     if value is None:
         return None

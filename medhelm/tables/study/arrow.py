@@ -26,7 +26,7 @@ def numbers(column: pa.Array) -> NDArray[Any]:
     except TypeError:
         raise ValueError(f"a column of type {column.type}, where numbers belong") from None
     validity, data = column.buffers()
-    values = _plain(data, dtype)[column.offset : column.offset + len(column)]
+    values = _buffer_values(data, dtype)[column.offset : column.offset + len(column)]
     if not column.null_count:
         return values
     return np.where(_bits(validity, column), values.astype(np.float64), np.nan)
@@ -59,7 +59,9 @@ def maps(column: pa.MapArray, rows: NDArray[np.bool_]) -> tuple[tuple[str, ...],
 def _spread(column: pa.ListArray, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the places (rows, k) in a column's values of the lists of some rows."""
     _, offsets = column.buffers()[:2]
-    ends = _plain(offsets, np.dtype(np.int32))[column.offset : column.offset + len(column) + 1]
+    ends = _buffer_values(offsets, np.dtype(np.int32))[
+        column.offset : column.offset + len(column) + 1
+    ]
     lengths = np.diff(ends)[rows]
     size = int(lengths[0])
     if size < 1 or (lengths != size).any():
@@ -74,11 +76,11 @@ def _finite(found: NDArray[Any]) -> Floats:
     return found.astype(np.float64, copy=False)
 
 
-def _plain(buffer: pa.Buffer | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _buffer_values(buffer: pa.Buffer | None, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(buffer, dtype) if buffer is not None else np.empty(0, dtype)
 
 
 def _bits(validity: pa.Buffer, column: pa.Array) -> NDArray[np.bool_]:
     """Return which rows are not null."""
-    bits = np.unpackbits(_plain(validity, np.dtype(np.uint8)), bitorder="little")
+    bits = np.unpackbits(_buffer_values(validity, np.dtype(np.uint8)), bitorder="little")
     return bits[column.offset : column.offset + len(column)].astype(np.bool_)

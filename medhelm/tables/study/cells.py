@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.aggregation import EACH, MEAN, Aggregation
+from medhelm.schema.data import MADE_BY
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling
-from medhelm.store.records import bare_name
+from medhelm.store.records import bare_name, is_same_model
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import codes, maps, numbers
 from medhelm.tables.study.selection import GradedRun
@@ -98,9 +99,9 @@ class MetricScores:
     outcomes: Mapping[str, int]
     """Rows of each outcome."""
     pooling: Pooling = OF_VALUES
-    """Names the sums and makes a value of them."""
+    """Names of the sums, and the rule that makes a value of them."""
     answers: Answers | None = None
-    """Holds the scores by a jury, or by one judge, of each answer. Other metrics have None."""
+    """Scores by a jury, or by one judge, of each answer. None for other metrics."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
@@ -374,3 +375,16 @@ def read_chosen(batches: Iterable[pa.RecordBatch], metric: str) -> dict[tuple[in
             if of == metric and outcome == "scored" and text:
                 found[key, repeat] = text
     return found
+
+
+def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
+    """Return how many of a run's instances its model wrote or rated, and the note on it."""
+    spec, tags = cell.record.spec.model, metadata(cell)
+    made = [tag[MADE_BY].split(", ") for tag in tags.values() if MADE_BY in tag]
+    n = sum(any(is_same_model(spec, name) for name in names) for names in made)
+    if not n:
+        return 0, ""
+    return n, (
+        f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
+        "itself: its scores on them may be too high."
+    )

@@ -16,9 +16,8 @@ from sklearn import metrics as sklearn_metrics
 from medhelm import Criterion, Instance
 from medhelm.cli import run_command
 from medhelm.errors import DataError, UsageError
-from medhelm.grading.rubric.decisions import decision_of
-from medhelm.grading.rubric.prompt import shared_messages, with_criterion
-from medhelm.grading.rubric.reply import read_decision
+from medhelm.grading.rubric.prompt import decision_of, shared_messages, with_criterion
+from medhelm.grading.rubric.verdicts import read_decision
 from medhelm.models.catalogue import read_model
 from medhelm.plugins.registry import load_registry
 from medhelm_benchmarks.clinconsensus.training.held_out import drawn, fidelity

@@ -1,4 +1,4 @@
-"""A jury proves itself without a model: scripted judges' replies come back as its score."""
+"""Prove a jury and binary criteria without a model: replies of scripted judges come back as scores."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from statistics import fmean
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.grading.jury.metric import jury_metrics
-from medhelm.grading.jury.prompt import judge_messages
-from medhelm.grading.jury.reply import read_reply
-from medhelm.schema.data import Instance, Rubric
+from medhelm.grading.jury.prompt import judge_messages, read_reply
+from medhelm.grading.rubric.metrics import Decided, RubricAccuracy
+from medhelm.grading.rubric.verdicts import Verdicts, majority, read_decision
+from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 
-_CASE = Instance(id="check", context="A case.", question="A question?", references=("A gold.",))
+_RATED = Instance(id="check", context="A case.", question="A question?", references=("A gold.",))
 
 
 class _Scripted:
@@ -32,7 +33,7 @@ def jury_fault(rubric: Rubric) -> str:
     """Return what is wrong with a jury by this rubric; empty if scripted judges are heard."""
     names = [c.name for c in rubric.criteria]
     low, high = rubric.minimum, rubric.maximum
-    if not all(name in judge_messages(rubric, _CASE, "An answer.")[0].content for name in names):
+    if not all(name in judge_messages(rubric, _RATED, "An answer.")[0].content for name in names):
         return f"rubric {rubric.name}: a judge is not told of every criterion"
     judged: dict[str, tuple[int, ...] | None] = {"abstains": None}
     for said, form in ((low, {"score": low, "reason": "So it is."}), (high, high)):
@@ -42,8 +43,25 @@ def jury_fault(rubric: Rubric) -> str:
         except BadReply as e:
             return f"rubric {rubric.name}: a reply in the form that is asked for is not read: {e}"
     score = jury_metrics(rubric, _Scripted(judged), 2)[0].score(
-        _CASE, Episode(instance=_CASE, response=Response(instance_id="check", text="An answer."))
+        _RATED, Episode(instance=_RATED, response=Response(instance_id="check", text="An answer."))
     )
     if score.value != fmean((low, high)):
         return f"rubric {rubric.name}: {low} and {high} of two judges give {score.value}"
     return ""
+
+
+_CRITERIA = tuple(Criterion(name=f"c{n}", text=f"Names {n}.") for n in (1, 2, 3))
+_DECIDED = Instance(id="check", question="A question?", criteria=_CRITERIA)
+_DECISIONS = (True, False, True)
+
+
+def rubric_fault() -> str:
+    """Return what is wrong with the reading of decisions; empty where scripted judges are heard."""
+    try:
+        replies = [json.dumps({"explanation": "So.", "criteria_met": said}) for said in _DECISIONS]
+        met = tuple(read_decision(reply).is_met for reply in replies)
+    except BadReply as e:
+        return f"a reply in the form that is asked for is not read: {e}"
+    decided = majority([Verdicts(met=met)], 1)
+    score = RubricAccuracy().of(_DECIDED, Decided(_CRITERIA, decided))
+    return "" if score.value == 2 / 3 else f"2 of 3 criteria met give {score.value}"
