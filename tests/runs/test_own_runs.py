@@ -92,7 +92,8 @@ def test_calls_of_unfinished_instances_outlive_a_command_for_fewer(tmp_path: Pat
     with serve_in_thread(lambda p: Reply(status=401) if "Rate" in p else "fine") as server:
         assert command(tmp_path, server.base_url, 6).returncode != 0
         server.answer = lambda _: "fine"
-        assert command(tmp_path, server.base_url, 1).returncode == 0
+        done = command(tmp_path, server.base_url, 1)
+        assert done.returncode == 0 and "5 requests of 5 unfinished instances" in done.stdout
         assert made(tmp_path) == ["b0"]
         assert command(tmp_path, server.base_url, 6).returncode == 0
         assert {n for p, n in server.answered.items() if "Write" in p} == {1}
