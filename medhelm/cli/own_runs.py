@@ -11,6 +11,7 @@ from medhelm.runs.estimation import estimate_runs, sum_up
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
+from medhelm.store.runlog import read_begun
 from medhelm.tables.spending import spend_of
 
 
@@ -71,3 +72,11 @@ def print_usage(run: Run, record: RunRecord) -> None:
     }
     if asked:
         print_rows(columns, numbers=tuple(columns)[2:], leaving=("lost", "in", "out"))
+    unfinished = [e for e in read_begun(run.path).values() if not e.last]
+    used = [call.response.usage for e in unfinished for call in e.calls.values()]
+    if used:
+        tokens = sum((u.input_tokens or 0) + (u.output_tokens or 0) for u in used)
+        print(
+            f"besides: {len(used):,} requests of {len(unfinished):,} unfinished instances, "
+            f"{tokens:,} tokens"
+        )

@@ -63,9 +63,10 @@ def own_run(
     `players` has the model of each role of the protocol. `decides` is the hash of what decides the
     instances, but not how many there are; a folder that holds a run with another one is refused. An
     instance that is not given and has ended before stays among the run's. `instances` that are no iterator
-    are gone through anew each time, so that many need not be in memory. `max_output_tokens` and
-    `reasoning_output_tokens` are the budget of the first role. `environ` holds the keys; None: nothing
-    will be asked, as for an estimate. Raises UsageError, ModelError and PrivacyRefused before any request.
+    are gone through anew each time, so that many need not be in memory. `max_output_tokens` is the budget
+    of the first role, `reasoning_output_tokens` that of any role whose model thinks before it answers.
+    `environ` holds the keys; None: nothing will be asked, as for an estimate. Raises UsageError,
+    ModelError and PrivacyRefused before any request.
     """
     for role in protocol.roles:
         check_player(players[role], role, name, data_class, environ)
@@ -123,7 +124,7 @@ def _spec(
         seed=seed,
         protocol="" if protocol.is_one_call else protocol.name,
         protocol_version=protocol.version,
-        cast={role: _with_budget(protocol, players[role], role) for role in others},
+        cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
         settings=dict(settings or {}),
     )
 
@@ -183,9 +184,14 @@ def _refuse_one_name(players: Mapping[str, ModelSpec]) -> None:
             )
 
 
-def _with_budget(protocol: Protocol, model: ModelSpec, role: str) -> ModelSpec:
-    budget = model.max_output_tokens or protocol.budgets[role]
-    return msgspec.structs.replace(as_asked(protocol, model), max_output_tokens=budget)
+def _with_budget(
+    benchmark: Benchmark, protocol: Protocol, model: ModelSpec, role: str
+) -> ModelSpec:
+    budget = protocol.budgets[role]
+    if model.reasoning:
+        budget = max(budget, benchmark.reasoning_output_tokens)
+    own = model.max_output_tokens or budget
+    return msgspec.structs.replace(as_asked(protocol, model), max_output_tokens=own)
 
 
 def _refuse_other(folder: Path, spec: RunSpec) -> None:

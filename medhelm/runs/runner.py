@@ -364,6 +364,8 @@ def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
         for key in episode_keys(instance, run.spec.repeats)
         if key in stored
     }
+    if run.is_own:  # what was paid for of instances that are not given now, and may be again
+        valid |= {key for key, episode in scan.begun.items() if not episode.last}
     if len(valid) == len(stored):
         return 0
     scan.answered.intersection_update(valid)

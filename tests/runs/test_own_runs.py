@@ -17,7 +17,7 @@ from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.store.records import read_record
 from tests.plugins.own_run import PROTOCOL, ROLES, briefs_run
 from tests.quiz import environment
-from tests.server import Faults, serve_in_thread
+from tests.server import Faults, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +86,33 @@ def test_fewer_and_more_instances_share_a_folder(tmp_path: Path) -> None:
         assert command(tmp_path, server.base_url, 8).returncode == 0
         assert server.requests == 24
         assert len(made(tmp_path)) == 8
+
+
+def test_calls_of_unfinished_instances_outlive_a_command_for_fewer(tmp_path: Path) -> None:
+    with serve_in_thread(lambda p: Reply(status=401) if "Rate" in p else "fine") as server:
+        assert command(tmp_path, server.base_url, 6).returncode != 0
+        server.answer = lambda _: "fine"
+        done = command(tmp_path, server.base_url, 1)
+        assert done.returncode == 0 and "5 requests of 5 unfinished instances" in done.stdout
+        assert made(tmp_path) == ["b0"]
+        assert command(tmp_path, server.base_url, 6).returncode == 0
+        assert {n for p, n in server.answered.items() if "Write" in p} == {1}
+
+
+def test_a_role_that_thinks_has_the_budget_of_thinking(tmp_path: Path) -> None:
+    players = {r: ModelSpec(name=r, model=r, base_url="http://a/v1", reasoning=True) for r in ROLES}
+    run = own_run(
+        "briefs",
+        [Instance(id="a", context="a")],
+        PROTOCOL,
+        players,
+        tmp_path,
+        data_class="public",
+        environ=None,
+        reasoning_output_tokens=9_000,
+    )
+    (estimate,) = estimate_runs([run], tmp_path)
+    assert [role.output_tokens_limit for role in estimate.cast] == [9_000, 9_000]
 
 
 def test_a_budget_stops_before_it_is_passed_and_the_command_goes_on(tmp_path: Path) -> None:

@@ -70,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
     folders = find_articles(source)
     articles = _read(folders)
     by_name = {article.case: article for _, article in articles.values()}
-    if not args.estimate:
-        go_on_from_former(out, players, args.seed)
     work = own_run(
         "packets",
         [instance_of(article) for article in by_name.values()],
@@ -86,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.estimate:
         return show_estimate([work], args.format)
-    asked = ask_runs([work], capped_ledger([work], args.budget_usd, args.budget_tokens))
+    ledger = capped_ledger([work], args.budget_usd, args.budget_tokens)
+    go_on_from_former(out, players, args.seed)  # once nothing else can be refused
+    asked = ask_runs([work], ledger)
     ends = write_products(out, articles)
     if args.format == "json":
         _print_json(out, ends, asked.ledger.spent_tokens)

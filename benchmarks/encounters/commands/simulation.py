@@ -118,7 +118,10 @@ def _chosen(
 def _judge(
     graded: Sequence[GradedRun], args: argparse.Namespace
 ) -> tuple[Asked, dict[str, tuple[Fault, ...]]]:
-    """Return how the asking of the judge ended, and what it found in each encounter."""
+    """Return how the asking of the judge ended, and what it found in each encounter.
+
+    What an earlier version has stored is not asked again.
+    """
     from medhelm.cli.sweep import ask_runs, capped_ledger
     from medhelm.models.catalogue import find_model
     from medhelm.runs.own_runs import own_run
@@ -128,14 +131,17 @@ def _judge(
     judge = find_model(args.judge, open_registry(args.plugin).models)
     folders = {run.path.parents[1]: run for run in graded}.values()
     runs = []
+    judged: dict[str, tuple[Fault, ...]] = {}
     for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
-        encounters = [
-            instance
-            for run in folders
-            if run.benchmark == name
-            for episode in stored_encounters(run)
-            if by_judge.has_lines(instance := by_judge.to_judge(place_of(run), episode))
-        ]
+        encounters = []
+        for run in (run for run in folders if run.benchmark == name):
+            before = by_judge.judged_before(run.path.parents[1], judge)
+            for episode in stored_encounters(run):
+                instance = by_judge.to_judge(place_of(run), episode)
+                if (key := by_judge.before_key(episode)) in before:
+                    judged[instance.id] = before[key]
+                elif by_judge.has_lines(instance):
+                    encounters.append(instance)
         if not encounters:
             continue
         runs.append(
@@ -151,10 +157,12 @@ def _judge(
                 reasoning_output_tokens=by_judge.REASONING_BUDGET,
             )
         )
-    if not runs:
+    if not runs and not judged:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
     asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
-    return asked, {k: v for run in runs for k, v in by_judge.judged_faults(run.path).items()}
+    for own in runs:
+        judged |= by_judge.judged_faults(own.path)
+    return asked, judged
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

@@ -29,6 +29,7 @@ from medhelm.extract.reply_form import read_form, schema_of
 from medhelm.models.identity import identity
 from medhelm.models.tokens import request_tokens
 from medhelm.runs.own_runs import stored_episodes
+from medhelm.store.runlog import episode_key, read_keyed
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
@@ -87,6 +88,22 @@ def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
     """Return where a results folder keeps what a judge says of the encounters of a benchmark."""
     digest = hashlib.sha256(msgspec.json.encode(identity(judge), order="sorted")).hexdigest()[:16]
     return results / "fidelity" / benchmark / digest
+
+
+def judged_before(run: Path, judge: ModelSpec) -> dict[int, tuple[Fault, ...]]:
+    """Return what an earlier version has stored in a run of its encounters, by `before_key`."""
+    decides = {"model": identity(judge), "prompt": "1"}
+    digest = hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:16]
+    return {
+        key: msgspec.convert(e.state["faults"], tuple[Fault, ...])
+        for key, e in read_keyed(run / "fidelity" / digest)
+        if "faults" in e.state
+    }
+
+
+def before_key(episode: Episode) -> int:
+    """Return the key under which an earlier version has stored what a judge says of an encounter."""
+    return episode_key(msgspec.json.encode(episode), 0)
 
 
 def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.errors import RecordError
+from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import AtomicFile, why
 from medhelm.runs.own_runs import Run, own_run, stored_episodes
 from medhelm.schema.data import DataClass, Instance
@@ -38,6 +38,8 @@ from medhelm_benchmarks.noharm.rules.casefile import write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
 
+_FORMER_LOG = "calls.jsonl"
+"""Log of a series from before generation was a run like others; its prompts are not those of today."""
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 
 
@@ -68,6 +70,11 @@ def series_run(
     environ: Mapping[str, str] | None,
 ) -> Run:
     """Return the run that writes the first `count` cases of a series; raises as `own_run` does."""
+    if (folder / _FORMER_LOG).exists():
+        raise UsageError(
+            f"{folder} holds cases made with another version of the prompts; name another folder with "
+            "--out"
+        )
     decides = (series.prefix, series.specialty, series.guideline.name, series.guideline.sha256)
     return own_run(
         "noharm_generation",
