@@ -34,7 +34,7 @@ LINES = ROOT / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"
 
 SPEAKERS = frozenset({"role_break", "mixed_speech"})
 """Both say that somebody else should speak; of one whom no packet names no rule can tell the two apart."""
-GROUPS = {
+GROUPS: dict[str, frozenset[str]] = {
     "leak": frozenset({"leak"}),
     "invented_finding": frozenset({"invented_finding"}),
     "role_break or mixed_speech": SPEAKERS,

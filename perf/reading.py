@@ -97,7 +97,8 @@ def _lines(path: Path) -> Iterator[Row]:
 def _solution(row: Row) -> Row:
     """Return a worked solution as a reply that ends in the gold."""
     gold = row["Ground Truth Answer"]
-    kind, expected = "number", None
+    kind = "number"
+    expected: list[int] | str | float
     if pair := read_weeks_days(gold).value:
         kind, expected = "weeks_days", list(pair)
     elif (date := read_date(gold).value) is not None:
@@ -306,9 +307,12 @@ def print_rules(replies: Sequence[Reply], only: str) -> None:
     names = [name for name in rules.rules if only in name]
     matched: dict[str, set[int]] = defaultdict(set)
     now = [0]
+
+    def note(name: str) -> Callable[[], None]:
+        return lambda: matched[name].add(now[0])
+
     for name in names:
-        watch = _Watch(*rules.rules[name], lambda name=name: matched[name].add(now[0]))
-        rules.put(name, watch)
+        rules.put(name, _Watch(*rules.rules[name], note(name)))
     for now[0], reply in enumerate(replies):
         rules.forget()
         read(reply.row)

@@ -54,9 +54,10 @@ def _options(made: argparse.ArgumentParser, above: str) -> Iterator[str]:
         yield from [f"| {above or 'option'} | meaning |", "|---|---|"]
         yield from (f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows)
     for action in made._actions:
-        for name, child in action.choices.items() if action.nargs == argparse.PARSER else ():
-            yield ""
-            yield from _options(child, f"option of `{name}`")
+        if isinstance(action, argparse._SubParsersAction):
+            for name, child in action.choices.items():
+                yield ""
+                yield from _options(child, f"option of `{name}`")
 
 
 def _values(made: argparse.ArgumentParser, action: argparse.Action) -> dict[str, object]:

@@ -80,7 +80,7 @@ def write_config(path: Path, rows: Path, model: Path, **changes: Any) -> Path:
         "learning_rate": 0.005, "warmup_steps": 0.1, "bf16": False, "gradient_checkpointing": False,
         "save_steps": 20, "eval_steps": 20,
     }  # fmt: skip
-    settings = {
+    settings: dict[str, Any] = {
         "model": str(model), "rows": [str(rows)], "output": str(path.with_suffix("")),
         "held_out": ["zeta", "Epsilon"], "max_tokens": 64, "new_tokens": 8, "evaluation_batch": 64,
     } | changes  # fmt: skip
