@@ -157,10 +157,6 @@ def test_list_taxonomy_names_a_subcategory_without_a_benchmark(
     assert shell.json("list", "coverage")["coverage"][-1]["subcategories_covered"] == 1
 
 
-def test_list_of_nothing_known(shell: Shell) -> None:
-    assert "did you mean 'models'" in shell.error("list", "model", code=2)
-
-
 # describe --------------------------------------------------------------------------------------
 
 
@@ -169,6 +165,7 @@ def test_describe_a_benchmark(shell: Shell) -> None:
     for part in ("CC BY 4.0", "arXiv 2412.19260", "medhelm data fetch medec", "| 0 "):
         assert part in text
     found = shell.json("describe", "medec")
+    assert "did you mean" not in shell.error("describe", "bleu", code=2)
     assert found["kind"] == "benchmark" and found["schema"] == "medhelm.description/1"
     assert found["max_output_tokens"] < found["reasoning_output_tokens"]
     assert found["metrics"][0] == "medec_flag_accuracy"
@@ -201,18 +198,6 @@ def test_describe_a_metric_and_a_model(shell: Shell) -> None:
     model = shell.json("describe", "openai/gpt-4o-mini-2024-07-18")
     assert model["kind"] == "model" and model["price"]["date"] == "2025-05-12"
     assert shell.json("describe", "openai/anything-at-all")["model"] == "anything-at-all"
-
-
-def test_describe_looks_for_the_nearest_name_of_any_kind(shell: Shell) -> None:
-    assert "'headqa'" in shell.error("describe", "hedqa", code=2)
-    assert "'medcalc_accuracy'" in shell.error("describe", "medcalc_acuracy", code=2)
-    assert "'baseline/oracle'" in shell.error("describe", "baseline/oracel", code=2)
-
-
-def test_describe_suggests_near_names_alone(shell: Shell) -> None:
-    for name, near in (("exact_mach", "exact_match"), ("hedqa", "headqa"), ("papr", "paper")):
-        assert f"did you mean '{near}'? " in shell.error("describe", name, code=2)
-    assert "did you mean" not in shell.error("describe", "bleu", code=2)
 
 
 # validate --------------------------------------------------------------------------------------
@@ -260,10 +245,6 @@ def test_a_failing_benchmark_ends_with_1_and_names_instance_and_metric(
     assert "expected 1 for 'C'; got 0" in text
 
 
-def test_validate_names_the_nearest_benchmark(shell: Shell) -> None:
-    assert "did you mean 'headqa'" in shell.error("validate", "headq", code=2)
-
-
 # new -------------------------------------------------------------------------------------------
 
 
@@ -299,7 +280,7 @@ def test_new_validate_and_run_in_processes_of_their_own(tmp_path: Path) -> None:
     assert "ward_round" in medhelm("run", *asked, "plugins=[ward_round.py]")
 
 
-def test_new_never_overwrites_and_wants_a_usable_name(shell: Shell, tmp_path: Path) -> None:
+def test_new_never_overwrites(shell: Shell, tmp_path: Path) -> None:
     shell("new", "benchmark", "ward_round", "--dir", "plugins")
     plugin = tmp_path / "plugins" / "ward_round.py"
     plugin.write_text("# mine\n")
@@ -309,20 +290,6 @@ def test_new_never_overwrites_and_wants_a_usable_name(shell: Shell, tmp_path: Pa
     (tmp_path / "samples" / "other.jsonl").write_text("{}\n")
     shell.error("new", "benchmark", "other", code=2)
     assert not (tmp_path / "other.py").exists()
-    for name in ("Ward-Round", "1st", "../up", ""):
-        assert "is not a name" in shell.error("new", "metric", name, code=2)
-
-
-def test_new_refuses_a_name_that_is_taken_and_says_by_which_file(
-    shell: Shell, tmp_path: Path
-) -> None:
-    for kind, name, file in (
-        ("benchmark", "headqa", "benchmarks/headqa.py"),
-        ("metric", "exact_match", "metrics/exact_match.py"),
-    ):
-        line = shell.error("new", kind, name, code=2)
-        assert f"the {kind} {name!r} is there already" in line and file in line
-    assert not any(tmp_path.glob("*.py"))
 
 
 def test_a_new_metric_works_as_written(shell: Shell) -> None:
@@ -357,16 +324,6 @@ def test_estimate_takes_what_run_takes_and_needs_no_key(shell: Shell, tmp_path: 
 def test_estimate_says_where_a_price_is_unknown(shell: Shell) -> None:
     text = shell("estimate", "benchmark=headqa", "data=sample", "model=openai/my-own")
     assert "price unknown" in text and "Price unknown: openai/my-own" in text
-
-
-@pytest.mark.slow
-def test_estimate_names_what_is_missing_and_what_is_misspelt(shell: Shell) -> None:
-    assert "the model is missing" in shell.error("estimate", "benchmark=headqa", code=2)
-    asked = ("estimate", "model=baseline/random", "benchmark=hedqa", "data=sample")
-    assert "did you mean 'headqa'" in shell.error(*asked, code=2)
-    asked = ("estimate", "model=baseline/random", "benchmark=headqa")
-    assert "medhelm data fetch headqa" in shell.error(*asked, code=3)
-    assert "refused" in shell.error("estimate", "api_key=sk-secret", code=2)
 
 
 # score -----------------------------------------------------------------------------------------
@@ -442,9 +399,6 @@ def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Pat
 
 @pytest.mark.slow
 def test_score_says_where_there_is_nothing(shell: Shell, results: Path) -> None:
-    assert "there is no run below nowhere" in shell.error(
-        "score", "--results-dir", "nowhere", code=2
-    )
     assert "did you mean 'headqa'" in shell.error("score", "--benchmark", "headq", code=2)
     assert "baseline/first_option" in shell.error("score", "--model", "baseline/frst", code=2)
 
@@ -540,12 +494,6 @@ def test_what_cannot_be_fetched_ends_with_3_and_says_why(
     assert "gone.jsonl answers http 404" in shell.err
 
 
-def test_data_wants_to_know_what_to_fetch(shell: Shell) -> None:
-    assert "--all" in shell.error("data", "fetch", code=2)
-    assert "exclude each other" in shell.error("data", "fetch", "headqa", "--all", code=2)
-    assert "did you mean 'headqa'" in shell.error("data", "fetch", "headq", code=2)
-
-
 # All -------------------------------------------------------------------------------------------
 
 
@@ -639,9 +587,6 @@ def test_a_category_and_a_subcategory_are_described(shell: Shell) -> None:
     assert set(above["benchmarks"]) >= set(sub["benchmarks"])
     text = shell("describe", "administration_and_workflow")
     assert f"inclusion: {above['inclusion']}" in text and "subcategories: " in text
-    assert "'clinical_decision_support'" in shell.error(
-        "describe", "clinical_decision_suport", code=2
-    )
 
 
 def test_bertscore_is_listed_and_described_without_its_package(

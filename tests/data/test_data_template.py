@@ -145,26 +145,18 @@ def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]
         "cdi_qa.csv exists already and is left as it is; name another file with --output"
     )
     assert (folder / "cdi_qa.csv").read_text() == "my notes"
-    (folder / "file").write_text("")
-    told = refusal(capsys, "data", "template", "cdi_qa", "--output", "file/cdi_qa.csv")
-    assert told.startswith("file")
-    told = refusal(capsys, "data", "template", "cdi_qa", "--output", str(folder))
-    assert "is left as it is" in told
 
 
 @pytest.mark.slow
 def test_a_benchmark_without_columns_says_what_to_do(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = refusal(capsys, "data", "template", "headqa")
-    assert told.endswith("has no columns to fill in; to get them: medhelm data fetch headqa")
     plugin = ward(folder, "how_to_get=('Sign the agreement.', 'Unpack it.')")
     told = refusal(capsys, "data", "template", "ward", "--plugin", plugin)
     assert told.endswith(
         f"to get them: put notes.csv into {folder / 'data' / 'ward'}; "
         "first step: Sign the agreement (`medhelm describe ward` has all)"
     )
-    assert "did you mean 'clear'" in refusal(capsys, "data", "template", "cler")
 
 
 def test_a_plugin_s_template_keeps_its_own_file_name(
