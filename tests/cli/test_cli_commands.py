@@ -7,11 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import msgspec
@@ -28,7 +25,9 @@ from medhelm.store.records import (
     read_record,
     write_struct,
 )
+from tests.data.test_fetch import Server, server
 
+__all__ = ["server"]
 pytestmark = pytest.mark.slow
 
 CORE = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
@@ -40,7 +39,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every command runs in an empty folder, without keys and without data."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in ("OPENAI_API_KEY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path
 
 
@@ -79,7 +79,6 @@ def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
 # list ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_list_benchmarks(shell: Shell) -> None:
     text = shell("list")
     assert all(name in text for name in BUNDLED) and "samples" in text
@@ -113,7 +112,6 @@ def test_list_models_and_their_prices(shell: Shell) -> None:
     assert (mini["input"], mini["output"]) == (0.15, 0.6)
 
 
-@pytest.mark.slow
 def test_list_metrics_suites_coverage(shell: Shell) -> None:
     metrics = shell.json("list", "metrics")["metrics"]
     assert {"exact_match", "medcalc_accuracy"} <= {m["name"] for m in metrics}
@@ -203,7 +201,6 @@ def test_describe_a_metric_and_a_model(shell: Shell) -> None:
 # validate --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_validate_passes_on_every_bundled_sample(shell: Shell) -> None:
     found = shell.json("validate")
     assert found["schema"] == "medhelm.validation/1"
@@ -228,7 +225,6 @@ def test_validate_names_the_benchmark_of_damaged_data_once(shell: Shell, tmp_pat
     assert "failure: headqa: " in text and "headqa: headqa" not in text
 
 
-@pytest.mark.slow
 def test_a_failing_benchmark_ends_with_1_and_names_instance_and_metric(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -266,7 +262,6 @@ def test_a_new_benchmark_passes_validate_and_runs_as_written(shell: Shell, tmp_p
     assert "as the manifest says" in shell("validate", "ward_round", "--plugin", "ward_round.py")
 
 
-@pytest.mark.slow
 def test_new_validate_and_run_in_processes_of_their_own(tmp_path: Path) -> None:
     def medhelm(*argv: str) -> str:
         command = [sys.executable, "-m", "medhelm", *argv]
@@ -304,7 +299,6 @@ def test_a_new_metric_works_as_written(shell: Shell) -> None:
 ESTIMATE = ("estimate", "benchmark=headqa,medec", "data=sample")
 
 
-@pytest.mark.slow
 def test_estimate_takes_what_run_takes_and_needs_no_key(shell: Shell, tmp_path: Path) -> None:
     text = shell(*ESTIMATE, "model=openai/gpt-4o-mini-2024-07-18", "-m")
     assert "headqa" in text and "medec" in text and "total" in text
@@ -340,7 +334,6 @@ def values(results: Path) -> dict[tuple[str, str], float | None]:
     return {(r.spec.benchmark, r.grading.scoring): r.results[0].value for r in records}
 
 
-@pytest.mark.slow
 def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, results: Path) -> None:
     before = values(results)
     for path in find_gradings(results):
@@ -352,7 +345,6 @@ def test_score_grades_what_is_stored_with_no_model_and_no_data(shell: Shell, res
     assert set(values(results)) == {*before, ("headqa", "helm")}
 
 
-@pytest.mark.slow
 def test_score_adds_a_metric_behind_the_benchmarks_own(shell: Shell, results: Path) -> None:
     shell("new", "metric", "same_words")
     asked = ("score", "--benchmark", "headqa", "--metric", "same_words")
@@ -361,7 +353,6 @@ def test_score_adds_a_metric_behind_the_benchmarks_own(shell: Shell, results: Pa
     assert "'exact_match'" in shell.error("score", "--metric", "exact_mach", code=2)
 
 
-@pytest.mark.slow
 def test_score_leaves_a_run_in_progress_alone(shell: Shell, results: Path) -> None:
     busy = next(path for path in find_runs(results) if "headqa" in str(path))
     with lock_file(busy / "lock"):
@@ -375,7 +366,6 @@ def change_spec(run: Path, **fields: str) -> None:
     write_struct(run / "spec.json", msgspec.structs.replace(plan, spec=spec))
 
 
-@pytest.mark.slow
 def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
     shell: Shell, results: Path
 ) -> None:
@@ -389,7 +379,6 @@ def test_score_skips_what_is_not_installed_and_names_what_is_damaged(
     assert str(two / "spec.json") in shell.err
 
 
-@pytest.mark.slow
 def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Path) -> None:
     run = next(p for p in find_runs(results) if "headqa" in str(p))
     change_spec(run, benchmark_version="0")
@@ -397,35 +386,12 @@ def test_score_notes_another_version_of_the_benchmark(shell: Shell, results: Pat
     assert "asked under version 0 of the benchmark, now 1" in shell.err
 
 
-@pytest.mark.slow
 def test_score_says_where_there_is_nothing(shell: Shell, results: Path) -> None:
     assert "did you mean 'headqa'" in shell.error("score", "--benchmark", "headq", code=2)
     assert "baseline/first_option" in shell.error("score", "--model", "baseline/frst", code=2)
 
 
 # data ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def source() -> Iterator[str]:
-    """A server on loopback that has one file."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            is_known = self.path == "/test.jsonl"
-            self.send_response(200 if is_known else 404)
-            self.send_header("Content-Length", str(len(ROWS) if is_known else 0))
-            self.end_headers()
-            self.wfile.write(ROWS if is_known else b"")
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
 
 
 ROWS = b'{"id": "1", "note": "n", "question": "q", "options": ["a", "b"], "answer": "B"}\n'
@@ -453,13 +419,11 @@ def test_data_where_names_every_file(shell: Shell, tmp_path: Path) -> None:
     assert gated["status"] == "missing" and "data fetch" not in gated["fix"]
 
 
-@pytest.mark.slow
 def test_data_is_fetched_verified_and_then_validated(
-    shell: Shell, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, server: Server, tmp_path: Path
 ) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    named = remote(shell, f"{source}/test.jsonl", hashlib.sha256(ROWS).hexdigest())
+    server.content = ROWS
+    named = remote(shell, server.url, hashlib.sha256(ROWS).hexdigest())
     assert "missing" in shell("data", "verify", *named, code=3)
     assert ": ok" in shell("data", "fetch", *named)
     assert ": ok" in shell("data", "verify", *named)
@@ -471,33 +435,23 @@ def test_data_is_fetched_verified_and_then_validated(
     assert stored.read_bytes() == ROWS
 
 
-@pytest.mark.slow
-def test_an_unpinned_source_is_marked_and_its_hash_recorded(
-    shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    named = remote(shell, f"{source}/test.jsonl")
+def test_an_unpinned_source_is_marked_and_its_hash_recorded(shell: Shell, server: Server) -> None:
+    server.content = ROWS
+    named = remote(shell, server.url)
     shell("data", "fetch", *named)
     digest = hashlib.sha256(ROWS).hexdigest()
     assert f"unpinned, sha256 {digest} as at the first fetch" in shell("data", "verify", *named)
 
 
-@pytest.mark.slow
-def test_what_cannot_be_fetched_ends_with_3_and_says_why(
-    shell: Shell, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    named = remote(shell, f"{source}/gone.jsonl")
-    shell("data", "fetch", *named, code=3)
-    assert "gone.jsonl answers http 404" in shell.err
+def test_what_cannot_be_fetched_ends_with_3_and_says_why(shell: Shell, server: Server) -> None:
+    server.plan = [(404, {})]
+    shell("data", "fetch", *remote(shell, server.url), code=3)
+    assert f"{server.url} answers http 404" in shell.err
 
 
 # All -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv", [["list"], ["describe", "headqa"], ["validate", "headqa"], ["data", "where"]]
 )
@@ -524,7 +478,6 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert f"usage: medhelm {command}" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "medhelm", "list", "benchmarks"]
     environ = {**os.environ, "COLUMNS": "40"}
@@ -532,7 +485,6 @@ def test_output_to_a_file_is_not_cut(tmp_path: Path) -> None:
     assert "Providing Clinical Knowledge Support" in done.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("argv", [["schema", "noharm"], ["qc", "noharm"], ["list", "models"]])
 def test_a_full_disk_below_the_output_is_one_line_and_a_code(argv: list[str]) -> None:

@@ -91,7 +91,6 @@ def test_the_template_in_its_place_is_data_that_validate(
     assert "2 instances" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_every_benchmark_with_columns_reads_its_own_template(folder: Path, suffix: str) -> None:
     registry = load_registry()
@@ -126,7 +125,6 @@ def test_a_template_of_json_lines(folder: Path, capsys: pytest.CaptureFixture[st
     assert "2 instances" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_a_filled_table_may_grow(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder / "data" / "ent_referral" / "ent_referral.csv"
     assert run_command(["data", "template", "ent_referral", "--output", str(path)]) == 0
@@ -137,7 +135,6 @@ def test_a_filled_table_may_grow(folder: Path, capsys: pytest.CaptureFixture[str
     assert "3 instances" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "cdi_qa.csv").write_text("my notes")
     told = refusal(capsys, "data", "template", "cdi_qa")
@@ -147,7 +144,6 @@ def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]
     assert (folder / "cdi_qa.csv").read_text() == "my notes"
 
 
-@pytest.mark.slow
 def test_a_benchmark_without_columns_says_what_to_do(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +181,6 @@ def test_without_samples_there_is_the_header(
 # What other commands say ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_describe_shows_columns_steps_parts_and_rubric(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,7 +240,6 @@ def test_a_missing_file_names_the_first_step(
     )
 
 
-@pytest.mark.slow
 def test_a_run_and_the_other_actions_name_the_template(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
