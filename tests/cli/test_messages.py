@@ -117,20 +117,6 @@ def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:
         load_rubric(benchmark)
 
 
-@pytest.mark.parametrize("name", ["paper", "medhelm_2026_11", "small_2026_11", "offline"])
-def test_juries_are_listed_and_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["list", "juries"]) == 0
-    assert name in capsys.readouterr().out
-    assert run_command(["describe", name]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"jury {name}\n") and ("judges: " in said) == (name != "offline")
-
-
-def test_a_suite_is_described(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["describe", "medhelm_core"]) == 0
-    assert "benchmarks: headqa, medbullets" in capsys.readouterr().out
-
-
 def test_a_glob_over_data_that_may_not_be_sent_counts_it_and_names_the_suite(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,54 +14,16 @@ from hypothesis import strategies as st
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError, ModelError, PrivacyRefused
-from medhelm.plugins.registry import Registry
-from medhelm.plugins.taxonomy import load_taxonomy
 from medhelm.runs.planning import Run, output_budget, plan_runs
 from medhelm.runs.selection import select
-from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
-from medhelm.schema.episode import Response, Sampling
+from medhelm.schema.data import Benchmark
+from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.schema.score import Metric, Score
 from medhelm.store.records import order_key
+from tests.runs.small import BASE, registry
 
 RANDOM = ModelSpec(name="baseline/random", provider="baseline", endpoint_class="local")
 REMOTE = ModelSpec(name="openai/m", model="m", base_url="http://127.0.0.1:9/v1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Same(Metric):
-    """1 where the completion is the gold."""
-
-    name: str = "same"
-
-    def score(self, instance: Instance, response: Response) -> Score:
-        return Score(value=float(response.text == instance.references[0]))
-
-
-def to_instance(row: Row) -> Instance:
-    return Instance(id=row["id"], context=row["text"], references=("gold",))
-
-
-BASE = Benchmark(
-    name="bench",
-    subcategory="planning_treatments",
-    dataset=FileDataset(
-        files=(SourceFile(name="test.jsonl"), SourceFile(name="dev.jsonl")), splits=("test", "dev")
-    ),
-    to_instance=to_instance,
-    metrics=["same"],
-    prompt="plain",
-    answer="text",
-)
-
-
-def registry(*benchmarks: Benchmark) -> Registry:
-    return Registry(
-        taxonomy=load_taxonomy(),
-        benchmarks={b.name: b for b in benchmarks or (BASE,)},
-        metrics={("same", "fixed"): Same()},
-        models={},
-    )
 
 
 def put(root: Path, ids: Iterable[str], name: str = "test.jsonl", text: str = "A note.") -> None:
@@ -145,9 +107,9 @@ def test_missing_data_names_file_and_fix(tmp_path: Path) -> None:
 
 def test_a_run_that_two_jobs_ask_for_is_planned_once(root: Path) -> None:
     twice = (BenchmarkChoice(name="bench"), BenchmarkChoice(name="bench"))
-    runs = plan_runs([job(root, benchmarks=twice), job(root)], registry(), {}).runs
+    runs = plan_runs([job(root, benchmarks=twice), job(root)], registry(BASE), {}).runs
     assert len(runs) == 1
-    other = plan_runs([job(root), job(root, seed=1)], registry(), {}).runs
+    other = plan_runs([job(root), job(root, seed=1)], registry(BASE), {}).runs
     assert len({run.path for run in other}) == 2
 
 
