@@ -6,13 +6,10 @@ Every decision depends on the seed, the prompt and how often it was asked, never
         ... server.base_url, server.requests, server.duplicates ...
 
     with serve_in_thread(latency_s=0.2) as server: ...
-
-    python -m tests.server --port 0 --latency 0.2 --answer letter   (prints its base URL)
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import hashlib
@@ -20,13 +17,11 @@ import json
 import random
 import re
 import ssl
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from aiohttp import web
 
@@ -85,21 +80,11 @@ def letter(prompt: str) -> str:
     return letters[_digest(prompt) % len(letters)]
 
 
-def number(prompt: str) -> str:
-    """Return a number from 0 to 99 by the prompt's hash."""
-    return str(_digest(prompt) % 100)
-
-
 ANSWERS: dict[str, Answer] = {
     "letter": letter,
-    "number": number,
-    "empty": lambda prompt: "",
-    "refusal": lambda prompt: Reply(None, refusal="I can't help with that."),
-    "filtered": lambda prompt: Reply(None, finish_reason="content_filter"),
-    "length": lambda prompt: Reply("The answer would be", finish_reason="length"),
     "mixed": lambda prompt: _mixed(prompt),
 }
-"""What `--answer` takes; any other value is the answer itself."""
+"""Rules by name; any other text is the answer itself."""
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
@@ -132,7 +117,6 @@ class FaultServer:
         port: int = 0,
         key: str | None = None,
         max_parallel: int | None = None,
-        log: Path | None = None,
         tls: ssl.SSLContext | None = None,
         by_body: Callable[[Mapping[str, Any]], str | Reply] | None = None,
     ) -> None:
@@ -165,8 +149,6 @@ class FaultServer:
         """The model that answers name; empty: the one that was asked for."""
         self._port = port
         self._tls = tls
-        self._log_path = log
-        self._log: TextIO | None = None
         self._runner: web.AppRunner | None = None
         self._stopping: asyncio.Event | None = None
 
@@ -182,8 +164,6 @@ class FaultServer:
 
     async def __aenter__(self) -> FaultServer:
         self._stopping = asyncio.Event()
-        if self._log_path is not None:
-            self._log = self._log_path.open("a", encoding="utf-8")
         app = web.Application(client_max_size=1 << 26)
         app.router.add_post("/v1/chat/completions", self._handle)
         app.router.add_get("/{path:.*}", self._page)
@@ -200,8 +180,6 @@ class FaultServer:
         assert self._runner is not None and self._stopping is not None
         self._stopping.set()
         await self._runner.cleanup()
-        if self._log is not None:
-            self._log.close()
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         self.pages_asked[request.path] += 1
@@ -247,7 +225,6 @@ class FaultServer:
         response = _render(body, prompt, reply)
         if response.status == 200:
             self.answered[prompt] += 1
-            self._record(prompt)
         return response
 
     async def _fail(
@@ -273,13 +250,6 @@ class FaultServer:
         if kind == "hang":
             _disconnect(request)
         return None
-
-    def _record(self, prompt: str) -> None:
-        if self._log is not None:
-            digest = hashlib.sha256(prompt.encode()).hexdigest()
-            line = {"prompt_sha256": digest, "attempt": self.asked[prompt]}
-            self._log.write(json.dumps(line) + "\n")
-            self._log.flush()
 
 
 @contextlib.contextmanager
@@ -392,39 +362,3 @@ async def _truncate(request: web.Request, whole: web.Response) -> web.StreamResp
     await response.prepare(request)
     await response.write(whole.body[: len(whole.body) // 2])
     _disconnect(request, flush=True)
-
-
-async def _serve_forever(args: argparse.Namespace) -> None:
-    faults = Faults(
-        rate=args.fault_rate,
-        kinds=tuple(args.fault_kinds.split(",")),
-        seed=args.seed,
-        hang_s=args.hang,
-    )
-    server = FaultServer(
-        args.answer, faults, latency_s=args.latency, port=args.port, log=args.log, key=args.key
-    )
-    async with server:
-        print(server.base_url, flush=True)
-        await asyncio.Event().wait()
-
-
-def main() -> int:
-    """Serve until interrupted; the first line printed is the base URL."""
-    parser = argparse.ArgumentParser(prog="python -m tests.server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds per answer")
-    parser.add_argument("--answer", default="letter", help=f"{', '.join(ANSWERS)}, or the text")
-    parser.add_argument("--fault-rate", type=float, default=0.0)
-    parser.add_argument("--fault-kinds", default=",".join(KINDS))
-    parser.add_argument("--hang", type=float, default=30.0, help="seconds of a hanging request")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--key", default=None, help="the key that requests must carry")
-    parser.add_argument("--log", type=Path, default=None, help="one JSON line per answer")
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve_forever(parser.parse_args()))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -34,7 +34,7 @@ from medhelm.errors import (
 )
 from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
-from tests.server import Reply, letter, serve_in_thread
+from tests.server import letter, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,6 @@ def asked(folder: Path, **settings: Any) -> dict[str, Any]:
 # Results -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_example_of_ten_lines(here: Path) -> None:
     results = medhelm.evaluate(
         models=["baseline/lexical", "baseline/random"],
@@ -84,7 +83,6 @@ def test_the_example_of_ten_lines(here: Path) -> None:
     assert [p.name for p in here.iterdir()] == ["my-results"]
 
 
-@pytest.mark.slow
 def test_the_command_and_the_call_write_the_same_folders(here: Path) -> None:
     argv = ["run", "model=baseline/lead,baseline/oracle", "benchmark=headqa,medec", "data=sample"]
     assert run_command([*argv, "results_dir=by-command", "max_instances=5", "seed=3"]) == 0
@@ -108,7 +106,6 @@ def test_the_command_and_the_call_write_the_same_folders(here: Path) -> None:
     assert found[0] == found[1] and len(found[0]) == 4
 
 
-@pytest.mark.slow
 def test_what_is_answered_is_not_asked_again_by_call_or_command(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -124,7 +121,6 @@ def test_what_is_answered_is_not_asked_again_by_call_or_command(here: Path) -> N
     assert first.table("benchmarks").equals(second.table("benchmarks"))
 
 
-@pytest.mark.slow
 def test_only_what_was_asked_for_is_in_the_results(here: Path) -> None:
     medhelm.evaluate("baseline/random", "medec", data="sample")
     results = medhelm.evaluate("baseline/lead", "headqa", data="sample")
@@ -133,7 +129,6 @@ def test_only_what_was_asked_for_is_in_the_results(here: Path) -> None:
     assert set(both.table("benchmarks")["model"]) == {"baseline/lead", "baseline/random"}
 
 
-@pytest.mark.slow
 def test_patterns_iterators_and_plugins(here: Path) -> None:
     with pytest.warns(UserWarning, match="cannot play: agentclinic"):
         results = medhelm.evaluate("baseline/l*", "*", data="sample", max_instances=2)
@@ -149,7 +144,6 @@ def test_patterns_iterators_and_plugins(here: Path) -> None:
     assert results.table("benchmarks")["score"].tolist() == [1.0]
 
 
-@pytest.mark.slow
 def test_the_split_is_that_of_the_full_data(here: Path) -> None:
     for split, n in ((None, 5), ("train", 3)):
         results = medhelm.evaluate(
@@ -187,7 +181,6 @@ def wards(folder: Path) -> str:
     return str(folder / "wards.py")
 
 
-@pytest.mark.slow
 def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
     given = asked(here)
 
@@ -204,22 +197,13 @@ def test_inside_a_running_loop_as_in_a_notebook(here: Path) -> None:
 # Refusals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"max_instances": 0}, "evaluate: max_instances: expected `int` >= 1"),
-        ({"max_instances": 2.5}, "max_instances: expected `int"),
         ({"max_instances": "3"}, "max_instances: expected `int"),
-        ({"repeats": 0}, "repeats: expected `int` >= 1"),
-        ({"seed": 1.5}, "seed: expected `int`, got `float`"),
-        ({"seed": True}, "seed: expected `int`, got `bool`"),
-        ({"data": "ful"}, "data: invalid enum value 'ful', known: full, sample"),
-        ({"scoring": "fix"}, "scoring: invalid enum value 'fix', known: fixed, helm"),
         ({"budget_usd": float("nan")}, "budget_usd"),
         ({"budget_usd": float("inf")}, "inf"),
-        ({"budget_tokens": 0}, "budget_tokens"),
-        ({"results_dir": ""}, "results_dir"),
         ({"privacy": {"public": ["here"]}}, "'here', known: contracted, external, local"),
         ({"privacy": {"pubic": ["local"]}}, "privacy: invalid enum value 'pubic', known: gated, p"),
         ({"models": []}, "models is empty"),
@@ -242,50 +226,28 @@ def test_values_are_checked_like_those_of_the_command(
     assert not any(here.iterdir())
 
 
-@pytest.mark.slow
 def test_a_wrong_name_of_a_choice_is_refused_before_anything_is_written(here: Path) -> None:
     medhelm.evaluate("baseline/lead", "headqa", data="sample")
     stored = sorted(here.rglob("*"))
-    calls: dict[str, Callable[[], object]] = {
-        "score: scoring: invalid enum value 'published', known: fixed, helm": lambda: medhelm.score(
-            scoring="published"  # type: ignore[arg-type]
-        ),
-        "score: scoring: expected `str`, got `null`": lambda: medhelm.score(
-            scoring=None  # type: ignore[arg-type]
-        ),
-        "validate: data: invalid enum value 'ful', known: full, sample": lambda: medhelm.validate(
-            "headqa",
-            data="ful",  # type: ignore[arg-type]
-        ),
-        "load_results: data: invalid enum value 'ful', known: full, sample": (
-            lambda: medhelm.load_results("medhelm-results", data="ful")  # type: ignore[arg-type]
-        ),
-        "load_results: scoring: invalid enum value 'fix', known: fixed, helm": (
-            lambda: medhelm.load_results("medhelm-results", scoring="fix")  # type: ignore[arg-type]
-        ),
-        "estimate: data: invalid enum value 'ful', known: full, sample": (
-            lambda: medhelm.estimate("baseline/lead", "headqa", data="ful")  # type: ignore[arg-type]
-        ),
-        "estimate: variants: invalid enum value 'x', known: digits, none_of_these, roman, shuffled": (
-            lambda: medhelm.estimate("baseline/lead", "headqa", data="sample", variants="x")
-        ),
-        "evaluate: protocol: expected `object`, got `str`": lambda: medhelm.evaluate(
-            "baseline/lead",
-            "headqa",
-            data="sample",
-            protocol="x",  # type: ignore[arg-type]
-        ),
-    }
-    for message, call in calls.items():
-        with pytest.raises(UsageError) as refused:
-            call()
-        assert str(refused.value) == message
+    found, run = ("medhelm-results",), ("baseline/lead", "headqa")
+    calls: list[tuple[Callable[..., object], tuple[str, ...], dict[str, object], str]] = [
+        (medhelm.score, (), {"scoring": "published"}, "score: scoring: .*'published'.*fixed, helm"),
+        (medhelm.score, (), {"scoring": None}, "score: scoring: .*`null`"),
+        (medhelm.validate, run[1:], {"data": "ful"}, "validate: data: .*'ful'.*full, sample"),
+        (medhelm.load_results, found, {"data": "ful"}, "load_results: data: .*'ful'.*full, sample"),
+        (medhelm.load_results, found, {"scoring": "fix"}, "load_results: scoring: .*'fix'.*helm"),
+        (medhelm.estimate, run, {"data": "ful"}, "estimate: data: .*'ful'.*full, sample"),
+        (medhelm.estimate, run, {"variants": "x"}, "estimate: variants: .*'x'.*digits.*shuffled"),
+        (medhelm.evaluate, run, {"protocol": "x"}, "evaluate: protocol: .*`object`.*`str`"),
+    ]
+    for call, given, settings, words in calls:
+        with pytest.raises(UsageError, match=f"^{words}"):
+            call(*given, **settings)
     assert sorted(here.rglob("*")) == stored
     overall = medhelm.load_results("medhelm-results").typed()
     assert not any("damaged" in note for note in overall.notes)
 
 
-@pytest.mark.slow
 def test_unknown_names_and_missing_things_before_any_request(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -311,7 +273,6 @@ def test_unknown_names_and_missing_things_before_any_request(here: Path) -> None
     assert not (here / "results").exists()
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -323,7 +284,6 @@ def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
     assert kept["model"].tolist() == ["openai/test"] and kept["n"].tolist() == [20]
 
 
-@pytest.mark.slow
 def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
     given = asked(here)
     with serve_in_thread() as server:
@@ -335,26 +295,6 @@ def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
         results = medhelm.evaluate(model, "quiz", budget_tokens=10**6, **given)
         assert server.requests == 20
     assert results.table("benchmarks")["n"].tolist() == [20]
-
-
-@pytest.mark.slow
-def test_failed_answers_are_in_the_results_and_asked_again(here: Path) -> None:
-    given = asked(here)
-    broken = True
-
-    def answer(prompt: str) -> str | Reply:
-        if broken and "patient 7?" in prompt:
-            return Reply(status=400, body={"error": {"message": "bad", "code": "weird"}})
-        return letter(prompt)
-
-    with serve_in_thread(answer=answer) as server:
-        model = server_model(server.base_url)
-        (cell,) = medhelm.evaluate(model, "quiz", **given).table("benchmarks").to_dict("records")
-        assert (cell["n"], cell["coverage"]) == (19, 0.95)
-        broken = False
-        (cell,) = medhelm.evaluate(model, "quiz", **given).table("benchmarks").to_dict("records")
-        assert (cell["n"], cell["coverage"]) == (20, 1.0)
-        assert server.requests == 21
 
 
 def test_requests_beyond_the_window_are_a_warning_with_the_reason(here: Path) -> None:
@@ -398,7 +338,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("where", ["script", "notebook"])
 def test_ctrl_c_stops_asking_and_keeps_what_is_answered(where: str, here: Path) -> None:
     write_quiz(here, 200)
@@ -442,7 +381,6 @@ def test_every_public_name_is_there_and_no_module_bears_a_functions_name() -> No
         _ = medhelm.evalute
 
 
-@pytest.mark.slow
 def test_importing_medhelm_is_light() -> None:
     code = "import sys, medhelm; print(*sys.modules)"
     done = subprocess.run(
@@ -517,7 +455,6 @@ def test_data_files_are_verified_from_python(here: Path) -> None:
         medhelm.fetch_data("medbulets")
 
 
-@pytest.mark.slow
 def test_data_files_are_fetched_from_python(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

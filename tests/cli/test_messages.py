@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from medhelm.cli import run_command
 from medhelm.cli.other_tools import _NAMES, meant_key
@@ -17,64 +20,35 @@ from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.type_errors import field_names
+from tests.cli.own_configs import write_own
 
 pytestmark = pytest.mark.slow
 
-BASE = ("run", "model=baseline/random", "benchmark=headqa", "data=sample")
-REMOTE = ("run", "model=openai/gpt-4o", "benchmark=headqa", "data=sample")
-
-MISTAKES = [
-    ([*REMOTE, "model.temperature=0"], "did you mean 'model.sampling.temperature'?"),
-    ([*BASE, "temperature=0"], "did you mean 'model.sampling.temperature'?"),
-    ([*BASE, "limit=5"], "did you mean 'max_instances'?"),
-    ([*BASE, "max_tokens=5"], "did you mean 'model.max_output_tokens'?"),
-    ([*BASE, "split=test"], "did you mean 'benchmark.split'?"),
-    ([*BASE, "epochs=3"], "did you mean 'repeats'?"),
-    ([*BASE, "batch_size=8"], "did you mean 'model.max_concurrency'?"),
-    ([*BASE, "output_path=x"], "did you mean 'results_dir'?"),
-    ([*BASE, "num_fewshot=5"], "no few-shot setting"),
-    ([*BASE, "judge=paper"], "did you mean 'jury'?"),
-    ([*BASE, "profile=noharm_baseline"], "medhelm gate --profile NAME"),
-    ([*BASE, "model.max_concurency=5"], "did you mean 'model.max_concurrency'?"),
-    (["run", "model=baseline/random", "tasks=headqa"], "did you mean 'benchmark=NAME'?"),
-    (["run", "model=baseline/random", "scenario=headqa"], "did you mean 'benchmark=NAME'?"),
-    (["run", "model=baseline/random", "benchmark=all"], "'benchmark=glob(*)' takes all"),
-    (["run", "model=baseline/random", "benchmark=head_qa"], "did you mean 'headqa'"),
-    ([*BASE[:3], "data=test"], "known: full, sample"),
-    (["run", "model=gpt-4o", "benchmark=headqa"], "is openai/gpt-4o."),
-    (["run", "model=hf", "benchmark=headqa"], "did you mean 'hf/local'"),
-    (["run", "benchmark", "headqa"], "write benchmark=NAME"),
-    (["run", "headqa"], "write benchmark=headqa"),
-    (["run", "baseline/random"], "write model=baseline/random"),
-    (["run", "--limit", "5"], "write max_instances=5;"),
-    (["run", "--tasks", "headqa"], "write benchmark=headqa;"),
-    (["run", "--model", "openai/gpt-4o"], "write model=openai/gpt-4o;"),
-    (["run", "--batch-size=8"], "write model.max_concurrency=8;"),
-    (["run", "--num_fewshot", "5"], "no few-shot setting"),
-    (["run", "--model_args", "a=b"], "model.KEY=VALUE"),
-    (["run", "--plugin", "x.py", *BASE[1:]], "write plugins=[x.py];"),
-    ([*REMOTE, "model.provider=foo"], "anthropic, baseline, google, hf, human, openai, scripted"),
-    (["run", "--cfg", "job", "-m", "model='x"], "a quote ' in it is not closed"),
-    (["run", "--cfg", "job", "-m", 'model="x'], 'a quote " in it is not closed'),
-    (["run", "--cfg", "job", "-m", "model=a,b", "benchmark=headqa"], "not model=a,b"),
-    ([*REMOTE, "model.price.input=1"], "'model.price={input: ..., output: ..., cached: ..., date"),
-    (["evaluate", "headqa"], "it is `medhelm run`"),
-    (["ls"], "it is `medhelm list`"),
-    (["list", "jury"], "did you mean 'juries'?"),
-    (["describe", "papr"], "did you mean 'paper'?"),
-]
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("argv", "expected"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder with configs of the user's and a file, a key, and no data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    write_own(tmp_path)
+    (tmp_path / "file").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=[case["typed"] for case in MISTAKES])
 def test_a_mistake_is_one_line_that_says_what_to_type(
-    argv: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    case: dict[str, Any], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        patch.setenv("OPENAI_API_KEY", "test-key")
-        assert run_command(argv) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("medhelm: ") and expected in line
+    before = sorted(here.rglob("*"))
+    assert run_command(shlex.split(case["typed"])) == case.get("code", 2)
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line.startswith("medhelm: ") and said.out == ""
+    assert [word for word in case["words"] if word not in line] == [], line
+    assert sorted(here.rglob("*")) == before
 
 
 @pytest.mark.parametrize("word", sorted(_NAMES))
@@ -143,26 +117,9 @@ def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:
         load_rubric(benchmark)
 
 
-@pytest.mark.parametrize("name", ["paper", "medhelm_2026_11", "small_2026_11", "offline"])
-def test_juries_are_listed_and_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["list", "juries"]) == 0
-    assert name in capsys.readouterr().out
-    assert run_command(["describe", name]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"jury {name}\n") and ("judges: " in said) == (name != "offline")
-
-
-def test_a_suite_is_described(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["describe", "medhelm_core"]) == 0
-    assert "benchmarks: headqa, medbullets" in capsys.readouterr().out
-
-
 def test_a_glob_over_data_that_may_not_be_sent_counts_it_and_names_the_suite(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path)
-        patch.setenv("OPENAI_API_KEY", "test-key")
-        assert run_command(["run", "model=openai/gpt-5", "benchmark=glob(*)"]) == 5
+    assert run_command(["run", "model=openai/gpt-5", "benchmark=glob(*)"]) == 5
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(r"of \d+ benchmarks may not be sent \(\d+ gated, \d+ private\); suite=", line)

@@ -51,33 +51,6 @@ def test_a_list_in_brackets_is_a_sweep(
     assert cells(jobs_of(registry, *argv)) == expected
 
 
-@pytest.mark.parametrize(
-    ("argv", "line"),
-    [
-        ("benchmark=[]", r"benchmark=\[\] names no benchmark: write benchmark=NAME"),
-        ("model=[a],[b]", r"a job has one model; write model=a,b"),
-        ("model=choice([a,b])", r"a job has one model; write model=a,b"),
-        ("benchmark=[[headqa],medec]", r"names no benchmark"),
-        ("benchmark=[headqa", r"cannot read the argument 'benchmark=\[headqa'"),
-        ("model=[a]b", r"cannot read the argument 'model=\[a\]b'"),
-        ("jury.quorum=1", "jury.quorum goes with jury=NAME"),
-        ("jury.reasons=false", "jury.reasons goes with jury=NAME"),
-        ("model.sampling.stop=['\\n']", r"model.sampling.stop: a backslash .* in double quotes"),
-        ("model.sampling.stop=[a\\n]", r"model.sampling.stop: a backslash .* in double quotes"),
-    ],
-)
-def test_what_would_be_dropped_is_refused_with_what_to_type(
-    argv: str, line: str, registry: Registry
-) -> None:
-    with pytest.raises(UsageError, match=line):
-        jobs_of(registry, argv)
-
-
-def test_a_split_beside_a_suite_is_refused(registry: Registry) -> None:
-    with pytest.raises(UsageError, match="benchmark.split goes with benchmark=NAME"):
-        jobs_of(registry, "suite=medhelm_core", "benchmark.split=dev", base=BASE[:1])
-
-
 @pytest.mark.parametrize("group", ["benchmark", "model"])
 def test_several_options_in_a_config_file_are_refused(
     group: str, tmp_path: Path, registry: Registry

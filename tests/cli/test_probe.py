@@ -58,18 +58,9 @@ def test_what_a_server_takes_and_the_settings_that_fit(
         assert json.loads(capsys.readouterr().out)["settings"] == {}
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("model=openai/x", "model.base_url=http://127.0.0.1:9/v1"), 6, "did not answer"),
-        (("model=baseline/lead",), 2, "it has no server to probe"),
-        (("model.base_url=http://127.0.0.1:9/v1",), 2, "the model is missing"),
-    ],
-)
-def test_no_server(
-    words: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["probe", *words]) == code
+def test_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("model=openai/x", "model.base_url=http://127.0.0.1:9/v1")
+    assert run_command(["probe", *words]) == 6
     found = capsys.readouterr()
-    assert said in found.err and found.err.count("\n") == 1
-    assert code != 6 or "failed: no connection" in " ".join(found.out.split())
+    assert "did not answer" in found.err and found.err.count("\n") == 1
+    assert "failed: no connection" in " ".join(found.out.split())

@@ -223,7 +223,6 @@ def in_terminal(width: int, *argv: str, cwd: Path) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_commands_keep_to_a_real_terminal(tmp_path: Path, width: int) -> None:
     models = in_terminal(width, "list", "models", cwd=tmp_path)
@@ -243,7 +242,6 @@ def test_commands_keep_to_a_real_terminal(tmp_path: Path, width: int) -> None:
                 assert formats.cell_text(column, row) in ranking
 
 
-@pytest.mark.slow
 def test_a_pipe_gets_every_column(tmp_path: Path) -> None:
     write_suite(tmp_path / "medhelm-results", models=2, benchmarks=2, instances=25)
     environ = {k: v for k, v in os.environ.items() if k != "COLUMNS"}

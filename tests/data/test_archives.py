@@ -80,32 +80,19 @@ def test_a_folder_comes_out_of_its_archive(server: Server, tmp_path: Path) -> No
     assert ids == sorted(FILES)
 
 
-def test_its_hash_is_what_sha256sum_says_of_its_listing(tmp_path: Path) -> None:
-    for name, text in FILES.items():
+@pytest.mark.parametrize("deeper", [{}, {"case/one/x.txt": "deep"}])
+def test_its_hash_is_what_sha256sum_says_of_its_listing(
+    deeper: dict[str, str], tmp_path: Path
+) -> None:
+    for name, text in {**FILES, **deeper, ".hidden": "of the desktop", ".git/x": "own"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / ".hidden").write_text("of the desktop")
-    (tmp_path / "deeper").mkdir()
-    shell = "LC_ALL=C sha256sum * 2>/dev/null | sha256sum"
+    files = "find . -type f -not -path '*/.*' -printf '%P\\0' | LC_ALL=C sort -z"
+    shell = f"{files} | xargs -0 sha256sum | sha256sum"
     said = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
-    assert said.stdout.split()[0] == listing(FILES) == file_sha256(tmp_path)
+    assert said.stdout.split()[0] == listing(FILES | deeper) == file_sha256(tmp_path)
     (tmp_path / "B.txt").write_text("other")
-    assert file_sha256(tmp_path) == listing(FILES | {"B.txt": "other"})
-
-
-def test_its_hash_covers_the_folders_in_it(tmp_path: Path) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    for deeper in ("case/one", ".git"):
-        (tmp_path / deeper).mkdir(parents=True)
-        (tmp_path / deeper / "x.txt").write_text("deep")
-    shell = (
-        "find . -type f -not -path '*/.*' -printf '%P\\0' | LC_ALL=C sort -z | xargs -0 sha256sum"
-    )
-    said = subprocess.run(
-        ["bash", "-c", f"{shell} | sha256sum"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert said.stdout.split()[0] == listing(FILES | {"case/one/x.txt": "deep"})
-    assert file_sha256(tmp_path) == said.stdout.split()[0]
+    assert file_sha256(tmp_path) == listing(FILES | deeper | {"B.txt": "other"})
 
 
 def test_an_unpinned_folder_is_recorded_and_then_held_to_it(server: Server, tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
+from tests.cli.test_cli_commands import Shell, shell
+
+__all__ = ["shell"]
 
 pytestmark = pytest.mark.slow
 
@@ -50,50 +52,44 @@ def ward(folder: Path, changes: str, samples: str = "") -> str:
     return "ward.py"
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
-    assert run_command(list(argv)) == code
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    return line.removeprefix("medhelm: ")
-
-
 def read(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
 
 
-def test_a_template_holds_the_columns_and_two_samples(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["data", "template", "clear"]) == 0
+def test_a_template_holds_the_columns_and_two_samples(folder: Path, shell: Shell) -> None:
+    said = shell("data", "template", "clear").splitlines()
     header, *rows = read(folder / "clear.csv")
     assert header == ["id", "condition", "text", "label", "patient"]
     samples = load_registry().benchmark("clear").samples
     assert samples is not None
     first = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()[:2]]
     assert rows == [[sample[name] for name in header] for sample in first]
-    said = capsys.readouterr().out.splitlines()
     assert said[0] == "wrote clear.csv: a header and 2 synthetic rows"
     assert f"  put the file there: {folder / 'data' / 'clear' / 'clear.csv'}" in said
     assert said[-1] == "  medhelm validate clear --data full"
     assert (folder / "clear.csv").stat().st_mode & 0o077 == 0, "others must not read patients' data"
 
 
-def test_the_template_in_its_place_is_data_that_validate(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+def test_the_template_in_its_place_is_data_that_validate_and_may_grow(
+    folder: Path, shell: Shell
 ) -> None:
     path = folder / "own" / "ent_referral" / "ent_referral.csv"
-    argv = ["data", "template", "ent_referral", "--data-dir", "own", "--output", str(path)]
-    assert run_command(argv) == 0
-    said = capsys.readouterr().out
+    place = ("ent_referral", "--data-dir", "own")
+    said = shell("data", "template", *place, "--output", str(path))
     assert "put the file there" not in said, "it is there"
     assert "medhelm validate ent_referral --data full --data-dir own" in said
-    assert run_command(["validate", "ent_referral", "--data", "full", "--data-dir", "own"]) == 0
-    assert "2 instances" in capsys.readouterr().out
+    assert "2 instances" in shell("validate", *place, "--data", "full")
+    shell("data", "fetch", *place)
+    with path.open("a") as file:
+        file.write("x3,Synthetic note.,no,,\n")
+    assert "3 instances" in shell("validate", *place, "--data", "full")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_every_benchmark_with_columns_reads_its_own_template(folder: Path, suffix: str) -> None:
+def test_every_benchmark_with_columns_reads_its_own_template(
+    folder: Path, suffix: str, shell: Shell
+) -> None:
     registry = load_registry()
     names = [b.name for b in registry.benchmarks.values() if b.columns]
     assert len(names) == 14
@@ -102,17 +98,14 @@ def test_every_benchmark_with_columns_reads_its_own_template(folder: Path, suffi
         assert isinstance(benchmark.dataset, FileDataset)
         file = Path(benchmark.dataset.files[0].name).with_suffix(suffix)
         assert file.name in " ".join(benchmark.how_to_get)
-        path = folder / "data" / name / file
-        assert run_command(["data", "template", name, "--output", str(path)]) == 0
+        shell("data", "template", name, "--output", str(folder / "data" / name / file))
         dataset = open_dataset(benchmark, "full", root=folder / "data")
         samples = open_dataset(benchmark, "sample", root=folder / "data")
         assert [*dataset.instances()] == [*samples.instances()][:2], name
 
 
-def test_a_template_of_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["data", "template", "note_extract", "--output", "own.jsonl"]
-    assert run_command(argv) == 0
-    said = capsys.readouterr().out.splitlines()
+def test_a_template_of_json_lines(folder: Path, shell: Shell) -> None:
+    said = shell("data", "template", "note_extract", "--output", "own.jsonl").splitlines()
     assert said[0] == "wrote own.jsonl: 2 synthetic rows"
     target = folder / "data" / "note_extract" / "note_extract.jsonl"
     assert f"  put the file there: {target}" in said
@@ -120,96 +113,51 @@ def test_a_template_of_json_lines(folder: Path, capsys: pytest.CaptureFixture[st
     assert [[*row] for row in rows] == [["id", "note", "patient"]] * 2
     target.parent.mkdir(parents=True)
     (folder / "own.jsonl").rename(target)
-    assert run_command(["data", "where", "note_extract"]) == 0
-    assert f"{target}: there" in capsys.readouterr().out
-    assert run_command(["validate", "note_extract", "--data", "full"]) == 0
-    assert "2 instances" in capsys.readouterr().out
+    assert f"{target}: there" in shell("data", "where", "note_extract")
 
 
-@pytest.mark.slow
-def test_a_filled_table_may_grow(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = folder / "data" / "ent_referral" / "ent_referral.csv"
-    assert run_command(["data", "template", "ent_referral", "--output", str(path)]) == 0
-    assert run_command(["data", "fetch", "ent_referral"]) == 0
-    with path.open("a") as file:
-        file.write("x3,Synthetic note.,no,,\n")
-    assert run_command(["validate", "ent_referral", "--data", "full"]) == 0
-    assert "3 instances" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_nothing_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_overwritten(folder: Path, shell: Shell) -> None:
     (folder / "cdi_qa.csv").write_text("my notes")
-    told = refusal(capsys, "data", "template", "cdi_qa")
-    assert told == (
-        "cdi_qa.csv exists already and is left as it is; name another file with --output"
-    )
+    told = shell.error("data", "template", "cdi_qa", code=2)
+    assert "cdi_qa.csv exists already" in told and "--output" in told
     assert (folder / "cdi_qa.csv").read_text() == "my notes"
-    (folder / "file").write_text("")
-    told = refusal(capsys, "data", "template", "cdi_qa", "--output", "file/cdi_qa.csv")
-    assert told.startswith("file")
-    told = refusal(capsys, "data", "template", "cdi_qa", "--output", str(folder))
-    assert "is left as it is" in told
 
 
-@pytest.mark.slow
-def test_a_benchmark_without_columns_says_what_to_do(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = refusal(capsys, "data", "template", "headqa")
-    assert told.endswith("has no columns to fill in; to get them: medhelm data fetch headqa")
+def test_a_benchmark_without_columns_says_what_to_do(folder: Path, shell: Shell) -> None:
     plugin = ward(folder, "how_to_get=('Sign the agreement.', 'Unpack it.')")
-    told = refusal(capsys, "data", "template", "ward", "--plugin", plugin)
-    assert told.endswith(
-        f"to get them: put notes.csv into {folder / 'data' / 'ward'}; "
-        "first step: Sign the agreement (`medhelm describe ward` has all)"
-    )
-    assert "did you mean 'clear'" in refusal(capsys, "data", "template", "cler")
+    told = shell.error("data", "template", "ward", "--plugin", plugin, code=2)
+    place = folder / "data" / "ward"
+    for words in (f"put notes.csv into {place};", "Sign the agreement (`medhelm describe ward`"):
+        assert words in told
 
 
-def test_a_plugin_s_template_keeps_its_own_file_name(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plugin_s_template_keeps_its_own_file_name(folder: Path, shell: Shell) -> None:
+    argv = ("data", "template", "ward", "--plugin", ward(folder, COLUMNS), "--output")
+    assert "a header and 0 synthetic rows" in shell(*argv, "bare.csv")
+    assert read(folder / "bare.csv") == [["note", "bed_number"]]
     samples = '{"note": "Fieber, \\"hoch\\"\\nseit heute: é", "bed_number": 7, "ward": "x"}\n'
-    plugin = ward(folder, COLUMNS, samples)
-    assert run_command(["data", "template", "ward", "--plugin", plugin]) == 0
-    said = capsys.readouterr().out
-    assert read(folder / "ward.csv") == [
-        ["note", "bed_number"],
-        ['Fieber, "hoch"\nseit heute: é', "7"],
-    ]
+    ward(folder, COLUMNS, samples)
+    said = shell(*argv[:-1])
+    rows = [["note", "bed_number"], ['Fieber, "hoch"\nseit heute: é', "7"]]
+    assert read(folder / "ward.csv") == rows
     assert str(folder / "data" / "ward" / "notes.csv") in said
     assert "medhelm validate ward --data full --plugin ward.py" in said
-
-
-def test_without_samples_there_is_the_header(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["data", "template", "ward", "--plugin", ward(folder, COLUMNS)]) == 0
-    assert read(folder / "ward.csv") == [["note", "bed_number"]]
-    assert "a header and 0 synthetic rows" in capsys.readouterr().out
 
 
 # What other commands say ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_describe_shows_columns_steps_parts_and_rubric(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["describe", "clear"]) == 0
-    text = capsys.readouterr().out
+def test_describe_shows_columns_steps_parts_and_rubric(folder: Path, shell: Shell) -> None:
+    text = shell("describe", "clear")
     assert "  columns:\n    id: unique key of the row\n" in text
     assert "  how to get:\n    1. " in text and "\n    4. " in text
     assert "  parts: alcohol_dependence, attention_deficit" in text
     assert "rubric" not in text
     plugin = ward(folder, COLUMNS + ", rubric='accuracy_completeness_clarity'")
-    assert run_command(["describe", "ward", "--plugin", plugin]) == 0
-    text = capsys.readouterr().out
+    text = shell("describe", "ward", "--plugin", plugin)
     assert "  rubric: accuracy_completeness_clarity" in text
     assert "    bed_number: the bed" in text, "a column's name is shown as it must be written"
-    assert run_command(["describe", "clear", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = shell.json("describe", "clear")
     assert len(found["parts"]) == 13 and list(found["columns"])[0] == "id"
     assert len(found["how_to_get"]) == 5 and found["rubric"] == ""
 
@@ -253,21 +201,14 @@ def test_a_missing_file_names_the_first_step(
     )
 
 
-@pytest.mark.slow
-def test_a_run_and_the_other_actions_name_the_template(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_and_verify_name_the_template(folder: Path, shell: Shell) -> None:
     template = "`medhelm data template cdi_qa` writes a file to fill in"
-    told = refusal(capsys, "run", "model=baseline/random", "benchmark=cdi_qa", code=3)
-    assert told.endswith(template)
-    assert run_command(["data", "where", "cdi_qa"]) == 0
-    assert template in capsys.readouterr().out
-    assert run_command(["data", "verify", "cdi_qa"]) == 3
-    assert template in capsys.readouterr().out
+    assert template in shell("data", "where", "cdi_qa")
+    assert template in shell("data", "verify", "cdi_qa", code=3)
 
 
 def test_fetching_all_leaves_out_what_a_user_must_bring(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -276,10 +217,10 @@ def test_fetching_all_leaves_out_what_a_user_must_bring(
         return []
 
     monkeypatch.setattr("medhelm.cli.data.fetch", fetch)
-    assert run_command(["data", "fetch", "--all"]) == 0
+    shell("data", "fetch", "--all")
     assert "headqa" in asked and "clear" not in asked
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    (line,) = shell.err.strip().splitlines()
     assert "a user must bring the files" in line and "clear" in line and "headqa" not in line
     assert "`medhelm data where` says how" in line
-    assert run_command(["data", "fetch", "clear"]) == 0
+    shell("data", "fetch", "clear")
     assert asked[-1] == "clear", "one that is named is tried, and the reason is said"

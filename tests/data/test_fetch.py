@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -343,66 +343,37 @@ def test_the_ca_file_of_the_environment_must_exist(
     assert "the CA file /nowhere/ca.pem" in failure(bench(server.url), tmp_path)
 
 
-@contextlib.contextmanager
-def answering(reply: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """Serve one address by a function; yields it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            with contextlib.suppress(ConnectionError):
-                reply(self)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}/file.csv"
-        http.shutdown()
-        thread.join()
-
-
-def bounded(url: str, max_bytes: int) -> Benchmark:
-    source = SourceFile(name="file.csv", url=url, max_bytes=max_bytes)
-    return replace(bench(url), dataset=FileDataset(files=(source,)))
-
-
-def test_an_endless_answer_is_cut_at_the_bound(tmp_path: Path) -> None:
+def test_an_endless_answer_is_cut_at_the_bound(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent = 0
 
     def endless(handler: BaseHTTPRequestHandler) -> None:
         nonlocal sent
         handler.send_response(200)
         handler.end_headers()
-        while sent < 200 << 20:
-            handler.wfile.write(bytes(1 << 16))
-            sent += 1 << 16
+        with contextlib.suppress(ConnectionError):
+            while sent < 200 << 20:
+                handler.wfile.write(bytes(1 << 16))
+                sent += 1 << 16
 
-    with answering(endless) as url:
-        told = failure(bounded(url, 1 << 20), tmp_path)
-    assert "is longer than the 1,048,576 bytes expected" in told
+    monkeypatch.setattr(server, "answer", endless)
+    source = SourceFile(name="file.csv", url=server.url, max_bytes=1 << 20)
+    bounded = replace(bench(server.url), dataset=FileDataset(files=(source,)))
+    assert "is longer than the 1,048,576 bytes expected" in failure(bounded, tmp_path)
     assert sent < 20 << 20 and names(tmp_path) == []
 
 
-def test_a_length_beyond_the_bound_is_refused_before_it_comes(tmp_path: Path) -> None:
-    def long(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(10**12))
-        handler.end_headers()
-
-    with answering(long) as url:
-        assert "is longer than the 268,435,456 bytes" in failure(bench(url), tmp_path)
+def test_a_length_beyond_the_bound_is_refused_before_it_comes(
+    server: Server, tmp_path: Path
+) -> None:
+    server.plan = [(200, {"Content-Length": str(10**12)})]
+    assert "is longer than the 268,435,456 bytes" in failure(bench(server.url), tmp_path)
     assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("target", ["ftp://127.0.0.1:9/file.csv", "file:///etc/hosts"])
-def test_a_redirect_leaves_the_web_never(tmp_path: Path, target: str) -> None:
-    def redirect(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(302)
-        handler.send_header("Location", target)
-        handler.end_headers()
-
-    with answering(redirect) as url:
-        told = failure(bench(url), tmp_path)
+def test_a_redirect_leaves_the_web_never(server: Server, tmp_path: Path, target: str) -> None:
+    server.plan = [(302, {"Location": target})] * ATTEMPTS
+    told = failure(bench(server.url), tmp_path)
     assert "redirects to a ftp address" in told or "answers http 302" in told

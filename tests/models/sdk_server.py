@@ -1,4 +1,4 @@
-"""A loopback server of the Messages API and of the Gemini API, which fails as it is told to."""
+"""A loopback server of the APIs of hosted models, which fails as it is told to."""
 
 from __future__ import annotations
 
@@ -112,6 +112,16 @@ class SdkServer:
         else:
             request.transport.abort()
         raise asyncio.CancelledError
+
+
+def completion(text: str = "B", finish: str = "stop", **more: Any) -> Body:
+    """Return an answer of the chat completions API."""
+    return {
+        "choices": [{"message": {"content": text}, "finish_reason": finish}],
+        "model": "gpt-test-1",
+        "usage": {"prompt_tokens": 12, "completion_tokens": 3},
+        **more,
+    }
 
 
 def message(text: str = "B", stop_reason: str = "end_turn", **more: Any) -> Body:

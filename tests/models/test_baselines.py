@@ -89,16 +89,17 @@ def test_the_rules(name: str, choice: str, number: str, labels: str, text: str) 
     assert say(name, TEXT, WRITTEN) == text
 
 
-def test_lead_takes_the_option_that_is_mentioned_first() -> None:
-    instance = Instance(
-        id="x", context="Neither asthma nor Anemia.", choices=("gout", "anemia", "Asthma")
-    )
-    assert say("lead", CHOICE, instance) == "C"
-
-
-def test_equals_are_won_by_the_earliest() -> None:
-    instance = Instance(id="x", context="fever and cough", choices=("rash", "cough", "fever"))
-    assert say("lexical", CHOICE, instance) == "B"
+@pytest.mark.parametrize(
+    ("name", "context", "choices", "letter"),
+    [
+        ("lead", "Neither asthma nor Anemia.", ("gout", "anemia", "Asthma"), "C"),  # named first
+        ("lexical", "fever and cough", ("rash", "cough", "fever"), "B"),  # the earliest of equals
+    ],
+)
+def test_which_of_several_options(
+    name: str, context: str, choices: tuple[str, ...], letter: str
+) -> None:
+    assert say(name, CHOICE, Instance(id="x", context=context, choices=choices)) == letter
 
 
 @given(seed=st.integers(0, 2**63), order=st.permutations(range(8)))
@@ -129,39 +130,28 @@ def test_other_seeds_draw_otherwise() -> None:
     assert len(draws) == 5
 
 
-def prepared(*golds: tuple[str, ...], choices: int = 0) -> InstanceModel:
+@pytest.mark.parametrize(
+    ("bench", "golds", "choices", "expected"),
+    [
+        (CHOICE, "B D D B D A", 4, "D"),
+        (CHOICE, "B D D B D A", 3, "B"),  # without an option D
+        (CHOICE, "C B", 3, "B"),  # of equals the smallest
+        (NUMBER, "7 5", 0, "5"),
+        (LABELS, "a,b b,a a,c", 0, "a, b"),  # the labels that most instances have
+        (LABELS, "a b c c", 0, "c"),
+    ],
+)
+def test_majority_is_the_most_frequent_gold(
+    bench: Benchmark, golds: str, choices: int, expected: str
+) -> None:
     model = baseline("majority")
-    model.prepare(
-        CHOICE,
-        (
-            Instance(id=str(i), references=gold, choices=("x",) * choices)
-            for i, gold in enumerate(golds)
-        ),
-    )
-    return model
-
-
-def test_majority_is_the_most_frequent_gold() -> None:
-    model = prepared(("B",), ("D",), ("D",), ("B",), ("D",), ("A",))
-    assert model.answer(CHOICE, Instance(choices=("1", "2", "3", "4")), 0) == "D"
-    # An instance without an option D gets the most frequent letter that it has.
-    assert model.answer(CHOICE, Instance(choices=("1", "2", "3")), 0) == "B"
-
-
-def test_majority_of_equals_is_the_smallest() -> None:
-    assert prepared(("7",), ("5",)).answer(NUMBER, Instance(), 0) == "5"
-    model = prepared(("C",), ("B",))
-    assert model.answer(CHOICE, Instance(choices=("1", "2", "3")), 0) == "B"
-
-
-def test_majority_of_label_sets_are_the_labels_that_most_instances_have() -> None:
-    model = prepared(("a", "b"), ("b", "a"), ("a", "c"))
-    assert model.answer(LABELS, Instance(), 0) == "a, b"
-    assert prepared(("a",), ("b",), ("c",), ("c",)).answer(LABELS, Instance(), 0) == "c"
+    model.prepare(bench, (Instance(references=tuple(g.split(","))) for g in golds.split()))
+    assert model.answer(bench, Instance(choices=("x",) * choices), 0) == expected
 
 
 def test_majority_reads_every_set_of_instances_afresh() -> None:
-    model = prepared(("x",), ("x",))
+    model = baseline("majority")
+    model.prepare(TEXT, iter([Instance(references=("x",))] * 2))
     model.prepare(TEXT, iter([Instance(references=("y",))]))
     assert model.answer(TEXT, Instance(), 0) == "y"
 

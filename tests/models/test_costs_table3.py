@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,58 +21,25 @@ from tests.published import published
 
 DATE = "2025-05-12"
 
-TABLE = {
-    "anthropic/claude-3-5-sonnet": (778.67, 792.21, 1_570.88),
-    "anthropic/claude-3-7-sonnet": (768.26, 768.38, 1_536.64),
-    "google/gemini-1.5-pro": (359.33, 771.73, 1_131.06),
-    "google/gemini-2.0-flash": (43.04, 771.73, 814.77),
-    "openai/gpt-4o": (647.28, 765.91, 1_413.19),
-    "openai/gpt-4o-mini": (38.83, 765.91, 804.74),
-    "meta/llama-3.3-70b": (172.45, 767.13, 939.58),
-    "deepseek/deepseek-r1": (848.21, 957.96, 1_806.17),
-    "openai/o3-mini": (762.50, 959.54, 1_722.04),
-}
-"""Model -> benchmark cost, jury cost, total; USD as table 3 prints them."""
+with Path(__file__).with_name("table3.csv").open(encoding="utf-8") as file:
+    ROWS = {
+        row.pop("model"): {name: float(v) for name, v in row.items()}
+        for row in csv.DictReader(file)
+    }
+"""Model -> what table 3 prints (tokens of benchmarks and jury, costs in USD), USD per million tokens
+of table G5 (appendix G; of deepseek-r1 what was charged, 1.20 and 4.84 are printed), and input and
+output tokens (at the limit) of the benchmarks, then of each judge: sums over the 35 benchmarks of the
+authors' public repository (som-shahlab/medhelm, commit 51a9bec)."""
 
-PRINTED_TOKENS = {
-    "anthropic/claude-3-5-sonnet": (245_958_343, 45_868_483),
-    "anthropic/claude-3-7-sonnet": (242_510_517, 42_326_449),
-    "google/gemini-1.5-pro": (277_273_571, 42_864_352),
-    "google/gemini-2.0-flash": (276_777_154, 42_864_352),
-    "openai/gpt-4o": (248_731_118, 41_929_516),
-    "openai/gpt-4o-mini": (248_731_118, 41_929_516),
-    "meta/llama-3.3-70b": (242_895_608, 42_121_933),
-    "deepseek/deepseek-r1": (334_133_126, 68_364_208),
-    "openai/o3-mini": (337_967_189, 68_617_978),
-}
-"""Model -> tokens of the benchmarks and of the jury, as table 3 prints them."""
 
-PRICES = {
-    "anthropic/claude-3-5-sonnet": (3.00, 15.00),
-    "anthropic/claude-3-7-sonnet": (3.00, 15.00),
-    "google/gemini-1.5-pro": (1.25, 5.00),
-    "google/gemini-2.0-flash": (0.15, 0.60),
-    "openai/gpt-4o": (2.50, 10.00),
-    "openai/gpt-4o-mini": (0.15, 0.60),
-    "meta/llama-3.3-70b": (0.71, 0.71),
-    "deepseek/deepseek-r1": (1.35, 5.40),  # what was charged; table G5 prints 1.20 and 4.84
-    "openai/o3-mini": (1.20, 4.84),
-}
-"""USD per million input and output tokens: table G5 (appendix G)."""
+def of_rows(convert: type[int] | type[float], *names: str) -> dict[str, tuple[Any, ...]]:
+    return {model: tuple(convert(row[n]) for n in names) for model, row in ROWS.items()}
 
-TOKENS = {
-    "anthropic/claude-3-5-sonnet": (242_558_189, 3_400_154, 19_850_691, 26_017_792),
-    "anthropic/claude-3-7-sonnet": (239_116_251, 3_394_266, 16_402_865, 25_923_584),
-    "google/gemini-1.5-pro": (273_879_219, 3_394_352, 16_940_768, 25_923_584),
-    "google/gemini-2.0-flash": (273_382_888, 3_394_266, 16_940_768, 25_923_584),
-    "openai/gpt-4o": (245_336_766, 3_394_352, 16_005_932, 25_923_584),
-    "openai/gpt-4o-mini": (245_336_766, 3_394_352, 16_005_932, 25_923_584),
-    "meta/llama-3.3-70b": (239_501_256, 3_394_352, 16_198_349, 25_923_584),
-    "deepseek/deepseek-r1": (236_073_126, 98_060_000, 41_011_120, 27_353_088),
-    "openai/o3-mini": (239_907_189, 98_060_000, 41_264_890, 27_353_088),
-}
-"""Model -> input and output tokens (at the limit) of the benchmarks, then of each judge: sums over
-the 35 benchmarks of the authors' public repository (som-shahlab/medhelm, commit 51a9bec)."""
+
+TABLE = of_rows(float, "benchmarks_usd", "jury_usd", "total_usd")
+PRINTED_TOKENS = of_rows(int, "benchmarks_printed", "jury_printed")
+PRICES = of_rows(float, "price_input", "price_output")
+TOKENS = of_rows(int, "input", "output", "judge_input", "judge_output")
 
 EXTRA = ("MedQA", "MedMCQA")
 """Benchmarks of the repository that are not among the paper's 35."""

@@ -1,4 +1,4 @@
-"""The SDKs of Anthropic and Google against a server that fails for real, on loopback."""
+"""Every API of a hosted model against a server that fails for real, on loopback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from medhelm.models import ModelPool, access, check_model, open_model
 from medhelm.schema.episode import Message, Request, Response, Sampling, Usage
 from medhelm.schema.model import Model, ModelSpec
 from tests.models.asking import ask_all, request
-from tests.models.sdk_server import KINDS, LOST, Body, SdkServer, Told, candidates, message
+from tests.models.sdk_server import (
+    KINDS,
+    LOST,
+    Body,
+    SdkServer,
+    Told,
+    candidates,
+    completion,
+    message,
+)
 
 KEY = "sk-test-4711-secret"
 
@@ -42,6 +51,17 @@ def _authorization(headers: Any) -> str:
 
 SDKS = [
     Sdk(
+        "openai",
+        "aiohttp",
+        "OPENAI_API_KEY",
+        completion,
+        "/chat/completions",
+        lambda body: str(body["messages"][-1]["content"]),
+        completion("", "content_filter"),
+        completion("The answer", "length"),
+        _authorization,
+    ),
+    Sdk(
         "anthropic",
         "anthropic",
         "ANTHROPIC_API_KEY",
@@ -66,22 +86,24 @@ SDKS = [
 ]
 
 
-@pytest.fixture(params=SDKS, ids=lambda sdk: sdk.provider)
-def any_sdk(request: pytest.FixtureRequest) -> Sdk:
-    """A provider, whether its package is here or not."""
-    sdk: Sdk = request.param
-    return sdk
+PACKAGED = SDKS[1:]
+"""Those whose package is an extra."""
 
 
-@pytest.fixture
-def sdk(any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch) -> Sdk:
+@pytest.fixture(
+    params=[
+        pytest.param(sdk, marks=[pytest.mark.extra] * (sdk in PACKAGED), id=sdk.provider)
+        for sdk in SDKS
+    ]
+)
+def sdk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sdk:
     """A provider whose package is here."""
-    reason = f"needs the SDK: pip install '.[{any_sdk.provider}]'"
-    pytest.importorskip(any_sdk.module, reason=reason)
+    sdk: Sdk = request.param
+    pytest.importorskip(sdk.module, reason=f"needs the SDK: pip install '.[{sdk.provider}]'")
     for name in os.environ:
-        if name.startswith(("ANTHROPIC_", "GOOGLE_", "GEMINI_")):
+        if name.startswith(("ANTHROPIC_", "GOOGLE_", "GEMINI_", "OPENAI_")):
             monkeypatch.delenv(name)
-    return any_sdk
+    return sdk
 
 
 def spec_for(sdk: Sdk, base_url: str | None, **more: Any) -> ModelSpec:
@@ -113,6 +135,7 @@ def opened(spec: ModelSpec, environ: dict[str, str] | None = None) -> Model:
 # With or without the package ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("any_sdk", PACKAGED, ids=lambda sdk: sdk.provider)
 def test_a_missing_package_is_named_with_its_extra(
     any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +147,7 @@ def test_a_missing_package_is_named_with_its_extra(
         assert f"pip install '.[{any_sdk.provider}]'" in text and "\n" not in text
 
 
+@pytest.mark.parametrize("any_sdk", SDKS, ids=lambda sdk: sdk.provider)
 def test_a_missing_key_names_the_providers_own_variable(any_sdk: Sdk) -> None:
     with pytest.raises(ModelError, match=f"export {any_sdk.key_env}="):
         check_model(spec_for(any_sdk, None, api_key_env=None), {})
@@ -132,7 +156,6 @@ def test_a_missing_key_names_the_providers_own_variable(any_sdk: Sdk) -> None:
 # With it --------------------------------------------------------------------------------------
 
 
-@pytest.mark.extra
 def test_a_request_comes_back_with_text_usage_and_what_was_served(sdk: Sdk) -> None:
     server = SdkServer(lambda body: sdk.answer())
     sampling = Sampling(temperature=0.8, stop=("END",))
@@ -156,7 +179,6 @@ def test_a_request_comes_back_with_text_usage_and_what_was_served(sdk: Sdk) -> N
     assert 0.8 in (body.get("temperature"), body.get("generationConfig", {}).get("temperature"))
 
 
-@pytest.mark.extra
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_is_tried_again_by_us_alone(sdk: Sdk, kind: str) -> None:
     server = SdkServer(lambda body: sdk.answer(), (kind, kind))
@@ -167,7 +189,6 @@ def test_each_fault_is_tried_again_by_us_alone(sdk: Sdk, kind: str) -> None:
     assert response.lost == (2 if kind in LOST else 0)
 
 
-@pytest.mark.extra
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -188,7 +209,6 @@ def test_tries_are_bounded_and_the_failure_is_named(sdk: Sdk, kind: str, error: 
     assert response.usage == Usage()
 
 
-@pytest.mark.extra
 def test_retry_after_is_obeyed_and_a_long_one_ends_the_request(sdk: Sdk) -> None:
     server = SdkServer(lambda body: sdk.answer(), ("429_retry_after",), retry_after="0.4")
     started = time.monotonic()
@@ -199,7 +219,6 @@ def test_retry_after_is_obeyed_and_a_long_one_ends_the_request(sdk: Sdk) -> None
     assert (response.finish, response.error) == ("error", "http 429, retry after 3600 s")
 
 
-@pytest.mark.extra
 def test_refusals_and_budgets_end_as_what_they_are(sdk: Sdk) -> None:
     (refused,) = converse(sdk, SdkServer(lambda body: sdk.refused), [request("a")])
     assert (refused.text, refused.finish, refused.attempts) == ("", "refusal", 1)
@@ -207,14 +226,12 @@ def test_refusals_and_budgets_end_as_what_they_are(sdk: Sdk) -> None:
     assert (cut.text, cut.finish) == ("The answer", "length")
 
 
-@pytest.mark.extra
 def test_a_prompt_that_is_too_long_is_oversize(sdk: Sdk) -> None:
     error = {"error": {"type": "invalid", "message": "prompt is too long: 9 tokens > 8 maximum"}}
     (response,) = converse(sdk, SdkServer(lambda body: Told(400, error)), [request("a")])
     assert (response.finish, response.attempts, response.lost) == ("oversize", 1, 0)
 
 
-@pytest.mark.extra
 @pytest.mark.parametrize(
     ("told", "words"),
     [
@@ -233,7 +250,6 @@ def test_what_no_retry_can_mend_stops_the_run_at_once(sdk: Sdk, told: Told, word
     assert len(server.bodies) <= 8
 
 
-@pytest.mark.extra
 def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
     server = SdkServer(lambda body: sdk.answer())
     (response,) = converse(sdk, server, [request("a")])
@@ -241,7 +257,6 @@ def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
     assert KEY not in f"{response} {server.bodies}"
 
 
-@pytest.mark.extra
 def test_a_key_of_the_environment_goes_to_no_host_that_it_was_not_given_for(
     sdk: Sdk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +275,6 @@ def test_a_key_of_the_environment_goes_to_no_host_that_it_was_not_given_for(
     assert server.paths == [sdk.path] and KEY not in str(server.headers)
 
 
-@pytest.mark.extra
 def test_odd_prompts_arrive_and_broken_ones_are_errors_of_their_own(sdk: Sdk) -> None:
     text = 'é\u2028\U0001f600 \\ " \n'
     server = SdkServer(lambda body: sdk.answer())
@@ -269,7 +283,6 @@ def test_odd_prompts_arrive_and_broken_ones_are_errors_of_their_own(sdk: Sdk) ->
     assert [sdk.prompt(body) for body in server.bodies] == [text]
 
 
-@pytest.mark.extra
 def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk) -> None:
     schema = {
         "type": "object",
@@ -281,7 +294,10 @@ def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk)
     converse(sdk, server, [request("a", json_schema=schema), request("b")])
     sent = {sdk.prompt(body)[:10]: body for body in server.bodies}
     held, plain = sent["Question a"], sent["Question b"]
-    if sdk.provider == "anthropic":
+    if sdk.provider == "openai":
+        assert held["response_format"]["json_schema"]["schema"] == schema
+        assert "response_format" not in plain
+    elif sdk.provider == "anthropic":
         assert held["output_config"] == {"format": {"type": "json_schema", "schema": schema}}
         assert "output_config" not in plain
     else:
@@ -298,7 +314,6 @@ def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk)
     assert len(server.bodies) == 1
 
 
-@pytest.mark.extra
 def test_no_server_at_all_is_said_within_seconds(sdk: Sdk) -> None:
     async def run() -> None:
         async with SdkServer(lambda body: {}) as server:
@@ -315,7 +330,6 @@ def test_no_server_at_all_is_said_within_seconds(sdk: Sdk) -> None:
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.extra
 def test_models_of_one_key_share_its_limit(sdk: Sdk) -> None:
     async def run() -> int:
         async with SdkServer(lambda body: sdk.answer(), latency_s=0.02) as server:

@@ -215,75 +215,52 @@ def test_no_bytes_make_the_reader_fail(payload: bytes) -> None:
     assert isinstance(read_failure(400, payload, ("temperature",)), Failure)
 
 
+def counts(
+    asked: Any, said: Any, total: Any = None, cached: Any = None, thought: Any = None
+) -> dict[str, Any]:
+    """Return the usage that a server tells; what is None is left out."""
+    usage = {
+        "prompt_tokens": asked,
+        "completion_tokens": said,
+        "total_tokens": total,
+        "prompt_tokens_details": None if cached is None else {"cached_tokens": cached},
+        "completion_tokens_details": None if thought is None else {"reasoning_tokens": thought},
+    }
+    return {name: value for name, value in usage.items() if value is not None}
+
+
 @pytest.mark.parametrize(
-    ("usage", "expected"),
+    ("usage", "asked", "cached", "said", "thought"),
     [
-        (None, Usage()),
-        ("many", Usage()),
-        ({"prompt_tokens": 10, "completion_tokens": 3}, Usage(input_tokens=10, output_tokens=3)),
-        (
-            {
-                "prompt_tokens": 10,
-                "completion_tokens": 30,
-                "prompt_tokens_details": {"cached_tokens": 4},
-                "completion_tokens_details": {"reasoning_tokens": 25},
-            },
-            Usage(input_tokens=10, cached_tokens=4, output_tokens=30, reasoning_tokens=25),
-        ),
-        ({"prompt_tokens": "10", "completion_tokens": -1}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 2.5}, Usage()),
-        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage(output_tokens=0)),
-        ({"prompt_tokens_details": None, "completion_tokens_details": "x"}, Usage()),
-        (
-            {"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 8},
-            Usage(input_tokens=9, cached_tokens=8, output_tokens=1),
-        ),
-        (  # cached tokens counted apart from the others
-            {
-                "prompt_tokens": 5,
-                "completion_tokens": 1,
-                "prompt_tokens_details": {"cached_tokens": 100},
-            },
-            Usage(input_tokens=105, cached_tokens=100, output_tokens=1),
-        ),
-        (
-            {
-                "prompt_tokens": 500,
-                "completion_tokens": 1,
-                "total_tokens": 601,
-                "prompt_tokens_details": {"cached_tokens": 100},
-            },
-            Usage(input_tokens=600, cached_tokens=100, output_tokens=1),
-        ),
-        (  # what was thought counted apart: xAI, whose total has it
-            {
-                "prompt_tokens": 12,
-                "completion_tokens": 1,
-                "total_tokens": 399,
-                "completion_tokens_details": {"reasoning_tokens": 386},
-            },
-            Usage(input_tokens=12, output_tokens=387, reasoning_tokens=386),
-        ),
-        (  # no total
-            {
-                "prompt_tokens": 12,
-                "completion_tokens": 2,
-                "completion_tokens_details": {"reasoning_tokens": 317},
-            },
-            Usage(input_tokens=12, output_tokens=319, reasoning_tokens=317),
-        ),
-        (  # Gemini, which does not name it
-            {"prompt_tokens": 20, "completion_tokens": 198, "total_tokens": 623},
-            Usage(input_tokens=20, output_tokens=603),
-        ),
-        (
-            {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28},
-            Usage(input_tokens=20, output_tokens=8),
-        ),
+        (None, None, None, None, None),
+        ("many", None, None, None, None),
+        (counts(10, 3), 10, None, 3, None),
+        (counts(10, 30, cached=4, thought=25), 10, 4, 30, 25),
+        (counts("10", -1), None, None, None, None),
+        (counts(True, 2.5), None, None, None, None),
+        (counts(0, 0), None, None, 0, None),
+        ({"prompt_tokens_details": None, "completion_tokens_details": "x"}, None, None, None, None),
+        ({**counts(9, 1), "prompt_cache_hit_tokens": 8}, 9, 8, 1, None),
+        # cached tokens counted apart from the others
+        (counts(5, 1, cached=100), 105, 100, 1, None),
+        (counts(500, 1, 601, cached=100), 600, 100, 1, None),
+        # what was thought counted apart: xAI, whose total has it; then without a total
+        (counts(12, 1, 399, thought=386), 12, None, 387, 386),
+        (counts(12, 2, thought=317), 12, None, 319, 317),
+        # Gemini, which does not name it
+        (counts(20, 198, 623), 20, None, 603, None),
+        (counts(20, 8, 28), 20, None, 8, None),
     ],
 )
-def test_usage_is_none_where_it_is_missing_or_no_count(usage: Any, expected: Usage) -> None:
-    assert read_usage(usage) == expected
+def test_usage_is_none_where_it_is_missing_or_no_count(
+    usage: Any, asked: int | None, cached: int | None, said: int | None, thought: int | None
+) -> None:
+    assert read_usage(usage) == Usage(
+        input_tokens=asked,
+        **({} if cached is None else {"cached_tokens": cached}),
+        output_tokens=said,
+        **({} if thought is None else {"reasoning_tokens": thought}),
+    )
 
 
 def error_body(**error: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,43 +13,24 @@ from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import PrivacyRefused
 from medhelm.grading.scoring import score_run
 from medhelm.models.tokens import estimate_tokens
-from medhelm.plugins.registry import Registry
-from medhelm.plugins.taxonomy import load_taxonomy
 from medhelm.prompts.messages import render_prompt
 from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.runs.planning import Run, plan_runs
-from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
+from medhelm.schema.data import Benchmark, FileDataset, SourceFile
 from medhelm.schema.episode import Episode, Finish, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
-from medhelm.schema.score import Metric, Score
 from medhelm.store.records import Plan, write_struct
 from medhelm.store.runlog import RunFolder
+from tests.runs.small import BASE, registry
 
 PRICE = Price(input=2.0, output=10.0, date="2026-01-01")
 MODEL = ModelSpec(name="openai/m", model="m", price=PRICE)
 THINKER = msgspec.structs.replace(MODEL, name="openai/t", model="t", reasoning=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Same(Metric):
-    name: str = "same"
-
-    def score(self, instance: Instance, response: Response) -> Score:
-        return Score(value=float(response.text == instance.references[0]))
-
-
-def to_instance(row: Row) -> Instance:
-    return Instance(id=row["id"], context=row["text"], references=("gold",))
-
-
-BENCH = Benchmark(
-    name="bench",
-    subcategory="planning_treatments",
+BENCH = replace(
+    BASE,
     dataset=FileDataset(files=(SourceFile(name="test.jsonl"),)),
-    to_instance=to_instance,
-    metrics=["same"],
-    prompt="plain",
-    answer="text",
     max_output_tokens=50,
     reasoning_output_tokens=4000,
 )
@@ -72,13 +53,8 @@ def plan(root: Path, model: ModelSpec = MODEL, benchmark: Benchmark = BENCH, **m
         results_dir=str(root / "results"),
         **more,
     )
-    registry = Registry(
-        taxonomy=load_taxonomy(),
-        benchmarks={"bench": benchmark},
-        metrics={("same", "fixed"): Same()},
-        models={},
-    )
-    (run,) = plan_runs([job], registry, without_keys({}, [job], registry)).runs
+    known = registry(benchmark)
+    (run,) = plan_runs([job], known, without_keys({}, [job], known)).runs
     return run
 
 
@@ -196,7 +172,7 @@ def test_no_key_is_needed_and_nothing_is_written(root: Path) -> None:
     assert sorted(root.rglob("*")) == before
     named = msgspec.structs.replace(MODEL, api_key_env="HOSPITAL_KEY")
     job = Job(model=named, benchmarks=())
-    none = Registry(taxonomy=load_taxonomy(), benchmarks={}, metrics={}, models={})
+    none = registry()
     assert without_keys({"HOSPITAL_KEY": "", "HOME": "/h"}, [job], none)["HOSPITAL_KEY"]
     assert without_keys({"HOME": "/h"}, [job], none)["HOME"] == "/h"
 

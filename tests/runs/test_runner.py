@@ -35,7 +35,6 @@ def logged_ids(folder: Path) -> list[str]:
     return [e.instance.id for e in runlog.read_episodes(run, records.read_plan(run))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("places", [1, 2, 4])
 def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
     tmp_path: Path, places: int
@@ -69,7 +68,6 @@ def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
     assert states["openai/good"] == ("complete", 30)
 
 
-@pytest.mark.slow
 def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_once(
     tmp_path: Path,
 ) -> None:
@@ -121,7 +119,6 @@ def test_a_disk_that_cannot_hold_the_waiting_texts_is_named_and_nothing_is_asked
     assert len(evaluate(tmp_path, "baseline/oracle").table("benchmarks")) == 1
 
 
-@pytest.mark.slow
 def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +145,6 @@ def test_a_defect_in_one_run_is_named_without_text_and_the_others_finish(
     assert [g.spec.model.name for g in graded if g.state == "complete"] == ["baseline/oracle"]
 
 
-@pytest.mark.slow
 def test_a_run_that_is_stopped_early_holds_the_first_of_the_seeded_order(tmp_path: Path) -> None:
     """So the part that was asked is a random sample of the data, not the head of the file."""
     write_quiz(tmp_path, 300)
@@ -163,7 +159,6 @@ def test_a_run_that_is_stopped_early_holds_the_first_of_the_seeded_order(tmp_pat
     assert ids == ordered[: len(ids)]
 
 
-@pytest.mark.slow
 def test_data_that_changed_without_a_version_is_asked_anew_and_never_mixed(tmp_path: Path) -> None:
     """A mapping that gives other instances: the old answers are set aside, not averaged in."""
     data = write_quiz(tmp_path, 10)
@@ -184,35 +179,6 @@ def test_data_that_changed_without_a_version_is_asked_anew_and_never_mixed(tmp_p
     assert all(i.startswith("new-") for i in logged_ids(tmp_path))
     (run,) = records.find_runs(tmp_path / "results")
     assert (run / "stale.jsonl").read_bytes().count(b"\n") == 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", ["scoring=fixed,helm", "max_instances=2,4"])
-def test_two_jobs_on_one_run_folder_are_refused_and_none_is_lost(
-    tmp_path: Path, change: str
-) -> None:
-    argv = ["run", "-m", "model=baseline/oracle", "benchmark=headqa", "data=sample"]
-    done = subprocess.run(
-        command(*argv, f"results_dir={tmp_path / 'results'}", change),
-        capture_output=True,
-        text=True,
-        env=environment(),
-    )
-    assert done.returncode == 2
-    assert "headqa x baseline/oracle is asked for " in done.stderr
-    assert not (tmp_path / "results" / "runs").exists()
-
-
-@pytest.mark.slow
-def test_a_budget_cannot_be_swept(tmp_path: Path) -> None:
-    argv = ["run", "-m", "model=baseline/oracle", "benchmark=headqa", "data=sample"]
-    done = subprocess.run(
-        command(*argv, f"results_dir={tmp_path}", "budget_tokens=1000,2000"),
-        capture_output=True,
-        text=True,
-        env=environment(),
-    )
-    assert done.returncode == 2 and "budget_tokens holds for a whole sweep" in done.stderr
 
 
 def test_scores_and_summary_of_different_gradings_are_not_read_together(tmp_path: Path) -> None:
@@ -236,7 +202,6 @@ def test_a_wrong_key_books_no_spending(tmp_path: Path) -> None:
     assert not (run / "responses.jsonl").read_bytes()
 
 
-@pytest.mark.slow
 def test_instances_are_asked_once_where_their_texts_wait_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,6 @@ def test_a_hash_at_another_place_is_no_hash(tmp_path: Path) -> None:
     assert seals.is_broken(b'{"sha256": "' + b"0" * 64 + b'", "a": 1}')
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_other", [True, False], ids=["an unknown key", "a changed number"])
 def test_a_plan_that_cannot_be_read_is_not_replaced_in_silence(
     is_other: bool, tmp_path: Path
