@@ -41,10 +41,10 @@ from medhelm.tables.thresholds import (
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe
+from tests.tables.shown import FEW, cell, rate, shown
 
 pytestmark = pytest.mark.slow
 
-FEW = Settings(draws=200)
 RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
 ROOT = Path(__file__).parents[2]
 
@@ -57,21 +57,11 @@ OVERALL = msgspec.structs.replace(EXACT, name="noharm_overall", aggregation="noh
 installed = functools.cache(load_registry)
 
 
-def rate(passed: int, n: int, missing: int = 0) -> list[float | None]:
-    return [1.0] * passed + [0.0] * (n - passed) + [None] * missing
-
-
 def write_profile(folder: Path, *thresholds: str, name: str = "ward.yaml") -> Path:
     lines = "".join(f"  - {{{t}}}\n" for t in thresholds)
     path = folder / name
     path.write_text(f"description: What the ward needs.\nthresholds:\n{lines}")
     return path
-
-
-def row_of(table: Table, **wanted: Any) -> Mapping[str, Any]:
-    found = [r for r in table.rows if all(r[k] == v for k, v in wanted.items())]
-    assert len(found) == 1, found
-    return found[0]
 
 
 def judged(results: Path, *thresholds: str, models: Sequence[str] | None = None) -> Table:
@@ -80,7 +70,7 @@ def judged(results: Path, *thresholds: str, models: Sequence[str] | None = None)
 
 
 def only(results: Path, threshold: str) -> Mapping[str, Any]:
-    return row_of(judged(results, threshold), level="threshold")
+    return cell(judged(results, threshold), level="threshold")
 
 
 # Laws -------------------------------------------------------------------------------------------
@@ -209,7 +199,7 @@ def test_a_perfect_model_passes_whatever_one_with_an_error_passes(
     one = of_cases(ONE_WRONG, *[WHOLE] * (n - 1))
     write_run(tmp_path, "noharm", "slips", one, metrics=[BOUNDED])
     table = judged(tmp_path, f"benchmark: noharm, minimum: {minimum}")
-    best, other = (row_of(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
+    best, other = (cell(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
     assert RANK[best] >= RANK[other]
     if minimum < 0.05 ** (1 / n) - 0.01:
         assert best == "PASS"
@@ -243,7 +233,7 @@ def test_the_point_decision_is_beside_the_intervals(
     for decision, verdict in (("interval", interval), ("point", point)):
         table = load_results(tmp_path).gate(profile, None, FEW, installed(), decision)  # type: ignore[arg-type]
         for level in ("model", "threshold"):
-            row = row_of(table, level=level)
+            row = cell(table, level=level)
             assert (row["by_interval"], row["by_point"]) == (interval, point)
             assert row["verdict"] == verdict
         assert (table.settings["decision"], table.settings["verdict"]) == (decision, verdict)
@@ -303,7 +293,7 @@ def test_the_numbers_are_those_of_the_tables_of_this_model(tmp_path: Path) -> No
     write_run(tmp_path, "headqa", "a", rows)
     results = load_results(tmp_path)
     table = results.gate(write_profile(tmp_path, "benchmark: headqa, minimum: 0.3"), None, FEW)
-    own = row_of(table, level="threshold")
+    own = cell(table, level="threshold")
     shown = results.typed("benchmarks", FEW).rows[0]
     for column in ("score", "low", "high", "interval_method", "n", "clusters", "coverage", "run"):
         assert own[column] == shown[column], column
@@ -405,13 +395,13 @@ def test_a_verdict_that_hangs_on_the_seed_is_none(tmp_path: Path, end: str) -> N
     write_run(tmp_path, "headqa", "a", [Item(id=f"i{i}", value=v) for i, v in enumerate(values)])
     results = load_results(tmp_path)
     ends = [
-        row_of(results.typed("benchmarks", Settings(draws=200, bootstrap_seed=s)), model="a")[end]
+        cell(results.typed("benchmarks", Settings(draws=200, bootstrap_seed=s)), model="a")[end]
         for s in range(5)
     ]
     between = (min(ends) + max(ends)) / 2  # some of the five intervals hold it, some do not
     profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {between}")
     table = results.gate(profile, None, FEW, installed())
-    row = row_of(table, level="threshold")
+    row = cell(table, level="threshold")
     assert row["verdict"] == "INCONCLUSIVE" and "the bootstrap's seed decides" in row["reason"]
     assert row["cases"] is None and table.settings["seeds"] == 5
     assert any("more --draws may tell: a x headqa" in note for note in table.notes)
@@ -525,8 +515,8 @@ def test_a_model_of_which_every_run_is_damaged_is_no_silent_pass(tmp_path: Path)
     damaged = write_run(tmp_path, "headqa", "b", items(rate(90, 100)))
     (damaged / "scores.parquet").unlink()
     table = judged(tmp_path, "benchmark: headqa, minimum: 0.5")
-    assert row_of(table, level="model", model="a")["verdict"] == "PASS"
-    assert row_of(table, level="model", model="b")["verdict"] == "INCONCLUSIVE"
+    assert cell(table, level="model", model="a")["verdict"] == "PASS"
+    assert cell(table, level="model", model="b")["verdict"] == "INCONCLUSIVE"
     assert table.settings["verdict"] == "INCONCLUSIVE"
 
 
@@ -562,8 +552,8 @@ def test_another_models_run_changes_nothing(tmp_path: Path) -> None:
         return [r for r in table.rows if r["model"] == "a"]
 
     assert own(before) == own(after)
-    tables = load_results(tmp_path).typed("benchmarks", FEW)
-    assert row_of(tables, model="a")["n"] == 30, "the comparison of tables does depend on b"
+    tables = shown(tmp_path)
+    assert cell(tables, model="a")["n"] == 30, "the comparison of tables does depend on b"
 
 
 def test_baselines_that_read_the_gold_are_judged_only_by_name(tmp_path: Path) -> None:
@@ -593,7 +583,7 @@ def test_several_models_have_a_verdict_each_and_the_worst_counts(tmp_path: Path)
     two = judged(tmp_path, threshold, models=["good", "middling", "good"])
     assert two.settings["verdict"] == "INCONCLUSIVE"
     assert [r["model"] for r in two.rows if r["level"] == "model"] == ["good", "middling"]
-    one = row_of(judged(tmp_path, threshold, models=["good"]), level="model")
+    one = cell(judged(tmp_path, threshold, models=["good"]), level="model")
     assert (one["passed"], one["failed"], one["inconclusive"], one["thresholds"]) == (1, 0, 0, 1)
     with pytest.raises(UnknownName, match="did you mean 'good'"):
         judged(tmp_path, threshold, models=["goood"])
