@@ -431,15 +431,14 @@ def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBat
             raise RecordError(
                 f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
             )
-        with pq.ParquetFile(
-            path, page_checksum_verification=True, read_dictionary=["metric", "outcome"]
-        ) as file:
-            there = file.schema_arrow.names
-            missing = [c for c in columns if c not in there]
-            if missing:
-                raise RecordError(
-                    f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
-                )
+        there = pq.read_schema(path).names
+        missing = [c for c in columns if c not in there]
+        if missing:
+            raise RecordError(
+                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
+            )
+        coded = [c for c in ("metric", "outcome") if c in there]
+        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
             for group in range(file.num_row_groups):  # a reader over all keeps what it has read
                 yield from file.iter_batches(
                     _BATCH, row_groups=[group], columns=list(columns), use_threads=False

@@ -15,7 +15,7 @@ from sklearn import metrics as sklearn_metrics
 from medhelm.cli import run_command
 from medhelm.tables.clinicians.alignment import Lost, align
 from medhelm.tables.clinicians.decision_files import read_grader
-from medhelm.tables.clinicians.decisions import plain, plain_name
+from medhelm.tables.clinicians.decisions import Grader, plain, plain_name
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
 CASES = [f"Patient {n}: 血压 {150 + n}/95, asks what to do." for n in range(12)]
@@ -131,12 +131,7 @@ def answer_f1(a: Labels, b: Labels, model: str, case: int) -> float | None:
     return float(sklearn_metrics.f1_score(x, y, average="macro"))
 
 
-INVALID = [
-    ("org/Alpha-1", 0, 0),
-    ("org/Alpha-1", 0, 1),
-    ("org/Alpha-1", 1, 2),
-    ("org/Alpha-1", 2, 3),
-]
+INVALID = [("org/Alpha-1", *place) for place in ((0, 0), (0, 1), (1, 2), (2, 3))]
 
 
 def test_figures_are_those_of_scikit_learn(shell: Shell, files: list[str]) -> None:
@@ -197,6 +192,11 @@ def test_orders_of_the_models(shell: Shell, files: list[str]) -> None:
     assert row["higher"] == f"{(gaps > 0).sum()} of 4"
 
 
+def experts(folder: Path, rows: Sequence[object]) -> Grader:
+    """Return a group of experts read from a file of these rows."""
+    return read_grader("experts", [Path(write(folder / "e.jsonl", rows))], {}, is_judge=False)
+
+
 def test_files_are_matched_by_what_they_are_about(tmp_path: Path) -> None:
     full = str.maketrans("0123456789:", "０１２３４５６７８９：")
 
@@ -210,10 +210,7 @@ def test_files_are_matched_by_what_they_are_about(tmp_path: Path) -> None:
     random.Random(3).shuffle(renamed)
     for row in renamed:
         random.Random(4).shuffle(row["criteria"])
-    a, b = (
-        read_grader(name, [Path(write(tmp_path / f"{name}.jsonl", rows))], {}, is_judge=False)
-        for name, rows in (("a", objects(ONE)), ("b", renamed))
-    )
+    a, b = (experts(tmp_path, rows) for rows in (objects(ONE), renamed))
     pair = align(a, b)
     assert len(pair.found) == len(ONE) and (pair.found == pair.expected).all()
     assert pair.lost_of_reference == pair.lost_of_grader == Lost()
@@ -227,10 +224,7 @@ def test_what_has_no_partner_is_counted(tmp_path: Path) -> None:
     b = [row for row in objects(ONE) if row["model"] != "gamma"]
     b[3]["case"] = "An unknown case"
     b[4]["model"] = "epsilon"
-    one, two = (
-        read_grader(name, [Path(write(tmp_path / f"{name}.jsonl", rows))], {}, is_judge=False)
-        for name, rows in (("one", a), ("two", b))
-    )
+    one, two = (experts(tmp_path, rows) for rows in (a, b))
     pair = align(one, two)
     assert pair.lost_of_reference == Lost(
         other_model=12, other_case=2, surplus=1, criteria=1, undecided=1
@@ -242,9 +236,7 @@ def test_what_has_no_partner_is_counted(tmp_path: Path) -> None:
     assert len(pair.found) == 34 * 6 - 2
     assert len(one.rows) == len(pair.answers) + pair.lost_of_reference.rows
     # repeated answers are paired in their order: the second of the same case has no label at all
-    twice = read_grader(
-        "twice", [Path(write(tmp_path / "c.jsonl", [*b, b[0]]))], {}, is_judge=False
-    )
+    twice = experts(tmp_path, [*b, b[0]])
     assert align(one, twice).lost_of_reference.undecided == 1 + 6
 
 
@@ -298,27 +290,12 @@ def test_what_a_judge_leaves_out_counts_as_unmet(shell: Shell, tmp_path: Path) -
     write(tmp_path / "cases.jsonl", [case, case | {"case_id": "b", "user_request": "z"}])
     given = [{"criterion_id": f"c{k}", "criteria_met": True} for k in range(3)]
     twice = [*given, {"criterion_id": "c0", "criteria_met": False}]
-    (tmp_path / "m_judge.json").write_text(
-        json.dumps(
-            [
-                {"case_id": "a", "criteria_results": given},
-                {"case_id": "b", "criteria_results": twice},
-            ]
-        )
-    )
-    experts = [
-        {
-            "model": "m",
-            "case_id": c,
-            "criteria": [{"criterion_id": f"c{k}", "criteria_met": k < 4} for k in range(6)],
-        }
-        for c in "ab"
-    ]
-    words = (
-        f"--experts=e={write(tmp_path / 'e.jsonl', experts)}",
-        "--judge=j=m_judge.json",
-        "--cases=cases.jsonl",
-    )
+    said = [{"case_id": c, "criteria_results": r} for c, r in (("a", given), ("b", twice))]
+    (tmp_path / "m_judge.json").write_text(json.dumps(said))
+    labels = [{"criterion_id": f"c{k}", "criteria_met": k < 4} for k in range(6)]
+    experts = [{"model": "m", "case_id": c, "criteria": labels} for c in "ab"]
+    paths = f"e={write(tmp_path / 'e.jsonl', experts)}"
+    words = (f"--experts={paths}", "--judge=j=m_judge.json", "--cases=cases.jsonl")
     row = rows_of(shell, "fidelity", *words)[0]
     assert (row["decisions"], row["invalid"], row["absent"]) == (12, 7, 6)
     assert row["positive"] == pytest.approx(5 / 12)
@@ -408,37 +385,33 @@ def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -
 
 def test_the_terminal_shows_all_tables(shell: Shell, files: list[str]) -> None:
     shown = shell(*files)
-    for title in (
-        "Fidelity of graders",
-        "Mean over the groups",
-        "Models under",
-        "Share of criteria",
-        "matched and lost",
-    ):
+    for title in ("Fidelity of", "Mean over", "Models under", "Share of", "matched and lost"):
         assert title in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["--experts=one={one}", "--judge=two={one}", "--alias=alfa=alpha"], "no row is of a model"),
-        (["--experts=one={one}", "--judge=two={one}", "--alias=gamma=delta"], "'delta' and 'gamma'"),
-        (["--experts=one={one}"], "name two groups, or a group and a judge"),
-        (["--experts=x={one}", "--judge=x={one}"], "'x' is a group of experts and a judge"),
-        (["--experts=one={one}", "--judge=gone.jsonl"], "cannot read gone.jsonl"),
-        (["--experts=one={one}", "--judge=two=."], "is a folder without files MODEL_judge.json"),
-        (["--experts=one={one}", "--experts=two={word}"], "word.jsonl, row 1: a decision of an expert is neither"),
-        (["--experts=one={one}", "--judge=two={place}"], "a row is not matched by its position"),
-        (["--experts=one={one}", "--judge=two={short}", "--cases={cases}"], "5 decisions without criteria, of a case of 6"),
-        (["--experts=one={one}", "--judge=two={bare}"], "--cases FILE has those of the case"),
-        (["--experts=one={one}", "--judge=two={spelt}"], "would be one model"),
-        (["--experts=one={one}", "--judge=two={one}", "--show-text"], "--show-text belongs to --table low_agreement"),
-        (["--experts=one={one}", "--judge=two={one}", "--set=draw=3"], "sets one of seed, draws"),
-        (["--experts=one={one}", "--experts=two={one}", "--table=corrected"], "needs --judge"),
-        (["--judge=two={one}", "--export=out"], "--export DIR writes one judge"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_line(shell: Shell, tmp_path: Path, words: list[str], line: str) -> None:
+ONE_TWO = "--experts=one={one} --judge=two={one}"
+USAGE = {
+    f"{ONE_TWO} --alias=alfa=alpha": "no row is of a model",
+    "--experts=one={one}": "name two groups",
+    "--experts=x={one} --judge=x={one}": "'x' is a group of experts and a judge",
+    f"{ONE_TWO} --show-text": "--table low_agreement",
+    f"{ONE_TWO} --set=draw=3": "sets one of seed, draws",
+    "--experts=one={one} --experts=two={one} --table=corrected": "needs --judge",
+    "--judge=two={one} --export=out": "--export DIR",
+}
+FILES = {
+    f"{ONE_TWO} --alias=gamma=delta": "'delta' and 'gamma'",
+    "--experts=one={one} --judge=gone.jsonl": "cannot read gone.jsonl",
+    "--experts=one={one} --judge=two=.": "without files MODEL_judge.json",
+    "--experts=one={one} --experts=two={word}": "word.jsonl, row 1: a decision",
+    "--experts=one={one} --judge=two={place}": "not matched by its position",
+    "--experts=one={one} --judge=two={short} --cases={cases}": "of a case of 6",
+    "--experts=one={one} --judge=two={bare}": "--cases FILE",
+    "--experts=one={one} --judge=two={spelt}": "would be one model",
+}
+
+
+def test_mistakes_are_one_line(shell: Shell, tmp_path: Path) -> None:
     rows = objects(ONE)
     bad = [{"criteria_met": True}] * 5
     case = {"case_id": "a", "user_request": "y", "rubrics": [{"criterion_id": str(k), "criterion": c} for k, c in enumerate(CRITERIA)]}  # fmt: skip
@@ -453,11 +426,8 @@ def test_mistakes_are_one_line(shell: Shell, tmp_path: Path, words: list[str], l
         "cases": [case],
     }
     paths = {name: write(tmp_path / f"{name}.jsonl", own) for name, own in made.items()}
-    words = [word.format(**paths) for word in words]
-    is_usage = any(
-        part in line
-        for part in ("name two", "'x' is", "belongs", "needs", "writes one", "no row is", "sets")
-    )
-    error = shell(*words, code=2 if is_usage else 3)
-    assert line in error and len(error.strip().splitlines()) == 1
-    assert "Patient" not in error and "Names step" not in error
+    for code, mistakes in ((2, USAGE), (3, FILES)):
+        for words, line in mistakes.items():
+            error = shell(*words.format(**paths).split(), code=code)
+            assert line in error and len(error.strip().splitlines()) == 1
+            assert "Patient" not in error and "Names step" not in error

@@ -144,24 +144,12 @@ def judged(results: Path, model: str, number: int) -> list[bool | None]:
 
 
 def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Path) -> None:
-    out = shell(
-        "agreement",
-        "criteria",
-        "ward",
-        "--template",
-        "sheet.csv",
-        "--sample",
-        "10",
-        "--set",
-        "seed=4",
-    )
+    asked = "agreement criteria ward --template sheet.csv --sample 10 --set seed=4"
+    out = shell(*asked.split())
     assert "40 rows to rate, of 10 units" in out
     sheet = tmp_path / "sheet.csv"
-    assert (
-        oct(sheet.stat().st_mode & 0o777)
-        == oct((tmp_path / "sheet.key.json").stat().st_mode & 0o777)
-        == "0o600"
-    )
+    kept = tmp_path / "sheet.key.json"
+    assert {path.stat().st_mode & 0o777 for path in (sheet, kept)} == {0o600}
     text = sheet.read_text(encoding="utf-8-sig")
     assert "baseline" not in text and "ward0" not in text and "j/one" not in text
     key = json.loads((tmp_path / "sheet.key.json").read_text())["items"]
@@ -188,23 +176,10 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
         sklearn_metrics.cohen_kappa_score(*zip(*both, strict=True))
     )
     # the same by groups, against the judge of the runs
-    again = json.loads(shell("fidelity", "--stored", "ward", "--experts", "a=a.csv", *words))[
-        "rows"
-    ]
+    groups = ("fidelity", "--stored", "ward", "--experts", "a=a.csv")
+    again = json.loads(shell(*groups, *words))["rows"]
     assert again[0] | {"reference": "a"} == row | {"mf1_method": again[0]["mf1_method"]}
-    shown = json.loads(
-        shell(
-            "fidelity",
-            "--stored",
-            "ward",
-            "--experts",
-            "a=a.csv",
-            "--table",
-            "low_agreement",
-            "--format",
-            "json",
-        )
-    )
+    shown = json.loads(shell(*groups, "--table", "low_agreement", "--format", "json"))
     assert all(r["case"].startswith("ward") and r["text"] is None for r in shown["rows"])
 
 
@@ -264,15 +239,15 @@ def test_experts_with_ids_of_their_own_are_read_by_the_file_of_cases(
     assert (row["mf1"], row["positive_reference"]) == (1.0, 0.75)
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["fidelity", "--stored", "wart", "--experts", "a=a.csv"], "did you mean"),
-        (["fidelity", "--experts", "a=a.csv", "--judge", "b=b.csv", "--latest"], "--results-dir belong to --stored"),
-        (["agreement", "criteria", "wart", "--template", "s.csv"], "did you mean"),
-        (["agreement", "criteria", "ward", "--template", "s.csv", "--table", "fidelity"], "--table does not go with"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_line(shell: Shell, words: list[str], line: str) -> None:
-    error = shell(*words, code=2)
-    assert line in error and len(error.strip().splitlines()) == 1
+MISTAKES = {
+    "fidelity --stored wart --experts a=a.csv": "did you mean",
+    "fidelity --experts a=a.csv --judge b=b.csv --latest": "belong to --stored",
+    "agreement criteria wart --template s.csv": "did you mean",
+    "agreement criteria ward --template s.csv --table fidelity": "--table does not go with",
+}
+
+
+def test_mistakes_are_one_line(shell: Shell) -> None:
+    for words, line in MISTAKES.items():
+        error = shell(*words.split(), code=2)
+        assert line in error and len(error.strip().splitlines()) == 1

@@ -68,10 +68,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             plugins=PLUGIN,
         )
     medhelm.score(
-        folder / "results",
-        metrics="found",
-        data_dir=data,
-        plugins=[PLUGIN, folder / "found.py"],
+        folder / "results", metrics="found", data_dir=data, plugins=[PLUGIN, folder / "found.py"]
     )
     return folder
 
@@ -191,14 +188,7 @@ def test_a_site_leaves_out_the_runs_of_a_metric_that_fails_and_names_its_plugin(
     (tmp_path / "found.py").write_text(FOUND.replace('s["right"] / s["due"]', of))
     shutil.copytree(graded / "results", tmp_path / "results")
     argv = ["leaderboard", "build", "--results-dir", str(tmp_path / "results"), "--latest"]
-    argv += [
-        "--out",
-        str(tmp_path / "site"),
-        "--draws",
-        "10",
-        "--plugin",
-        str(tmp_path / "found.py"),
-    ]
+    argv += f"--out {tmp_path / 'site'} --draws 10 --plugin {tmp_path / 'found.py'}".split()
     assert run_command(argv) == 2
     told = f"metric 'found' of the plugin found.py: aggregation 'found' {said}"
     (line,) = capsys.readouterr().err.splitlines()

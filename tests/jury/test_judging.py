@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 
 import medhelm
 from medhelm import models
+from medhelm.cli import run_command
 from medhelm.errors import (
     BudgetReached,
     MedhelmError,
@@ -82,6 +83,12 @@ def judge(name: str, reply: str = GOOD, **more: Any) -> ModelSpec:
         provider="scripted",
         endpoint_class="local",
         extra_body={"default": reply} | more,
+    )
+
+
+def unreachable(name: str, **more: Any) -> ModelSpec:
+    return ModelSpec(
+        name=name, model="m", base_url="http://127.0.0.1:9/v1", endpoint_class="local", **more
     )
 
 
@@ -489,14 +496,7 @@ def test_a_judge_without_a_server_stops_no_other_and_the_answers_are_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    gone = ModelSpec(
-        name="j/gone",
-        model="gone",
-        base_url="http://127.0.0.1:9/v1",
-        endpoint_class="local",
-        max_attempts=1,
-        max_concurrency=1,
-    )
+    gone = unreachable("j/gone", max_attempts=1, max_concurrency=1)
     with pytest.warns(UserWarning, match="j/gone is missing on 12 of 12 answers: the server at"):
         run(tmp_path, jury(judge("j/a"), judge("j/b"), gone))
     (grading,) = records.find_gradings(tmp_path)
@@ -525,13 +525,8 @@ def test_a_jury_that_is_asked_for_again_is_the_one_that_tables_show(tmp_path: Pa
 def test_a_grading_without_a_model_uses_the_stored_judgements(tmp_path: Path) -> None:
     first = run(tmp_path, jury(judge("j/a"), judge("j/b")))
     before = logs(tmp_path)
-    done = subprocess.run(
-        command("score", "--results-dir", tmp_path, "--plugin", PLUGIN, "--metric", "rouge_1"),
-        capture_output=True,
-        text=True,
-        env=environment(),
-    )
-    assert done.returncode == 0, done.stderr
+    argv = ["score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN)]
+    assert run_command([*argv, "--metric", "rouge_1"]) == 0
     gradings = [records.read_record(g) for g in records.find_gradings(tmp_path)]
     assert len(gradings) == 2
     assert {value(g) for g in gradings} == {value(first)} == {4.0}
@@ -548,18 +543,14 @@ def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path) -> None:
+def test_judgements_of_another_rubric_are_not_taken_for_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
         folder.rename(folder.with_name(f"{number:016d}"))  # as if rubric or prompt had changed
-    done = subprocess.run(
-        command("score", "--results-dir", tmp_path, "--plugin", PLUGIN),
-        capture_output=True,
-        text=True,
-        env=environment(),
-    )
-    assert done.returncode == 4
-    assert "are not of the judges, rubric and prompt of today" in done.stderr
+    assert run_command(["score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN)]) == 4
+    assert "judges, rubric and prompt of today" in capsys.readouterr().err
     assert len(records.find_gradings(tmp_path)) == 1
 
 
@@ -611,48 +602,39 @@ def test_with_some_keys_of_the_default_jury_the_others_are_named(
 # Refusals ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("who", "error", "says"),
-    [
-        (lambda: jury(judge("j/a"), judge("j/a")), UsageError, "judge j/a is there twice"),
-        (
-            lambda: jury(judge("j/a"), msgspec.structs.replace(judge("j/a"), name="j/b")),
-            UsageError,
-            "j/a and j/b are the same model",
-        ),
-        (lambda: jury(judge("j/a")), UsageError, "a quorum of 2 with 1 judge"),
-        (
-            lambda: jury(
-                judge("j/a"), msgspec.structs.replace(judge("j/b"), system_prompt="Be kind.")
-            ),
-            UsageError,
-            "j/b has a system prompt",
-        ),
-        (
-            lambda: jury(judge("j/a"), ModelSpec(name="baseline/oracle", provider="baseline")),
-            UsageError,
-            "baseline/oracle is a rule and no judge",
-        ),
-        (lambda: "paper", ModelError, "OPENAI_API_KEY"),
-        (lambda: "medhelm", MedhelmError, "did you mean 'medhelm_2026_11'"),
-        (
-            lambda: jury(judge("j/a"), ModelSpec(name="j/b", provider="scripted")),
-            PrivacyRefused,
-            "is gated and judge 'j/b' of jury=test is external: jury=offline asks no model",
-        ),
-    ],
-)
+J_A = judge("j/a")
+CANNOT: dict[str, tuple[JurySpec | str, type[Exception]]] = {
+    "j/a is there twice": (jury(J_A, J_A), UsageError),
+    "j/a and j/b are the same model": (
+        jury(J_A, msgspec.structs.replace(J_A, name="j/b")),
+        UsageError,
+    ),
+    "a quorum of 2 with 1 judge": (jury(J_A), UsageError),
+    "j/b has a system prompt": (
+        jury(J_A, msgspec.structs.replace(judge("j/b"), system_prompt="Be kind.")),
+        UsageError,
+    ),
+    "baseline/oracle is a rule": (
+        jury(J_A, ModelSpec(name="baseline/oracle", provider="baseline")),
+        UsageError,
+    ),
+    "OPENAI_API_KEY": ("paper", ModelError),
+    "did you mean 'medhelm_2026_11'": ("medhelm", MedhelmError),
+    "is gated and judge 'j/b' of jury=test is external": (
+        jury(J_A, ModelSpec(name="j/b", provider="scripted")),
+        PrivacyRefused,
+    ),
+}
+
+
+@pytest.mark.parametrize("says", CANNOT)
 def test_what_cannot_be_is_refused_before_any_request(
-    who: Callable[[], Any],
-    error: type[Exception],
-    says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    who, error = CANNOT[says]
     with pytest.raises(error, match=says) as caught:
-        run(tmp_path, who())
+        run(tmp_path, who)
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
@@ -661,14 +643,8 @@ def test_a_usd_cap_needs_the_price_of_every_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    paid = ModelSpec(
-        name="house/judge",
-        model="judge",
-        base_url="http://127.0.0.1:9/v1",
-        endpoint_class="local",
-    )
     with pytest.raises(UsageError, match="house/judge"):
-        run(tmp_path, jury(judge("j/a"), paid), budget_usd=1.0)
+        run(tmp_path, jury(judge("j/a"), unreachable("house/judge")), budget_usd=1.0)
 
 
 # The command line --------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +11,16 @@ from hypothesis import strategies as st
 from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
 from medhelm.grading.graders.grader import GraderVerdict
+from medhelm.grading.graders.panel import Judging, StoredVerdicts
+from medhelm.grading.jury.grader import jury_grader
 from medhelm.grading.jury.metric import jury_metrics, offline_jury
 from medhelm.grading.jury.offline import longest_order, overlap, readability
 from medhelm.proof.scripted_judges import jury_fault
+from medhelm.protocols.completion import COMPLETION
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms
 from tests.graded import grade
 
 RUBRIC = Rubric(
@@ -63,7 +70,10 @@ def test_the_score_is_the_mean_over_judges_of_their_means_and_views_show_the_par
 
 
 def test_below_the_quorum_there_is_no_score_and_it_says_who_abstained() -> None:
-    score = grade(jury_metrics(RUBRIC, Told(a=(5, 5), b=None, c=None), 2)[0], GOLD, said("x"))
+    panel = Told(a=(5, 5), b=None, c=None)
+    found = {m.name: grade(m, GOLD, said("x")) for m in jury_metrics(RUBRIC, panel, 2)}
+    assert (found["jury[a]"].value, found["jury[b]"].outcome) == (5.0, "unscored")
+    score = found["jury"]
     assert (score.value, score.outcome) == (None, "unscored")
     assert score.reason == "1 of 2 needed verdicts (b: unreadable; c: unreadable)"
 
@@ -77,6 +87,21 @@ def test_an_answer_that_never_came_counts_the_floor_and_no_judge_is_heard() -> N
         "refused",
     )
     assert grade(main, GOLD, Response(instance_id="i", finish="error")).value is None
+
+
+def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) -> None:
+    judges = tuple(ModelSpec(name=n, model=n) for n in "ab")
+    terms = JuryTerms(jury=JurySpec(name="j", judges=judges), rubric=RUBRIC, version="1")
+    own = GraderTerms(grader="jury", version="1", jury=terms.jury)
+    judging = Judging(jury_grader(terms), own, (tmp_path / "a", tmp_path / "b"))
+    panel = StoredVerdicts(judging, COMPLETION)
+    panel.verdicts(GOLD, episode(GOLD, "Flu."))
+    assert (panel.not_judged, panel.below_quorum) == (2, 1)
+    key = next(iter(panel._asked))
+    for said in panel._said:
+        said[key] = (b"", "refused")  # both gave a final answer: nobody is still to be asked
+    panel.verdicts(GOLD, episode(GOLD, "Flu."))
+    assert (panel.not_judged, panel.below_quorum) == (2, 1)
 
 
 def test_what_was_thought_is_not_rated() -> None:
@@ -136,37 +161,23 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
         assert all(v.state == {"scores": [5, 5]} for v in own)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("name: r", "not a rubric: key version is missing"),
-        ("a: [", "not readable as YAML in line 1"),
-        (
-            'name: r\nversion: "1"\ntask: t\ncriteria: []',
-            "needs at least one criterion",
-        ),
-        (
-            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: A b, text: t}]',
-            "'A b': a name is snake_case",
-        ),
-        (
-            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}, {name: a, text: t}]',
-            "'a' is there twice",
-        ),
-        (
-            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, text: t}]\nminimum: 5',
-            "the scale 5 to 5 is empty",
-        ),
-        (
-            'name: r\nversion: "1"\ntask: t\ncriteria: [{name: a, txt: t}]',
-            "unknown key 'criteria[0].txt'; did you mean 'criteria[0].text'?",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_rubric_is_named(text: str, why: str) -> None:
-    with pytest.raises(PluginError) as caught:
-        read_rubric(text, "house.yaml")
-    assert why in str(caught.value) and str(caught.value).startswith("house.yaml: ")
+HEAD = 'name: r\nversion: "1"\ntask: t\ncriteria: '
+WRONG = {
+    "name: r": "version is missing",
+    "a: [": "not readable as YAML in line 1",
+    HEAD + "[]": "at least one criterion",
+    HEAD + "[{name: A b, text: t}]": "'A b': a name is snake_case",
+    HEAD + "[{name: a, text: t}, {name: a, text: t}]": "'a' is there twice",
+    HEAD + "[{name: a, text: t}]\nminimum: 5": "the scale 5 to 5 is empty",
+    HEAD + "[{name: a, txt: t}]": "did you mean 'criteria[0].text'?",
+}
+
+
+def test_what_is_wrong_with_a_rubric_is_named() -> None:
+    for text, why in WRONG.items():
+        with pytest.raises(PluginError) as caught:
+            read_rubric(text, "house.yaml")
+        assert why in str(caught.value) and str(caught.value).startswith("house.yaml: ")
 
 
 def benchmark(rubric: str, origin: str = "") -> Benchmark:

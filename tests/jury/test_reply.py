@@ -30,6 +30,11 @@ def nested(key: str = "reason", *reasons: str) -> str:
 
 
 STYLES = [
+    GOOD,
+    f"  \n{GOOD}\n",
+    f"```json\n{GOOD}\n```",
+    f"```\n{GOOD}\n```\n",
+    '{"clarity":1,"completeness":4,"accuracy":5}',
     nested(),
     nested("explanation"),
     nested("justification"),
@@ -139,20 +144,6 @@ def test_an_announced_verdict_is_not_read_where_the_answer_gives_itself_the_same
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        f"  \n{GOOD}\n",
-        f"```json\n{GOOD}\n```",
-        f"```\n{GOOD}\n```\n",
-        '{"clarity":1,"completeness":4,"accuracy":5}',
-    ],
-)
-def test_one_object_bare_or_fenced_is_read(text: str) -> None:
-    assert read(text) == (5, 4, 1)
-
-
-@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "not one JSON object"),
@@ -192,10 +183,7 @@ def test_one_object_bare_or_fenced_is_read(text: str) -> None:
             '{"accuracy": {"reason": "Good."}, "completeness": 4, "clarity": 1}',
             "accuracy has no score",
         ),
-        (
-            '{"accuracy": {"score": 5, "score": 1}, "completeness": 4, "clarity": 1}',
-            "stands twice",
-        ),
+        ('{"accuracy": {"score": 5, "score": 1}, "completeness": 4, "clarity": 1}', "stands twice"),
         ('{"accuracy": true, "completeness": 4, "clarity": 1}', "accuracy is no integer"),
         ('{"accuracy": null, "completeness": 4, "clarity": 1}', "accuracy is no integer"),
         ('{"accuracy": 6, "completeness": 4, "clarity": 1}', "accuracy is not in 1 to 5"),

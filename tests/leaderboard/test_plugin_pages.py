@@ -404,19 +404,6 @@ def test_a_page_that_cannot_be_put_on_a_site_is_refused_by_name(
     assert registry.pages["harm"].title == "Harm" and "acme" not in registry.pages
 
 
-def test_any_module_of_its_package_is_part_of_a_pages_code(tmp_path: Path) -> None:
-    for folder in ("p", "p/page", "p/sums"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "__init__.py").touch()
-    page = Page(name="a", title="A", script=Path("a.js"), origin=str(tmp_path / "p/page/page.py"))
-    seen = {code_hash(page)}
-    for module in ("p/page/page.py", "p/sums/own.py", "p/top.py"):
-        (tmp_path / module).write_text("x = 1")
-        seen.add(code_hash(page))
-    (tmp_path / "beside.py").write_text("x = 1")
-    assert len(seen) == 4 and code_hash(page) in seen
-
-
 @pytest.mark.slow
 def test_another_page_or_another_code_of_it_renews_the_site(results: Path, tmp_path: Path) -> None:
     plugin, site = bring(tmp_path, HEAD + GOOD + HOOK), tmp_path / "site"
@@ -435,21 +422,29 @@ def test_every_file_of_a_package_counts_in_the_hash_of_its_page(tmp_path: Path) 
     package = tmp_path / "acme"
     (package / "tables" / "deep").mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    page = Page(
-        name="acme", title="Acme", script=tmp_path / "a.js", origin=str(package / "__init__.py")
-    )
-    single = Page(
-        name="one", title="One", script=tmp_path / "a.js", origin=str(tmp_path / "one.py")
-    )
-    seen, alone = {code_hash(page)}, code_hash(single)
+    (package / "page").mkdir()
+    (package / "page" / "__init__.py").write_text("")
+
+    def brought_by(origin: Path) -> Page:
+        return Page(name="acme", title="Acme", script=tmp_path / "a.js", origin=str(origin))
+
+    page, single = brought_by(package / "__init__.py"), brought_by(tmp_path / "one.py")
+    deep = brought_by(package / "page" / "page.py")  # of a package inside: the whole counts too
+    seen, alone, deeper = {code_hash(page)}, code_hash(single), {code_hash(deep)}
     for n, name in enumerate(("tables/one.py", "tables/deep/two.py", "tables/deep/rules.yaml")):
         for text in ("a", "b"):
             (package / name).write_text(text)
             seen.add(code_hash(page))
+            deeper.add(code_hash(deep))
         assert len(seen) == 1 + 2 * (n + 1)
     (package / "tables" / "one.py").rename(package / "tables" / "other.py")
     seen.add(code_hash(page))
-    assert len(seen) == 8 and code_hash(single) == alone
+    assert len(seen) == 8 and len(deeper) == 7 and code_hash(single) == alone
+    (tmp_path / "beside.py").write_text("x = 1")
+    assert code_hash(deep) not in deeper  # since the renaming
+    deeper.add(code_hash(deep))
+    (tmp_path / "beside.py").write_text("x = 2")
+    assert code_hash(deep) in deeper and code_hash(page) in seen
     (package / "__pycache__").mkdir()
     (package / "__pycache__" / "one.pyc").write_text("x")
     assert code_hash(page) in seen

@@ -120,7 +120,25 @@ CLAIMS: list[tuple[str, str | None]] = [
     ("[THINK]8 He gets dexamethasone.[/THINK]CORRECT", CORRECT),
     ("I cannot assess this note.", None),
     ("He gets dexamethasone.", None),
-]
+    # replies of a small model, word for word
+    ("1. The note is correct. The sentence is numbered from 0 to 10, and the sentence is correct.", CORRECT),
+    ("0\n\nThe sentence is correct.", None),
+    ("The note is correct. All fits.", CORRECT),
+    ("1. The note is correct. But sentence 5 is wrong.", None),
+    ("5 The dose should be 10 mg.", "5"),
+    ("Reply with CORRECT if there is no error, or with the number of the sentence.", None),
+    ("I cannot say that there is no error.", None),
+    ("I doubt that there is no error.", None),
+    ("I don't see any medical errors in this note.", CORRECT),
+    ("The text does not contain a medical error.", CORRECT),
+    ("None of the sentences contain errors.", CORRECT),
+    ("I don't see any errors in sentence 4.", None),
+    ("This sentence does not contain an error.", None),
+    ("The medical text appears correct; no changes needed.", CORRECT),
+    ("The erroneous sentence is 5.", "5"),
+    ('{"error_flag": 0, "error_sentence_id": -1, "corrected_sentence": "NA"}', CORRECT),
+    ('{"error_flag": 0, "error_sentence_id": 4}', None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "claim"), CLAIMS)
@@ -227,39 +245,3 @@ def test_every_sentence_of_the_real_notes_is_read_by_its_number(medec: list[Inst
 )
 def test_the_real_golds_as_a_model_would_write_them(medec: list[Instance], template: str) -> None:
     assert mean(SENTENCE, medec, lambda i: template.format(gold(i))) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("text", "claim"),
-    [
-        # replies of a small model, word for word
-        (
-            "1. The note is correct. The sentence is numbered from 0 to 10, and the sentence is correct.",
-            "CORRECT",
-        ),
-        ("0\n\nThe sentence is correct.", None),
-        ("The note is correct. All fits.", "CORRECT"),
-        ("1. The note is correct. But sentence 5 is wrong.", None),
-        ("5 The dose should be 10 mg.", "5"),
-        ("Reply with CORRECT if there is no error, or with the number of the sentence.", None),
-        ("I cannot say that there is no error.", None),
-        ("I doubt that there is no error.", None),
-        ("I don't see any medical errors in this note.", CORRECT),
-        ("The text does not contain a medical error.", CORRECT),
-        ("None of the sentences contain errors.", CORRECT),
-        ("I don't see any errors in sentence 4.", None),
-        ("This sentence does not contain an error.", None),
-        ("The medical text appears correct; no changes needed.", CORRECT),
-        ("The erroneous sentence is 5.", "5"),
-        ('{"error_flag": 0, "error_sentence_id": -1, "corrected_sentence": "NA"}', CORRECT),
-        ('{"error_flag": 0, "error_sentence_id": 4}', None),
-    ],
-)
-def test_replies_that_were_misread_once(text: str, claim: str | None) -> None:
-    note = Instance(
-        id="n",
-        references=("CORRECT",),
-        answer_key={"error_flag": "0", "error_sentence_id": "-1"},
-    )
-    score = grade(metric("medec_flag_accuracy"), note, Response(instance_id="n", text=text))
-    assert (score.extracted or None) == claim

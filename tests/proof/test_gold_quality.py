@@ -58,17 +58,9 @@ def answering(name: str, good: set[int]) -> ModelSpec:
 
 
 def command(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
-    code = run_command(
-        [
-            "gold-quality",
-            "essay",
-            "--data=sample",
-            f"--results-dir={folder / 'results'}",
-            f"--plugin={PLUGIN}",
-            f"--plugin={folder / 'judges.py'}",
-            *more,
-        ]
-    )
+    argv = ["gold-quality", "essay", "--data=sample", f"--results-dir={folder / 'results'}"]
+    plugins = [f"--plugin={path}" for path in (PLUGIN, folder / "judges.py")]
+    code = run_command([*argv, *plugins, *more])
     return code, *capsys.readouterr()
 
 
@@ -111,15 +103,7 @@ def test_means_and_ranks_with_and_without_flagged_golds(
     plugin(tmp_path, default=YES, replies={"e0": NO, "e1": NO, "e2": NO})
     models = {"m/a": {0, 1, 2, 3}, "m/b": {3, 4, 5}, "m/c": {3, 4}}
     medhelm.evaluate(
-        [answering(name, good) for name, good in models.items()],
-        "essay",
-        data="sample",
-        plugins=PLUGIN,
-        results_dir=tmp_path / "results",
-        jury="offline",
-    )
-    medhelm.evaluate(
-        "baseline/oracle",
+        [*(answering(name, good) for name, good in models.items()), "baseline/oracle"],
         "essay",
         data="sample",
         plugins=PLUGIN,
@@ -139,12 +123,7 @@ def test_means_and_ranks_with_and_without_flagged_golds(
         assert good
     ranks = {m["model"]: (m["rank"], m["rank_without_flagged"]) for m in found["models"]}
     # a: 4 of 12 and 1 of 9; b: 3 and 3; c: 2 and 2
-    assert ranks == {
-        "m/a": (1, 3),
-        "m/b": (2, 1),
-        "m/c": (3, 2),
-        "baseline/oracle": (None, None),
-    }
+    assert ranks == {"m/a": (1, 3), "m/b": (2, 1), "m/c": (3, 2), "baseline/oracle": (None, None)}
     assert found["tau"] == pytest.approx(-1 / 3)  # of three pairs one keeps its order
     _, out, _ = command(capsys, tmp_path, "--judge=test/judge")
     assert "Kendall's tau of the ranks: -0.333 (12 instances in common, 3 of them flagged)" in out
@@ -227,13 +206,13 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("wrong", ["x", "0", "-1", "1.5"])
 def test_a_number_of_instances_that_is_none(
-    wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        command(capsys, tmp_path, f"--max-instances={wrong}")
-    assert f"must be a whole number from 1, not '{wrong}'" in capsys.readouterr().err
+    for wrong in ("x", "0", "-1", "1.5"):
+        with pytest.raises(SystemExit):
+            command(capsys, tmp_path, f"--max-instances={wrong}")
+        assert f"whole number from 1, not '{wrong}'" in capsys.readouterr().err
 
 
 def test_the_judge_sees_the_task_as_models_do_and_the_gold_fenced() -> None:

@@ -1,6 +1,5 @@
 """Commands of plugins: named by data, dispatched by their words, and a bad one costs only itself."""
 
-import importlib
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from medhelm.plugins.commands import read_commands
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.results import load_results
 from tests.build_runs import items, write_run
+from tests.registry.distributions import install, register
 
 WORDS = Path(__file__).parents[1] / "third_party" / "medhelm_words" / "medhelm_words"
 MODULE = """
@@ -27,29 +27,12 @@ def run(args):
 """
 
 
-def install(folder: Path, distribution: str, files: dict[str, str]) -> None:
-    """Lay a distribution with one package out as an installer does, with its entry point."""
-    package = distribution.replace("-", "_")
-    (folder / package).mkdir()
-    for name, text in {"__init__.py": '"""A package."""\n', **files}.items():
-        (folder / package / name).write_text(textwrap.dedent(text).lstrip())
-    _register(folder, distribution, package)
-    importlib.invalidate_caches()
-
-
-def _register(folder: Path, distribution: str, package: str) -> None:
-    info = folder / f"{package}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[medhelm]\nown = {package}\n")
-
-
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of installed distributions, with that of `tests/third_party/medhelm_words`."""
     folder = tmp_path / "site"
     shutil.copytree(WORDS, folder / WORDS.name)
-    _register(folder, "medhelm-words", WORDS.name)
+    register(folder, "medhelm-words")
     monkeypatch.syspath_prepend(folder)
     yield folder
     for name in [n for n in sys.modules if n.startswith(("ward", WORDS.name))]:
@@ -121,39 +104,34 @@ def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (
-            ["generate", "wrds"],
-            "unknown command of `medhelm generate` 'wrds'; did you mean 'words'",
-        ),
-        (
-            ["generate"],
-            "needs a second word: `medhelm generate noharm` or ",
-        ),
-        (["tali"], "unknown command 'tali'; did you mean 'tally'"),
-        (["sum"], "there is no command 'sum': it is `medhelm tally`"),
-        (["generate", "words", "--count", "4"], "--count 4: there are 3 words"),
-    ],
-)
-def test_a_mistake_is_one_line(
-    site: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
-) -> None:
-    code, out, err = call(capsys, *argv)
-    assert code != 0 and out == ""
-    assert err.startswith("medhelm: ") and err.count("\n") == 1 and said in err
+MISTAKES = {
+    "generate wrds": "'wrds'; did you mean 'words'",
+    "generate": "`medhelm generate noharm`",
+    "tali": "'tali'; did you mean 'tally'",
+    "sum": "'sum': it is `medhelm tally`",
+    "generate words --count 4": "--count 4: there are 3 words",
+    # commands of other tools
+    "eval": "'eval': it is `medhelm run`",
+    "evaluate": "'evaluate': it is `medhelm run`",
+    "ls": "'ls': it is `medhelm list`",
+    "view": "'view': it is `medhelm tables`",
+}
+
+
+def test_a_mistake_is_one_line(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in MISTAKES.items():
+        code, out, err = call(capsys, *words.split())
+        assert code != 0 and out == ""
+        assert err.startswith("medhelm: ") and err.count("\n") == 1 and said in err
 
 
 def test_what_a_command_raises_names_its_plugin(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, _, err = call(capsys, "generate", "words", "--count", 0)
-    assert code == 2 and err == (
-        "medhelm: command 'generate words' of plugin medhelm-words (medhelm_words): "
-        "ZeroDivisionError: integer division or modulo by zero (generate_words.py line 23); mend "
-        "the plugin or leave it out\n"
-    )
+    assert code == 2 and err.count("\n") == 1
+    assert "'generate words' of plugin medhelm-words (medhelm_words): ZeroDivisionError" in err
+    assert "(generate_words.py line 23)" in err
     install(site, "ward-gone", {"commands.toml": '[gone]\nhelp = "x"\n'})
     code, _, err = call(capsys, "gone")
     assert (
@@ -191,32 +169,28 @@ def test_words_that_are_taken_are_refused_and_the_rest_works(
     assert call(capsys, "generate", "words")[:2] == (0, "alpha\n")
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ("[ward\n", "cannot be read"),
-        ('["a b c"]\nhelp = "x"\n', "'a b c': a command is one word or two"),
-        ('["ward -x"]\nhelp = "x"\n', "a command is one word or two"),
-        ('["--x"]\nhelp = "x"\n', "a command is one word or two"),
-        ('["ward a --x"]\nhelp = "x"\n', "a command is one word or two"),
-        ("[ward]\n", "'ward' has no line of help"),
-        (
-            '[ward]\nhelp = "x"\nhlep = "y"\n',
-            "unknown key 'hlep'; keys are help, module, also",
-        ),
-        ('[ward]\nhelp = "x"\nmodule = 3\n', "module is a text"),
-    ],
-)
-def test_a_data_file_that_is_wrong_is_named(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str, said: str
-) -> None:
-    install(site, "ward-bad", {"commands.toml": data})
+DATA = {
+    "[ward\n": "cannot be read",
+    '["a b c"]\nhelp = "x"\n': "'a b c': a command is one word or two",
+    '["ward -x"]\nhelp = "x"\n': "one word or two",
+    '["--x"]\nhelp = "x"\n': "one word or two",
+    '["ward a --x"]\nhelp = "x"\n': "one word or two",
+    "[ward]\n": "'ward' has no line of help",
+    '[ward]\nhelp = "x"\nhlep = "y"\n': "'hlep'; keys are help, module, also",
+    '[ward]\nhelp = "x"\nmodule = 3\n': "module is a text",
+}
+
+
+def test_a_data_file_that_is_wrong_is_named(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install(site, "ward-bad", {"commands.toml": ""})
     path = site / "ward_bad" / "commands.toml"
-    with pytest.raises(PluginError, match="commands.toml"):
-        read_commands(path, "ward_bad")
-    code, _, err = call(capsys, "--help")
-    assert code == 0 and str(path) in err and said in err and err.count("\n") == 1
-    assert call(capsys, "generate", "words")[0] == 0
+    for data, said in DATA.items():
+        path.write_text(data)
+        with pytest.raises(PluginError, match="commands.toml"):
+            read_commands(path, "ward_bad")
+        code, _, err = call(capsys, "--help")
+        assert code == 0 and str(path) in err and said in err and err.count("\n") == 1
+        assert call(capsys, "generate", "words")[0] == 0
 
 
 def test_a_plugin_of_one_file_has_its_data_beside_it(
@@ -254,14 +228,6 @@ def test_every_command_of_medhelm_has_its_module_and_is_in_its_page() -> None:
         assert f"\n## medhelm {word}\n" in page, word
     names = {c.name for c in known.commands.values()}
     assert {"run", "tables", "generate noharm", "qc noharm", "schema noharm"} <= names
-
-
-def test_words_of_other_tools_are_known(capsys: pytest.CaptureFixture[str]) -> None:
-    """Commands of other tools are answered with our own."""
-    for word, own in {"eval": "run", "evaluate": "run", "ls": "list", "view": "tables"}.items():
-        assert call(capsys, word)[2] == (
-            f"medhelm: there is no command {word!r}: it is `medhelm {own}`\n"
-        )
 
 
 # Ratings of a plugin's own ---------------------------------------------------------------------

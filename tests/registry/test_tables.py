@@ -15,6 +15,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import load_results
 from tests.build_runs import items, write_run
+from tests.registry.distributions import install
 
 pytestmark = pytest.mark.slow
 
@@ -43,19 +44,6 @@ def medhelm_tables():
 
 def table(name: str = "load", body: str = "pass", more: str = "", made: str = "") -> str:
     return TABLE.format(name=name, body=body, more=more, made=made or name)
-
-
-def install(folder: Path, distribution: str, files: dict[str, str]) -> None:
-    """Lay a distribution with one package out as an installer does, with its entry point."""
-    package = distribution.replace("-", "_")
-    for name, text in {"__init__.py": '"""A package."""\n', **files}.items():
-        path = folder / package / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text).lstrip())
-    info = folder / f"{package}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[medhelm]\nown = {package}\n")
 
 
 @pytest.fixture
@@ -186,10 +174,8 @@ def test_a_table_that_raises_is_named_and_the_others_are_printed(
     install(site, "ward-load", {"tables.py": table(body=body, more=", is_default=True")})
     code, out, err = call(capsys, *tables(results))
     assert code == 2 and "Scores by benchmark" in out and "Models over" in out
-    assert err == (
-        "medhelm: table 'load' of plugin ward-load (ward_load): ZeroDivisionError: no beds "
-        "(tables.py line 9); mend the plugin or leave it out\n"
-    )
+    said = "'load' of plugin ward-load (ward_load): ZeroDivisionError: no beds (tables.py line 9)"
+    assert said in err and err.count("\n") == 1
     with pytest.raises(PluginError, match="'load' of plugin ward-load"):
         load_results(results).table("load")
 
@@ -255,15 +241,15 @@ def test_a_hook_that_returns_no_table_is_refused(tmp_path: Path) -> None:
         find_tables([str(file)])
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--by", "x"], "--by KEY belongs to --table slices"),
-        (["--table", "cost", "--metrics", "all"], "--metrics belongs to --table benchmarks"),
-        (["--mde", "paper"], "--mde belongs to --table mde"),
-    ],
-)
+REFUSED = {
+    "--by x": "--by KEY belongs to --table slices",
+    "--table cost --metrics all": "--metrics belongs to --table benchmarks",
+    "--mde paper": "--mde belongs to --table mde",
+}
+
+
 def test_an_option_that_would_change_nothing_is_refused(
-    results: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+    results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(capsys, *tables(results, *more)) == (2, "", f"medhelm: {said}\n")
+    for more, said in REFUSED.items():
+        assert call(capsys, *tables(results, *more.split())) == (2, "", f"medhelm: {said}\n")

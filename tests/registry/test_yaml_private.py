@@ -35,22 +35,23 @@ NOTE = hashlib.sha256(b"Toe.").hexdigest()[:16]
 """The cluster of rows with this note and without a patient."""
 
 
-def instances(folder: Path, table: str, text: str = YAML) -> list[Instance]:
+def instances(folder: Path, table: str, text: str = YAML, ending: str = "csv") -> list[Instance]:
     folder.mkdir(exist_ok=True)
     path = folder / "own_notes.yaml"
     path.write_text(text)
-    place = folder / "own_notes" / "own_notes.csv"
+    place = folder / "own_notes" / f"own_notes.{ending}"
     place.parent.mkdir(exist_ok=True)
     place.write_text(table, encoding="utf-8")
     return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
 
 
-def refusal(folder: Path, table: str) -> str:
+def refusal(folder: Path, table: str, ending: str = "csv") -> str:
     with pytest.raises(DataError) as caught:
-        instances(folder, table)
+        instances(folder, table, ending=ending)
     message = str(caught.value)
     assert "\n" not in message and "secret" not in message, "no text of the data"
-    return message.removeprefix("own_notes: own_notes.csv, ")
+    assert f"own_notes.{ending}" in message
+    return message
 
 
 def test_a_row_becomes_an_instance(tmp_path: Path) -> None:
@@ -93,12 +94,7 @@ def test_blanks_around_keys_do_not_make_other_patients(tmp_path: Path) -> None:
 
 def lines(folder: Path, text: str) -> list[Instance]:
     """Read the rows from a file of JSON lines."""
-    folder.mkdir(exist_ok=True)
-    path = folder / "own_notes.yaml"
-    path.write_text(YAML)
-    (folder / "own_notes").mkdir(exist_ok=True)
-    (folder / "own_notes" / "own_notes.jsonl").write_text(text, encoding="utf-8")
-    return list(open_dataset(read_yaml_benchmark(path), "full", root=folder).instances())
+    return instances(folder, text, ending="jsonl")
 
 
 def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
@@ -112,51 +108,32 @@ def test_json_lines_are_read_in_place_of_csv(tmp_path: Path) -> None:
     assert [(i.id, i.cluster) for i in others] == [("8", NOTE), ("9", NOTE)]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            '\n{"id": "1", "condition": "gout", "note": ["secret"], "label": "no"}\n',
-            "row 2: column 'note' holds a list, expected a text",
-        ),
-        (
-            '{"id": "1", "condition": "gout", "note": null, "label": "no"}\n',
-            "row 1: column 'note' is empty",
-        ),
-        (
-            '{"id": "1", "condition": "gout", "note": "secret", "label": true}\n',
-            "row 1: column 'label' must hold one of: no, yes, open",
-        ),
-        (
-            '{"id": "1", "condition": "gout", "label": "no"}\n',
-            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
-            "; the file has id, condition, label",
-        ),
-    ],
-)
-def test_mistakes_in_json_lines_are_named(text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError) as caught:
-        lines(tmp_path, text)
-    assert str(caught.value) == f"own_notes: own_notes.jsonl, {message}"
+LINE = '{"id": "1", "condition": "gout", "note": "secret", "label": "no"}\n'
+IN_LINES = {
+    "\n" + LINE.replace('"secret"', '["secret"]'): "row 2: column 'note' holds a list",
+    LINE.replace('"secret"', "null"): "row 1: column 'note' is empty",
+    LINE.replace('"no"', "true"): "row 1: column 'label' must hold one of: no, yes, open",
+    LINE.replace('"note": "secret", ', ""): "row 1: there is no column 'note'",
+}
+
+
+def test_mistakes_in_json_lines_are_named(tmp_path: Path) -> None:
+    for text, words in IN_LINES.items():
+        assert words in refusal(tmp_path, text, "jsonl")
 
 
 def test_both_forms_at_once_are_refused(tmp_path: Path) -> None:
     instances(tmp_path, HEADER + "1,gout,Toe.,no,p1\n")
     with pytest.raises(DataError) as caught:
         lines(tmp_path, '{"id": "2"}')
-    assert str(caught.value) == (
-        f"own_notes: both own_notes.csv and own_notes.jsonl are in {tmp_path / 'own_notes'}; "
-        "move one of them away"
-    )
+    message = str(caught.value)
+    assert "own_notes.csv and own_notes.jsonl" in message and str(tmp_path) in message
 
 
 def test_a_file_without_rows_is_named(tmp_path: Path) -> None:
     for table in ("", "\n\n", HEADER):
-        assert refusal(tmp_path, table) == (
-            "own_notes: split 'test' has no instance; own_notes.csv holds no row of data"
-        )
-    with pytest.raises(DataError, match="own_notes.jsonl holds no row of data"):
-        lines(tmp_path / "lines", "\n")
+        assert "holds no row of data" in refusal(tmp_path, table)
+    assert "holds no row of data" in refusal(tmp_path / "lines", "\n", "jsonl")
 
 
 @pytest.mark.parametrize(
@@ -176,40 +153,24 @@ def test_another_encoding_is_told_with_its_place(data: bytes, message: str, tmp_
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (
-            "id,condition,text,label\n1,gout,secret,no\n",
-            "row 1: there is no column 'note'; the columns are id, condition, note, label, patient"
-            "; the file has id, condition, label and 1 other",
-        ),
-        (
-            "secret one,secret two\n1,gout\n",
-            "row 1: there is no column 'id'; the columns are id, condition, note, label, patient"
-            "; the file has none of them and 2 others",
-        ),
-        (
-            "id,condition,note,label,patinet\n1,gout,secret,no,p1\n",
-            "row 1: unknown column 'patinet'; the columns are id, condition, note, label, patient",
-        ),
-        (HEADER + "1,gout, ,no,p1\n", "row 1: column 'note' is empty"),
-        (HEADER + "1,gout,secret,,p1\n", "row 1: column 'label' is empty"),
-        (
-            HEADER + "1,gout,Toe.,no,p1\n2,gout,Toe.,secret,p1\n",
-            "row 2: column 'label' must hold one of: no, yes, open",
-        ),
-        (HEADER + "1,gout,secret,1.0,\n", "row 1: column 'label' must hold one of: no, yes, open"),
-        (
-            HEADER + "1,secret,Toe.,no,p1\n",
-            "row 1: column 'condition' must hold one of: asthma, gout",
-        ),
-    ],
-)
-def test_a_file_with_a_mistake_is_refused_by_column(
-    table: str, message: str, tmp_path: Path
-) -> None:
-    assert refusal(tmp_path, table) == message
+KNOWN = "the columns are id, condition, note, label, patient"
+IN_TABLE = {
+    "id,condition,text,label\n1,gout,secret,no\n": f"row 1: there is no column 'note'; {KNOWN}; "
+    "the file has id, condition, label and 1 other",
+    "secret one,secret two\n1,gout\n": f"row 1: there is no column 'id'; {KNOWN}; "
+    "the file has none of them and 2 others",
+    "id,condition,note,label,patinet\n1,gout,secret,no,p1\n": "row 1: unknown column 'patinet'",
+    HEADER + "1,gout, ,no,p1\n": "row 1: column 'note' is empty",
+    HEADER + "1,gout,secret,,p1\n": "row 1: column 'label' is empty",
+    HEADER + "1,gout,Toe.,no,p1\n2,gout,Toe.,secret,p1\n": "row 2: column 'label' must hold one of",
+    HEADER + "1,gout,secret,1.0,\n": "row 1: column 'label' must hold one of: no, yes, open",
+    HEADER + "1,secret,Toe.,no,p1\n": "row 1: column 'condition' must hold one of: asthma, gout",
+}
+
+
+def test_a_file_with_a_mistake_is_refused_by_column(tmp_path: Path) -> None:
+    for table, words in IN_TABLE.items():
+        assert words in refusal(tmp_path, table)
 
 
 def test_a_number_that_is_0_is_not_empty(tmp_path: Path) -> None:
@@ -223,44 +184,34 @@ def test_a_number_that_is_0_is_not_empty(tmp_path: Path) -> None:
         read_yaml_benchmark(path).to_instance({**row, "note": None})
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ('"no": "no", "yes": "yes, it is"', "no: n, yes: y", 'put it in quotes ("yes", not yes)'),
-        ("reference: label", "gold_index: label", "gold_index needs instance.choices"),
-        ("reference: label", "reference: label\n  choices: [id]", "and no choices"),
-        ("question: condition\n", "\n", "instance.questions needs instance.question"),
-        ("parts: [asthma, gout]", "", "instance.part needs parts"),
-        ("part: condition", "", "parts need instance.part"),
-        ("open: open}", '"NO": n}', "instance.options: two keys differ in case or blanks only"),
-        ("gout: Is it gout?", "Asthma: x", "instance.questions: two keys differ in case"),
-        (
-            "parts: [asthma, gout]",
-            "parts: [asthma, gout]\npublished: {columns: {text: x}}",
-            "published.columns names 'text'",
-        ),
-        (
-            "metrics:",
-            "published: {labels: {A: maybe}}\nmetrics:",
-            "labels names 'maybe'; known are",
-        ),
-        ("metrics:", "published: {skip_empty: [note]}\nmetrics:", "skip_empty names 'note'"),
-        ("metrics:", "published: {column: {}}\nmetrics:", "did you mean 'published.columns'?"),
-        ("optional: [patient]", "optional: [patinet]", "names 'patinet', which columns do not"),
-        ("context: note", "context: text", "names 'text', which columns do not declare"),
-        ("options: {", "option: {", "did you mean 'instance.options'?"),
-    ],
-)
-def test_a_declaration_with_a_mistake_is_refused(
-    old: str, new: str, reason: str, tmp_path: Path
-) -> None:
-    assert YAML.count(old) == 1
+DECLARED = [
+    ('"no": "no", "yes": "yes, it is"', "no: n, yes: y", '("yes", not yes)'),
+    ("reference: label", "gold_index: label", "gold_index needs instance.choices"),
+    ("reference: label", "reference: label\n  choices: [id]", "and no choices"),
+    ("question: condition\n", "\n", "instance.questions needs instance.question"),
+    ("parts: [asthma, gout]", "", "instance.part needs parts"),
+    ("part: condition", "", "parts need instance.part"),
+    ("open: open}", '"NO": n}', "instance.options: two keys differ in case"),
+    ("gout: Is it gout?", "Asthma: x", "instance.questions: two keys differ in case"),
+    ("parts: [", "published: {columns: {text: x}}\nparts: [", "published.columns names 'text'"),
+    ("metrics:", "published: {labels: {A: maybe}}\nmetrics:", "labels names 'maybe'"),
+    ("metrics:", "published: {skip_empty: [note]}\nmetrics:", "skip_empty names 'note'"),
+    ("metrics:", "published: {column: {}}\nmetrics:", "did you mean 'published.columns'?"),
+    ("optional: [patient]", "optional: [patinet]", "'patinet', which columns do not"),
+    ("context: note", "context: text", "'text', which columns do not declare"),
+    ("options: {", "option: {", "did you mean 'instance.options'?"),
+]
+
+
+def test_a_declaration_with_a_mistake_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "own_notes.yaml"
-    path.write_text(YAML.replace(old, new))
-    with pytest.raises(PluginError) as caught:
-        read_yaml_benchmark(path)
-    assert reason in str(caught.value) and str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    for old, new, reason in DECLARED:
+        assert YAML.count(old) == 1, old
+        path.write_text(YAML.replace(old, new))
+        with pytest.raises(PluginError) as caught:
+            read_yaml_benchmark(path)
+        assert reason in str(caught.value) and str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 def test_no_more_options_than_letters(tmp_path: Path) -> None:

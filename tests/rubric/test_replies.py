@@ -122,10 +122,6 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_invalid(reply: str) -> 
     assert answer.ending == "unreadable" and answer.finish == "stop"
 
 
-def test_there_are_forty_of_them() -> None:
-    assert len(UNREADABLE) >= 40
-
-
 # Marks of makers' thoughts, each as an answer can write it so that it outlives the taking off of its own.
 @pytest.mark.parametrize(
     "mark",
@@ -247,8 +243,5 @@ def test_calls_of_a_case_begin_alike_word_for_word_and_end_with_the_criterion() 
 
 def _in(language: str) -> Instance:
     return Instance(
-        id="case-1",
-        question=CASE.question,
-        criteria=CASE.criteria,
-        metadata={"language": language},
+        id="case-1", question=CASE.question, criteria=CASE.criteria, metadata={"language": language}
     )

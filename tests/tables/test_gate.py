@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,7 +23,7 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.errors import MedhelmError, UnknownName, UsageError
 from medhelm.plugins.profiles import Threshold, packaged_profiles, read_profile
-from medhelm.plugins.registry import Registry, load_registry
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef
 from medhelm.tables.format.table import Document, Settings, Table
@@ -39,10 +41,10 @@ from medhelm.tables.thresholds import (
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe
+from tests.tables.shown import FEW, cell, rate, shown
 
 pytestmark = pytest.mark.slow
 
-FEW = Settings(draws=200)
 RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
 ROOT = Path(__file__).parents[2]
 
@@ -52,13 +54,7 @@ SEVERE = msgspec.structs.replace(
 OVERALL = msgspec.structs.replace(EXACT, name="noharm_overall", aggregation="noharm_overall")
 
 
-@pytest.fixture(scope="module")
-def registry() -> Registry:
-    return load_registry()
-
-
-def rate(passed: int, n: int, missing: int = 0) -> list[float | None]:
-    return [1.0] * passed + [0.0] * (n - passed) + [None] * missing
+installed = functools.cache(load_registry)
 
 
 def write_profile(folder: Path, *thresholds: str, name: str = "ward.yaml") -> Path:
@@ -68,21 +64,13 @@ def write_profile(folder: Path, *thresholds: str, name: str = "ward.yaml") -> Pa
     return path
 
 
-def row_of(table: Table, **wanted: Any) -> Mapping[str, Any]:
-    found = [r for r in table.rows if all(r[k] == v for k, v in wanted.items())]
-    assert len(found) == 1, found
-    return found[0]
-
-
-def judged(
-    results: Path, registry: Registry, *thresholds: str, models: Sequence[str] | None = None
-) -> Table:
+def judged(results: Path, *thresholds: str, models: Sequence[str] | None = None) -> Table:
     profile = write_profile(results, *thresholds)
-    return load_results(results).gate(profile, models, FEW, registry)
+    return load_results(results).gate(profile, models, FEW, installed())
 
 
-def only(results: Path, registry: Registry, threshold: str) -> Mapping[str, Any]:
-    return row_of(judged(results, registry, threshold), level="threshold")
+def only(results: Path, threshold: str) -> Mapping[str, Any]:
+    return cell(judged(results, threshold), level="threshold")
 
 
 # Laws -------------------------------------------------------------------------------------------
@@ -137,12 +125,11 @@ def test_nothing_judged_is_no_pass() -> None:
 
 @pytest.mark.slow
 def test_along_a_ladder_of_thresholds_a_run_passes_then_straddles_then_fails(
-    tmp_path: Path, registry: Registry
+    tmp_path: Path,
 ) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(60, 100)))
     found = [
-        only(tmp_path, registry, f"benchmark: headqa, minimum: {t / 20}")["verdict"]
-        for t in range(0, 21)
+        only(tmp_path, f"benchmark: headqa, minimum: {t / 20}")["verdict"] for t in range(0, 21)
     ]
     # Wilson's interval of 60 of 100 is [0.502, 0.691]
     assert found == ["PASS"] * 11 + ["INCONCLUSIVE"] * 3 + ["FAIL"] * 7
@@ -151,7 +138,7 @@ def test_along_a_ladder_of_thresholds_a_run_passes_then_straddles_then_fails(
 # Numbers ----------------------------------------------------------------------------------------
 
 
-def test_a_rate_by_hand(tmp_path: Path, registry: Registry) -> None:
+def test_a_rate_by_hand(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
     ends = scipy.stats.binomtest(90, 100).proportion_ci(method="wilson")
     for threshold, verdict, margin in (
@@ -160,7 +147,7 @@ def test_a_rate_by_hand(tmp_path: Path, registry: Registry) -> None:
         (0.94, "INCONCLUSIVE", ends.high - 0.94),
         (0.95, "FAIL", ends.high - 0.95),
     ):
-        row = only(tmp_path, registry, f"benchmark: headqa, minimum: {threshold}")
+        row = only(tmp_path, f"benchmark: headqa, minimum: {threshold}")
         assert row["verdict"] == verdict
         assert row["margin"] == pytest.approx(margin)
         assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
@@ -178,14 +165,10 @@ def test_a_rate_by_hand(tmp_path: Path, registry: Registry) -> None:
     + [(0, 0.029, "INCONCLUSIVE"), (1, 0.03, "INCONCLUSIVE")],
 )
 def test_a_rate_of_harm_has_its_exact_interval_and_a_maximum(
-    tmp_path: Path, registry: Registry, events: int, maximum: float, verdict: str
+    tmp_path: Path, events: int, maximum: float, verdict: str
 ) -> None:
     write_run(tmp_path, "noharm", "a", items(rate(events, 100)), metrics=[SEVERE])
-    row = only(
-        tmp_path,
-        registry,
-        f"benchmark: noharm, metric: noharm_severe_rate, maximum: {maximum}",
-    )
+    row = only(tmp_path, f"benchmark: noharm, metric: noharm_severe_rate, maximum: {maximum}")
     high = scipy.stats.binomtest(events, 100).proportion_ci(method="exact").high
     assert row["high"] == pytest.approx(high if events else 1 - 0.05 ** (1 / 100))
     assert (row["verdict"], row["bound"]) == (verdict, "maximum")
@@ -210,21 +193,21 @@ def of_cases(*stats: tuple[float, ...]) -> list[Item]:
 @pytest.mark.parametrize("minimum", [0.5, 0.77, 0.9, 0.96, 0.97, 0.98, 0.999])
 @pytest.mark.parametrize("n", [12, 100])
 def test_a_perfect_model_passes_whatever_one_with_an_error_passes(
-    tmp_path: Path, registry: Registry, n: int, minimum: float
+    tmp_path: Path, n: int, minimum: float
 ) -> None:
     write_run(tmp_path, "noharm", "perfect", of_cases(*[WHOLE] * n), metrics=[BOUNDED])
     one = of_cases(ONE_WRONG, *[WHOLE] * (n - 1))
     write_run(tmp_path, "noharm", "slips", one, metrics=[BOUNDED])
-    table = judged(tmp_path, registry, f"benchmark: noharm, minimum: {minimum}")
-    best, other = (row_of(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
+    table = judged(tmp_path, f"benchmark: noharm, minimum: {minimum}")
+    best, other = (cell(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
     assert RANK[best] >= RANK[other]
     if minimum < 0.05 ** (1 / n) - 0.01:
         assert best == "PASS"
 
 
-def test_a_score_of_0_in_every_draw_fails(tmp_path: Path, registry: Registry) -> None:
+def test_a_score_of_0_in_every_draw_fails(tmp_path: Path) -> None:
     write_run(tmp_path, "noharm", "a", of_cases(*[NEVER] * 100), metrics=[BOUNDED])
-    row = only(tmp_path, registry, "benchmark: noharm, minimum: 0.2")
+    row = only(tmp_path, "benchmark: noharm, minimum: 0.2")
     assert (row["verdict"], row["score"], row["low"]) == ("FAIL", 0.0, 0.0)
     assert row["high"] == pytest.approx(0.084, abs=0.005)  # 3 / (1 + 1 + 1 / 0.0295)
 
@@ -243,14 +226,14 @@ def test_a_score_of_0_in_every_draw_fails(tmp_path: Path, registry: Registry) ->
     ],
 )
 def test_the_point_decision_is_beside_the_intervals(
-    tmp_path: Path, registry: Registry, minimum: float, interval: str, point: str
+    tmp_path: Path, minimum: float, interval: str, point: str
 ) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(120, 200)))
     profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {minimum}")
     for decision, verdict in (("interval", interval), ("point", point)):
-        table = load_results(tmp_path).gate(profile, None, FEW, registry, decision)  # type: ignore[arg-type]
+        table = load_results(tmp_path).gate(profile, None, FEW, installed(), decision)  # type: ignore[arg-type]
         for level in ("model", "threshold"):
-            row = row_of(table, level=level)
+            row = cell(table, level=level)
             assert (row["by_interval"], row["by_point"]) == (interval, point)
             assert row["verdict"] == verdict
         assert (table.settings["decision"], table.settings["verdict"]) == (decision, verdict)
@@ -262,15 +245,13 @@ def test_the_point_decision_is_beside_the_intervals(
     [items(rate(90, 90, missing=10)), items([None] * 5)],
     ids=["a tenth is missing", "nothing there"],
 )
-def test_the_score_of_a_part_of_a_run_decides_nothing(
-    tmp_path: Path, registry: Registry, rows: list[Item]
-) -> None:
+def test_the_score_of_a_part_of_a_run_decides_nothing(tmp_path: Path, rows: list[Item]) -> None:
     write_run(tmp_path, "headqa", "a", rows)
-    assert only(tmp_path, registry, "benchmark: headqa, minimum: 0.5")["by_point"] == "INCONCLUSIVE"
+    assert only(tmp_path, "benchmark: headqa, minimum: 0.5")["by_point"] == "INCONCLUSIVE"
 
 
 def test_the_decision_is_an_option_and_a_wrong_one_is_refused(
-    tmp_path: Path, registry: Registry, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(120, 200)))
     profile = write_profile(tmp_path, "benchmark: headqa, minimum: 0.59")
@@ -282,7 +263,7 @@ def test_the_decision_is_an_option_and_a_wrong_one_is_refused(
     assert "PASS (by score alone)" in said
     assert "PASS: the score is at or beyond" in said and "PASS: the whole" not in said
     with pytest.raises(UsageError, match="interval or point, not 'best'"):
-        load_results(tmp_path).gate(profile, None, FEW, registry, "best")  # type: ignore[arg-type]
+        load_results(tmp_path).gate(profile, None, FEW, installed(), "best")  # type: ignore[arg-type]
 
 
 def test_a_model_that_made_the_cases_is_named(tmp_path: Path) -> None:
@@ -306,26 +287,24 @@ def test_a_model_that_made_the_cases_is_named(tmp_path: Path) -> None:
     assert note.startswith("lab/two wrote or rated 12 of the 12 cases of labelled itself")
 
 
-def test_the_numbers_are_those_of_the_tables_of_this_model(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_the_numbers_are_those_of_the_tables_of_this_model(tmp_path: Path) -> None:
     values = [float(v) for v in np.random.default_rng(3).random(400)]
     rows = [Item(id=f"i{i}", value=v, cluster=f"note-{i // 5}") for i, v in enumerate(values)]
     write_run(tmp_path, "headqa", "a", rows)
     results = load_results(tmp_path)
     table = results.gate(write_profile(tmp_path, "benchmark: headqa, minimum: 0.3"), None, FEW)
-    own = row_of(table, level="threshold")
+    own = cell(table, level="threshold")
     shown = results.typed("benchmarks", FEW).rows[0]
     for column in ("score", "low", "high", "interval_method", "n", "clusters", "coverage", "run"):
         assert own[column] == shown[column], column
     assert own["clusters"] == 80
 
 
-def test_the_confidence_decides_too(tmp_path: Path, registry: Registry) -> None:
+def test_the_confidence_decides_too(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(60, 100)))
     profile = write_profile(tmp_path, "benchmark: headqa, minimum: 0.51")
     wide, narrow = (
-        load_results(tmp_path).gate(profile, None, Settings(confidence=c), registry)
+        load_results(tmp_path).gate(profile, None, Settings(confidence=c), installed())
         for c in (0.95, 0.8)
     )
     assert (wide.settings["verdict"], narrow.settings["verdict"]) == ("INCONCLUSIVE", "PASS")
@@ -360,179 +339,146 @@ def test_cases_by_hand_and_none_where_no_number_helps() -> None:
 # What cannot be said, and why -------------------------------------------------------------------
 
 
-def test_missing_instances_must_not_be_able_to_turn_the_verdict(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_missing_instances_must_not_be_able_to_turn_the_verdict(tmp_path: Path) -> None:
     # 95 right of 95, 5 of 100 without a value: Wilson's low end is 95 / (95 + 1.96^2) = 0.9611.
     # With the five at 0 the mean is 0.95 and 95/100 of the half-width is left: 0.9131.
     write_run(tmp_path, "headqa", "a", items(rate(95, 95, missing=5)))
-    held = only(tmp_path, registry, "benchmark: headqa, minimum: 0.91")
+    held = only(tmp_path, "benchmark: headqa, minimum: 0.91")
     assert held["verdict"] == "PASS" and "even with these at their worst" in held["reason"]
     assert held["bound_low"] == pytest.approx(0.9131, abs=5e-5)
     assert (held["low"], held["bound_high"]) == (pytest.approx(0.9611, abs=5e-5), 1.0)
     assert (held["planned"], held["counted"], held["coverage"]) == (100, 95, 0.95)
     assert held["flags"] == "coverage"
-    loose = only(tmp_path, registry, "benchmark: headqa, minimum: 0.95")
+    loose = only(tmp_path, "benchmark: headqa, minimum: 0.95")
     assert loose["verdict"] == "INCONCLUSIVE", "the five could still be wrong"
     assert loose["reason"] == "5 of 100 without a value; these could decide"
     assert loose["cases"] is None, "more cases do not mend a gap"
 
 
-def test_missing_instances_do_not_save_what_fails_at_their_best(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_missing_instances_do_not_save_what_fails_at_their_best(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(20, 90, missing=10)))
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.5")
+    row = only(tmp_path, "benchmark: headqa, minimum: 0.5")
     high = scipy.stats.binomtest(20, 90).proportion_ci(method="wilson").high
     assert row["bound_high"] == pytest.approx(0.9 * high + 0.1)
     assert row["verdict"] == "FAIL" and "even with these at their best" in row["reason"]
-    less = only(tmp_path, registry, "benchmark: headqa, minimum: 0.38")
+    less = only(tmp_path, "benchmark: headqa, minimum: 0.38")
     assert less["verdict"] == "INCONCLUSIVE" and high < 0.38
 
 
-def test_missing_instances_count_as_harm_where_less_is_better(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_missing_instances_count_as_harm_where_less_is_better(tmp_path: Path) -> None:
     write_run(tmp_path, "noharm", "a", items(rate(0, 190, missing=10)), metrics=[SEVERE])
     threshold = "benchmark: noharm, metric: noharm_severe_rate, maximum: "
-    row = only(tmp_path, registry, threshold + "0.07")
+    row = only(tmp_path, threshold + "0.07")
     # 10 of 200 at worst, and of the exact bound 1 - 0.05^(1/190) the share 190 / 200
     assert row["bound_high"] == pytest.approx(0.05 + 0.95 * (1 - 0.05 ** (1 / 190)))
     assert row["verdict"] == "PASS"
-    assert only(tmp_path, registry, threshold + "0.06")["verdict"] == "INCONCLUSIVE"
+    assert only(tmp_path, threshold + "0.06")["verdict"] == "INCONCLUSIVE"
 
 
 @pytest.mark.slow
-def test_a_gap_of_less_than_one_in_a_hundred_can_turn_a_verdict_too(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_a_gap_of_less_than_one_in_a_hundred_can_turn_a_verdict_too(tmp_path: Path) -> None:
     # Of 10,000 rows 90 lack a value: Wilson's low end falls by more than its half-width of 0.008.
     write_run(tmp_path, "headqa", "a", items(rate(7928, 9910, missing=90)))
     low = scipy.stats.binomtest(7928, 9910).proportion_ci(method="wilson").low
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.79")
+    row = only(tmp_path, "benchmark: headqa, minimum: 0.79")
     assert row["low"] == pytest.approx(low, abs=1e-3) and row["low"] > 0.79
     assert row["bound_low"] == pytest.approx(0.991 * row["low"])
     assert row["verdict"] == "INCONCLUSIVE" and not row["flags"]
     assert row["reason"] == "90 of 10,000 without a value; these could decide"
-    assert only(tmp_path, registry, "benchmark: headqa, minimum: 0.78")["verdict"] == "PASS"
-
-
-def test_what_is_open_without_the_missing_is_open_by_the_interval(
-    tmp_path: Path, registry: Registry
-) -> None:
-    write_run(tmp_path, "headqa", "a", items(rate(120, 199, missing=1)))
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.6")
-    assert (row["verdict"], row["reason"]) == ("INCONCLUSIVE", "it lies in the interval")
-    assert row["cases"] > 199
-
-
-def test_a_small_gap_of_a_pooled_score_claims_no_worst_case(
-    tmp_path: Path, registry: Registry
-) -> None:
-    rows = [
-        Item(id=f"i{i}", value=0.9, stats=(0.9 + i % 2 / 20, 1, 1, 1, 9, 10)) for i in range(199)
-    ]
-    rows.append(Item(id="e", value=None, outcome="error"))
-    write_run(tmp_path, "noharm", "a", rows, metrics=[OVERALL])
-    row = only(tmp_path, registry, "benchmark: noharm, minimum: 0.1")
-    assert (row["verdict"], row["reason"]) == (
-        "PASS",
-        "all of the interval reaches it; 1 of 200 without a value, left out",
-    )
-    assert (row["bound_low"], row["bound_high"]) == (row["low"], row["high"])
+    assert only(tmp_path, "benchmark: headqa, minimum: 0.78")["verdict"] == "PASS"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["low", "high"])
-def test_a_verdict_that_hangs_on_the_seed_is_none(
-    tmp_path: Path, registry: Registry, end: str
-) -> None:
+def test_a_verdict_that_hangs_on_the_seed_is_none(tmp_path: Path, end: str) -> None:
     values = [float(v) for v in np.random.default_rng(3).random(400)]
     write_run(tmp_path, "headqa", "a", [Item(id=f"i{i}", value=v) for i, v in enumerate(values)])
     results = load_results(tmp_path)
     ends = [
-        row_of(results.typed("benchmarks", Settings(draws=200, bootstrap_seed=s)), model="a")[end]
+        cell(results.typed("benchmarks", Settings(draws=200, bootstrap_seed=s)), model="a")[end]
         for s in range(5)
     ]
     between = (min(ends) + max(ends)) / 2  # some of the five intervals hold it, some do not
     profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {between}")
-    table = results.gate(profile, None, FEW, registry)
-    row = row_of(table, level="threshold")
+    table = results.gate(profile, None, FEW, installed())
+    row = cell(table, level="threshold")
     assert row["verdict"] == "INCONCLUSIVE" and "the bootstrap's seed decides" in row["reason"]
     assert row["cases"] is None and table.settings["seeds"] == 5
     assert any("more --draws may tell: a x headqa" in note for note in table.notes)
     far, verdict = (min(ends) - 0.02, "PASS") if end == "low" else (max(ends) + 0.02, "FAIL")
-    assert only(tmp_path, registry, f"benchmark: headqa, minimum: {far}")["verdict"] == verdict
-
-
-def test_without_a_worst_case_a_gap_leaves_it_open(tmp_path: Path, registry: Registry) -> None:
-    rows = [
-        Item(id=f"i{i}", value=0.9, stats=(0.9 + i % 2 / 20, 1, 1, 1, 9, 10)) for i in range(90)
-    ]
-    rows += [Item(id=f"e{i}", value=None, outcome="error") for i in range(10)]
-    write_run(tmp_path, "noharm", "a", rows, metrics=[OVERALL])
-    row = only(tmp_path, registry, "benchmark: noharm, minimum: 0.1")
-    assert row["verdict"] == "INCONCLUSIVE" and row["low"] > 0.9
-    assert row["reason"] == "10 of 100 without a value, and no worst case is defined"
+    assert only(tmp_path, f"benchmark: headqa, minimum: {far}")["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("planned", "reason"), [(1000, "5 of 1,000"), (1200, "205 of 1,200")])
-def test_a_stopped_run_is_open_to_what_it_lacks(
-    tmp_path: Path, registry: Registry, planned: int, reason: str
-) -> None:
+def test_a_stopped_run_is_open_to_what_it_lacks(tmp_path: Path, planned: int, reason: str) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(970, 995)), planned=planned)
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.964")
+    row = only(tmp_path, "benchmark: headqa, minimum: 0.964")
     assert row["verdict"] == "INCONCLUSIVE" and row["low"] > 0.964
     assert row["reason"].startswith(f"stopped before its end, {reason} without a value; ")
-    assert only(tmp_path, registry, "benchmark: headqa, minimum: 0.75")["verdict"] == "PASS"
+    assert only(tmp_path, "benchmark: headqa, minimum: 0.75")["verdict"] == "PASS"
 
 
-def test_repeats_are_in_the_worst_case_row_by_row(tmp_path: Path, registry: Registry) -> None:
+def test_repeats_are_in_the_worst_case_row_by_row(tmp_path: Path) -> None:
     rows = [Item(id=f"i{i}", value=1.0, repeat=r) for i in range(50) for r in range(2)]
     rows[0] = Item(id="i0", value=None, outcome="error")
     rows[2] = Item(id="i1", value=None, outcome="error")
     write_run(tmp_path, "headqa", "a", rows, repeats=2)
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.8")
+    row = only(tmp_path, "benchmark: headqa, minimum: 0.8")
     # 98 of 100 rows, each instance with a value: 0.98 less 0.98 of Wilson's half-width for 50 of 50
     low = scipy.stats.binomtest(50, 50).proportion_ci(method="wilson").low
     assert row["bound_low"] == pytest.approx(0.98 - (1 - low) * 0.98)
     assert (row["n"], row["planned"]) == (50, 100)
 
 
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        (items([1.0]), "no interval (n < 2)"),
-        (items(rate(3, 4), cluster="one"), "no interval (one cluster)"),
-        (items([0.5] * 20), "no interval (all draws equal)"),
-        (items([None] * 5), "no instance has a value"),
-        (
-            [Item(id="a", value=None, outcome="uninformative")],
-            "undefined: no instance of the run can have a value",
-        ),
-    ],
-    ids=["one instance", "one cluster", "no spread", "only errors", "only uninformative"],
-)
-def test_without_an_interval_nothing_is_said(
-    tmp_path: Path, registry: Registry, rows: list[Item], reason: str
-) -> None:
-    write_run(tmp_path, "headqa", "a", rows)
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.001")
-    assert (row["verdict"], row["reason"]) == ("INCONCLUSIVE", reason)
-    assert row["margin"] is None and row["score"] != 0
+def pooled(scored: int, missing: int) -> list[Item]:
+    rows = [
+        Item(id=f"i{i}", value=0.9, stats=(0.9 + i % 2 / 20, 1, 1, 1, 9, 10)) for i in range(scored)
+    ]
+    return rows + [Item(id=f"e{i}", value=None, outcome="error") for i in range(missing)]
 
 
-def test_a_part_without_a_value_leaves_it_open(tmp_path: Path, registry: Registry) -> None:
-    parts = msgspec.structs.replace(EXACT, aggregation="mean_of_parts")
-    rows = [Item(id=f"i{i}", value=float(i % 5 > 0), stats=(i % 5 > 0, 1, 0, 0)) for i in range(90)]
-    write_run(tmp_path, "headqa", "a", rows, metrics=[parts])
-    row = only(tmp_path, registry, "benchmark: headqa, minimum: 0.1")
-    assert row["verdict"] == "INCONCLUSIVE" and "a part of the benchmark" in row["reason"]
+def test_a_gap_of_a_pooled_score_has_no_worst_case(tmp_path: Path) -> None:
+    for name, rows, verdict, reason in (
+        ("small", pooled(199, 1), "PASS", "1 of 200 without a value, left out"),
+        ("large", pooled(90, 10), "INCONCLUSIVE", "10 of 100 without a value, and no worst case"),
+    ):
+        write_run(tmp_path / name, "noharm", "a", rows, metrics=[OVERALL])
+        row = only(tmp_path / name, "benchmark: noharm, minimum: 0.1")
+        assert row["verdict"] == verdict and reason in row["reason"] and row["low"] > 0.9
+        if verdict == "PASS":
+            assert (row["bound_low"], row["bound_high"]) == (row["low"], row["high"])
 
 
-def test_no_run_no_grading_of_the_metric_and_damage_are_told_apart(
-    tmp_path: Path, registry: Registry
-) -> None:
+OPEN: dict[str, tuple[list[Item], float, str]] = {
+    "one missing": (items(rate(120, 199, missing=1)), 0.6, "it lies in the interval"),
+    "one instance": (items([1.0]), 0.001, "no interval (n < 2)"),
+    "one cluster": (items(rate(3, 4), cluster="one"), 0.001, "no interval (one cluster)"),
+    "no spread": (items([0.5] * 20), 0.001, "no interval (all draws equal)"),
+    "only errors": (items([None] * 5), 0.001, "no instance has a value"),
+    "uninformative": ([Item(id="a", value=None, outcome="uninformative")], 0.001, "undefined"),
+    "a part": (
+        [Item(id=f"i{i}", value=float(i % 5 > 0), stats=(i % 5 > 0, 1, 0, 0)) for i in range(90)],
+        0.1,
+        "a part of the benchmark",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_stays_open_says_why(tmp_path: Path, name: str) -> None:
+    rows, minimum, reason = OPEN[name]
+    how = "mean_of_parts" if name == "a part" else EXACT.aggregation
+    metric = msgspec.structs.replace(EXACT, aggregation=how)
+    write_run(tmp_path, "headqa", "a", rows, metrics=[metric])
+    row = only(tmp_path, f"benchmark: headqa, minimum: {minimum}")
+    assert row["verdict"] == "INCONCLUSIVE" and reason in row["reason"] and row["score"] != 0
+    if name == "one missing":
+        assert row["cases"] > 199
+    elif minimum == 0.001:
+        assert row["margin"] is None
+
+
+def test_no_run_no_grading_of_the_metric_and_damage_are_told_apart(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
     write_run(tmp_path, "headqa", "b", items(rate(90, 100)))
     damaged = write_run(tmp_path, "medec", "a", items(rate(90, 100)), metrics=[flag_accuracy()])
@@ -540,7 +486,6 @@ def test_no_run_no_grading_of_the_metric_and_damage_are_told_apart(
     (damaged / "scores.parquet").write_bytes(b"PAR1 and no more")
     table = judged(
         tmp_path,
-        registry,
         "benchmark: headqa, minimum: 0.5",
         "benchmark: medec, minimum: 0.5",
         "benchmark: medec, metric: medec_sentence_accuracy, minimum: 0.5",
@@ -565,19 +510,17 @@ def flag_accuracy() -> MetricRef:
     return msgspec.structs.replace(EXACT, name="medec_flag_accuracy")
 
 
-def test_a_model_of_which_every_run_is_damaged_is_no_silent_pass(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_a_model_of_which_every_run_is_damaged_is_no_silent_pass(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
     damaged = write_run(tmp_path, "headqa", "b", items(rate(90, 100)))
     (damaged / "scores.parquet").unlink()
-    table = judged(tmp_path, registry, "benchmark: headqa, minimum: 0.5")
-    assert row_of(table, level="model", model="a")["verdict"] == "PASS"
-    assert row_of(table, level="model", model="b")["verdict"] == "INCONCLUSIVE"
+    table = judged(tmp_path, "benchmark: headqa, minimum: 0.5")
+    assert cell(table, level="model", model="a")["verdict"] == "PASS"
+    assert cell(table, level="model", model="b")["verdict"] == "INCONCLUSIVE"
     assert table.settings["verdict"] == "INCONCLUSIVE"
 
 
-def test_an_offline_jury_passes_nobody(tmp_path: Path, registry: Registry) -> None:
+def test_an_offline_jury_passes_nobody(tmp_path: Path) -> None:
     results = medhelm.evaluate("baseline/lead", "mediqa_qa", data="sample", results_dir=tmp_path)
     profile = write_profile(
         tmp_path,
@@ -585,7 +528,7 @@ def test_an_offline_jury_passes_nobody(tmp_path: Path, registry: Registry) -> No
         "benchmark: mediqa_qa, metric: jury.accuracy, minimum: 1",
         "benchmark: mediqa_qa, metric: rouge_l, minimum: 0",
     )
-    table = results.gate(profile, None, FEW, registry)
+    table = results.gate(profile, None, FEW, installed())
     found = {r["metric"]: r for r in table.rows if r["level"] == "threshold"}
     for name in ("jury", "jury.accuracy"):
         assert found[name]["verdict"] == "INCONCLUSIVE"
@@ -596,58 +539,54 @@ def test_an_offline_jury_passes_nobody(tmp_path: Path, registry: Registry) -> No
 # Whom it judges ---------------------------------------------------------------------------------
 
 
-def test_another_models_run_changes_nothing(tmp_path: Path, registry: Registry) -> None:
+def test_another_models_run_changes_nothing(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(60, 100)))
     threshold = "benchmark: headqa, minimum: 0.5"
-    before = judged(tmp_path, registry, threshold)
+    before = judged(tmp_path, threshold)
     # b answered only instances that a got wrong, and was stopped before its end
     write_run(tmp_path, "headqa", "b", items(rate(0, 100))[70:100], planned=30)
     write_run(tmp_path, "headqa", "c", items(rate(5, 10)), planned=100)
-    after = judged(tmp_path, registry, threshold)
+    after = judged(tmp_path, threshold)
 
     def own(table: Table) -> list[Mapping[str, Any]]:
         return [r for r in table.rows if r["model"] == "a"]
 
     assert own(before) == own(after)
-    tables = load_results(tmp_path).typed("benchmarks", FEW)
-    assert row_of(tables, model="a")["n"] == 30, "the comparison of tables does depend on b"
+    tables = shown(tmp_path)
+    assert cell(tables, model="a")["n"] == 30, "the comparison of tables does depend on b"
 
 
-def test_baselines_that_read_the_gold_are_judged_only_by_name(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_baselines_that_read_the_gold_are_judged_only_by_name(tmp_path: Path) -> None:
     write_run(tmp_path, "headqa", "baseline/oracle", items(rate(100, 100)))
     renamed = ModelSpec(name="house/best", provider="baseline", model="oracle")
     write_run(tmp_path, "headqa", renamed, items(rate(100, 100)))
     threshold = "benchmark: headqa, minimum: 0.9"
     with pytest.raises(UsageError, match="reads the gold .*house/best.*--model"):
-        judged(tmp_path, registry, threshold)
+        judged(tmp_path, threshold)
     write_run(tmp_path, "headqa", "a", items(rate(50, 100)))
-    table = judged(tmp_path, registry, threshold)
+    table = judged(tmp_path, threshold)
     assert {r["model"] for r in table.rows} == {"a"}
     assert any("Not judged, since they read the gold" in note for note in table.notes)
-    named = judged(tmp_path, registry, threshold, models=["baseline/oracle"])
+    named = judged(tmp_path, threshold, models=["baseline/oracle"])
     assert named.settings["verdict"] == "PASS"
     assert any("its verdict is none on a model" in note for note in named.notes)
 
 
-def test_several_models_have_a_verdict_each_and_the_worst_counts(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_several_models_have_a_verdict_each_and_the_worst_counts(tmp_path: Path) -> None:
     for model, passed in (("good", 95), ("middling", 60), ("poor", 5)):
         write_run(tmp_path, "headqa", model, items(rate(passed, 100)))
     threshold = "benchmark: headqa, minimum: 0.55"
-    table = judged(tmp_path, registry, threshold)
+    table = judged(tmp_path, threshold)
     verdicts = {r["model"]: r["verdict"] for r in table.rows if r["level"] == "model"}
     assert verdicts == {"good": "PASS", "middling": "INCONCLUSIVE", "poor": "FAIL"}
     assert table.settings["verdict"] == "FAIL"
-    two = judged(tmp_path, registry, threshold, models=["good", "middling", "good"])
+    two = judged(tmp_path, threshold, models=["good", "middling", "good"])
     assert two.settings["verdict"] == "INCONCLUSIVE"
     assert [r["model"] for r in two.rows if r["level"] == "model"] == ["good", "middling"]
-    one = row_of(judged(tmp_path, registry, threshold, models=["good"]), level="model")
+    one = cell(judged(tmp_path, threshold, models=["good"]), level="model")
     assert (one["passed"], one["failed"], one["inconclusive"], one["thresholds"]) == (1, 0, 0, 1)
     with pytest.raises(UnknownName, match="did you mean 'good'"):
-        judged(tmp_path, registry, threshold, models=["goood"])
+        judged(tmp_path, threshold, models=["goood"])
 
 
 # Packaged profiles ------------------------------------------------------------------------------
@@ -750,11 +689,11 @@ def test_profiles_of_the_core_suite_follow_the_manifests(name: str) -> None:
         assert round(t.minimum, 2) == t.minimum
 
 
-def test_every_packaged_profile_fits_what_is_installed(registry: Registry) -> None:
+def test_every_packaged_profile_fits_what_is_installed() -> None:
     found = packaged_profiles()
     assert len(found) == 6
     for profile in found.values():
-        bars = resolve(profile, known_metrics(profile, registry))
+        bars = resolve(profile, known_metrics(profile, installed()))
         assert len(bars) == len(profile.thresholds)
         is_noharm = profile.name.startswith("noharm")
         assert ("not validated by clinicians" in profile.description) == is_noharm
@@ -763,40 +702,37 @@ def test_every_packaged_profile_fits_what_is_installed(registry: Registry) -> No
 # Files of users ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("", "ward.yaml is empty; it needs description and thresholds"),
-        ("- a", "ward.yaml holds no keys"),
-        ("description: [", "ward.yaml: not readable as YAML in line 1"),
-        ("description: a\nthresholds: []", "thresholds"),
-        ("descripton: a\nthresholds: [{}]", "did you mean 'description'"),
-        ("description: 2024-13-45\nthresholds: [{}]", "not readable as YAML"),
-        ("description: a\nthresholds: [headqa]", "threshold 1"),
-        ("description: a\nthresholds: [!!map [a]]", "not readable as YAML"),
-        ("description: a\nthresholds: " + "[" * 5000, "not readable as YAML"),
-    ],
-)
-def test_a_file_of_another_form_is_refused(tmp_path: Path, content: str, said: str) -> None:
-    (tmp_path / "ward.yaml").write_text(content)
-    with pytest.raises(UsageError) as caught:
-        read_profile(tmp_path / "ward.yaml")
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+FILES = {
+    "": ("empty", "description", "thresholds"),
+    "- a": ("no keys",),
+    "description: [": ("not readable as YAML", "line 1"),
+    "description: a\nthresholds: []": ("thresholds",),
+    "descripton: a\nthresholds: [{}]": ("'description'",),
+    "description: 2024-13-45\nthresholds: [{}]": ("not readable as YAML",),
+    "description: a\nthresholds: [headqa]": ("threshold 1",),
+    "description: a\nthresholds: [!!map [a]]": ("not readable as YAML",),
+    "description: a\nthresholds: " + "[" * 5000: ("not readable as YAML",),
+    "\udcff\udcfe\x00": ("not readable as YAML",),
+}
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_profile_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ward.yaml"
+    for content, words in FILES.items():
+        path.write_text(content, errors="surrogateescape")
+        with pytest.raises(UsageError) as caught:
+            read_profile(path)
+        text = str(caught.value)
+        assert all(w in text for w in ("ward.yaml", *words)) and "\n" not in text, text
     (tmp_path / "folder.yaml").mkdir()
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     for name, said in (
-        ("folder.yaml", "is a folder"),
-        ("binary.yaml", "not readable as YAML"),
-        ("none.yaml", "there is no such file"),
-        ("noharm_median.yaml", "did you mean 'noharm_median'"),
+        ("folder.yaml", "folder"),
+        ("none.yaml", "no such file"),
+        ("noharm_median.yaml", "'noharm_median'"),
     ):
         with pytest.raises(UsageError, match=said):
             read_profile(tmp_path / name)
-    with pytest.raises(UnknownName, match="did you mean 'noharm_median'"):
+    with pytest.raises(UnknownName, match="'noharm_median'"):
         read_profile("noharm_medain")
 
 
@@ -810,40 +746,39 @@ def test_line_ends_and_marks_of_other_systems_change_nothing(tmp_path: Path) -> 
 
 
 WRONG = {
-    "benchmark: headqa, minimun: 0.5": "threshold 1: unknown key 'minimun'; did you mean 'minimum'?",
-    "benchmark: headqaa, minimum: 0.5": "unknown benchmark 'headqaa'; did you mean 'headqa'",
-    "benchmark: noharm, metric: noharm_safty, minimum: 0.5": "did you mean 'noharm_safety'",
-    "benchmark: noharm, metric: exact_match, minimum: 0.5": "noharm has noharm_overall",
-    "benchmark: headqa, maximum: 0.5": "more is better, so give a minimum, not a maximum",
-    "benchmark: noharm, metric: noharm_severe_rate, minimum: 0.1": "so give a maximum, not a minimum",
-    "benchmark: headqa, minimum: 62": "minimum 62 is outside the metric's range, 0 to 1",
-    "benchmark: mediqa_qa, minimum: 0.5": "outside the metric's range, 1 to 5",
-    "benchmark: headqa, minimum: .nan": "outside the metric's range",
-    "benchmark: headqa, minimum: 0.1, maximum: 0.5": "needs either minimum or maximum",
-    "benchmark: headqa": "needs either minimum or maximum",
-    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "the key 'minimum' in line 3 is there twice",
-    "benchmark: headqa, minimum: 0,5": "the key '5' in line 3 is not a name (decimals have a point,",
-    "benchmark: headqa, minimum: '0.5'": "threshold 1: minimum: expected",
-    "benchmark: no, minimum: 0.5": "threshold 1: benchmark: expected `str`, got `bool`",
+    "benchmark: headqa, minimun: 0.5": "threshold 1 'minimun' 'minimum'?",
+    "benchmark: headqaa, minimum: 0.5": "'headqaa'; 'headqa'",
+    "benchmark: noharm, metric: noharm_safty, minimum: 0.5": "'noharm_safety'",
+    "benchmark: noharm, metric: exact_match, minimum: 0.5": "noharm_overall",
+    "benchmark: headqa, maximum: 0.5": "give minimum, not maximum",
+    "benchmark: noharm, metric: noharm_severe_rate, minimum: 0.1": "give maximum, not minimum",
+    "benchmark: headqa, minimum: 62": "62 range, 0 1",
+    "benchmark: mediqa_qa, minimum: 0.5": "range, 1 5",
+    "benchmark: headqa, minimum: .nan": "range",
+    "benchmark: headqa, minimum: 0.1, maximum: 0.5": "either minimum maximum",
+    "benchmark: headqa": "either minimum maximum",
+    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "'minimum' line 3 twice",
+    "benchmark: headqa, minimum: 0,5": "'5' line 3 decimals",
+    "benchmark: headqa, minimum: '0.5'": "threshold 1 minimum expected",
+    "benchmark: no, minimum: 0.5": "threshold 1 benchmark `str` `bool`",
 }
+"""The words of the message, in their order."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("threshold", "said"), WRONG.items(), ids=list(WRONG))
 def test_a_wrong_threshold_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], threshold: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
-    profile = write_profile(tmp_path, threshold)
-    assert run_command(["gate", "--profile", str(profile), "--results-dir", str(tmp_path)]) == 2
-    out, err = capsys.readouterr()
-    assert said in err and "ward.yaml" in err
-    assert err.count("\n") == 1 and not out
+    for threshold, said in WRONG.items():
+        profile = write_profile(tmp_path, threshold)
+        assert run_command(["gate", "--profile", str(profile), "--results-dir", str(tmp_path)]) == 2
+        out, err = capsys.readouterr()
+        words = map(re.escape, said.split())
+        assert re.search(".*".join(words), err) and "ward.yaml" in err, (threshold, err)
+        assert err.count("\n") == 1 and not out
 
 
-def test_a_threshold_that_stands_twice_is_refused_by_main_name_too(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_a_threshold_that_stands_twice_is_refused_by_main_name_too(tmp_path: Path) -> None:
     profile = read_profile(
         write_profile(
             tmp_path,
@@ -853,18 +788,16 @@ def test_a_threshold_that_stands_twice_is_refused_by_main_name_too(
         )
     )
     with pytest.raises(UsageError, match="threshold 3: medec x medec_flag_accuracy .* threshold 1"):
-        resolve(profile, known_metrics(profile, registry))
+        resolve(profile, known_metrics(profile, installed()))
 
 
-def test_a_benchmark_that_is_not_installed_is_known_by_its_runs(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_a_benchmark_that_is_not_installed_is_known_by_its_runs(tmp_path: Path) -> None:
     house = msgspec.structs.replace(EXACT, name="house_score", maximum=10.0)
     write_run(tmp_path, "ward_round", "a", items([7.0, 8.0] * 60), metrics=[house])
-    row = only(tmp_path, registry, "benchmark: ward_round, minimum: 7")
+    row = only(tmp_path, "benchmark: ward_round, minimum: 7")
     assert (row["metric"], row["verdict"]) == ("house_score", "PASS")
     with pytest.raises(MedhelmError, match="did you mean 'house_score'"):
-        judged(tmp_path, registry, "benchmark: ward_round, metric: hose_score, minimum: 7")
+        judged(tmp_path, "benchmark: ward_round, metric: hose_score, minimum: 7")
 
 
 # The command ------------------------------------------------------------------------------------
@@ -890,15 +823,6 @@ def test_exit_codes_in_a_shell(ward: Path, model: str, code: int) -> None:
     assert not done.stderr
 
 
-@pytest.mark.slow
-def test_a_reader_that_leaves_does_not_change_the_exit_code(ward: Path) -> None:
-    command = [sys.executable, "-m", "medhelm", "gate", "--profile", "ward.yaml"]
-    with subprocess.Popen(command, cwd=ward, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        assert run.stdout is not None and run.stderr is not None
-        run.stdout.close()
-        assert (run.wait(60), run.stderr.read()) == (1, b"")
-
-
 def test_only_benchmarks_of_the_profile_are_read(ward: Path) -> None:
     one = write_run(ward / "medhelm-results", "medec", "good", items([1.0]))
     write_run(ward / "medhelm-results", "medec", "poor", items([1.0]), benchmark_version="2")
@@ -913,11 +837,6 @@ def test_one_table_in_every_format(ward: Path, capsys: pytest.CaptureFixture[str
     assert run_command([*gate, "--format", "json"]) == 1
     document = msgspec.json.decode(capsys.readouterr().out, type=Document)
     assert document.table == "gate"
-    assert {r["model"]: r["verdict"] for r in document.rows if r["level"] == "model"} == {
-        "good": "PASS",
-        "middling": "INCONCLUSIVE",
-        "poor": "FAIL",
-    }
     settings = document.settings
     digest = read_profile("./ward.yaml").sha256
     assert (settings["verdict"], settings["profile"]) == ("FAIL", "ward.yaml")
@@ -955,10 +874,7 @@ def test_samples_are_called_samples(
     command = ["gate", "--profile", "noharm_baseline", "--data", "sample"]
     assert run_command(command) == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert (
-        "Gate noharm_baseline: FAIL (by interval) on BUNDLED SAMPLES, which say nothing about models"
-        in out
-    )
+    assert "Gate noharm_baseline: FAIL (by interval) on BUNDLED SAMPLES" in out
     assert "synthetic and not validated by clinicians" in out
     assert "they say nothing about models" in out
     assert run_command([*command, "--model", "baseline/oracle", "--format", "json"]) == 2
@@ -974,25 +890,24 @@ def test_samples_are_called_samples(
     }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--profile", "noharm_base"], "unknown profile 'noharm_base'; did you mean"),
-        (["--profile", "noharm_median"], "no graded run on noharm below medhelm-results"),
-        (["--profile", "ward.yaml", "--results-dir", "none"], "no graded run on headqa below none"),
-        (["--profile", "ward.yaml", "--model", "god"], "unknown model 'god'; did you mean 'good'"),
-        (["--profile", "ward.yaml", "--data", "sample"], "no run on data=sample"),
-        (["--profile", "ward.yaml", "--draws", "0"], "draws must be at least 1"),
-        (["--profile", "ward.yaml", "--plugin", "no.py"], "plugin file no.py does not exist"),
-    ],
-)
+MISTAKES = {
+    "noharm_base": "unknown profile 'noharm_base'; did you mean",
+    "noharm_median": "no graded run on noharm below medhelm-results",
+    "ward.yaml --results-dir none": "no graded run on headqa below none",
+    "ward.yaml --model god": "'god'; did you mean 'good'",
+    "ward.yaml --data sample": "data=sample",
+    "ward.yaml --draws 0": "draws",
+    "ward.yaml --plugin no.py": "no.py does not exist",
+}
+
+
 def test_a_mistake_is_one_line_and_no_verdict(
-    ward: Path, capsys: pytest.CaptureFixture[str], argv: list[str], said: str
+    ward: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(["gate", *argv]) == EXIT_CODES["INCONCLUSIVE"]
-    out, err = capsys.readouterr()
-    assert said in err and err.count("\n") == 1 and not out
+    for options, said in MISTAKES.items():
+        assert run_command(["gate", "--profile", *options.split()]) == EXIT_CODES["INCONCLUSIVE"]
+        out, err = capsys.readouterr()
+        assert said in err and err.count("\n") == 1 and not out
 
 
 @pytest.mark.slow
@@ -1024,10 +939,10 @@ def test_the_page_names_every_column_and_profile() -> None:
         assert f"`{name}`" in page, name
 
 
-def test_the_example_of_the_page_is_as_it_says(tmp_path: Path, registry: Registry) -> None:
+def test_the_example_of_the_page_is_as_it_says(tmp_path: Path) -> None:
     medhelm.evaluate("baseline/lexical", "headqa", data="sample", results_dir=tmp_path)
     for threshold, verdict in ((0.05, "PASS"), (0.3, "INCONCLUSIVE"), (0.8, "FAIL")):
-        row = only(tmp_path, registry, f"benchmark: headqa, minimum: {threshold}")
+        row = only(tmp_path, f"benchmark: headqa, minimum: {threshold}")
         assert (row["score"], row["n"], row["verdict"]) == (3 / 8, 8, verdict)
         assert (row["low"], row["high"]) == (
             pytest.approx(0.093, abs=5e-4),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,12 +33,11 @@ from medhelm.stats import agreement
 from medhelm.stats.intervals import jackknife
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables.format import formats
-from medhelm.tables.format.table import Settings, Table
+from medhelm.tables.format.table import Table
 from medhelm.tables.results import load_results
 from tests.build_runs import EXACT, Item, write_run
-from tests.quiz import command, environment
+from tests.tables.shown import FEW, put_columns, shown
 
-FEW = Settings(draws=200)
 RUBRIC = Rubric(
     name="plain", version="1", task="Rate.", criteria=(Criterion(name="accuracy", text="?"),)
 )
@@ -90,17 +88,12 @@ def write_judged(
     record = read_record(folder)
     jury = JurySpec(name="three" if judges else "offline", judges=tuple(judges), quorum=quorum)
     rated = JuryTerms(**({"jury": jury, "rubric": RUBRIC, "version": "1"} | dict(terms or {})))
+    kept = {"role": JUDGE, "served_models": {}, "is_grader": True, "ends": {"scored": 1}}
+    given_usage = usage or {}
     totals = tuple(
-        Party(
-            role=JUDGE,
-            model=j,
-            usage=(usage or {})[j.name],
-            served_models={},
-            is_grader=True,
-            ends={"scored": 1},
-        )
+        Party(model=j, usage=given_usage[j.name], **kept)  # type: ignore[arg-type]
         for j in judges
-        if j.name in (usage or {})
+        if j.name in given_usage
     )
     grading = msgspec.structs.replace(record.grading, jury=rated)
     record = msgspec.structs.replace(record, grading=grading, parties=(record.own, *totals))
@@ -118,7 +111,7 @@ def likert(name: str) -> MetricRef:
 
 
 def table(results: Path) -> Table:
-    return load_results(results).typed("jury", FEW)
+    return shown(results, "jury")
 
 
 def rows_of(t: Table, level: str, **wanted: Any) -> list[Mapping[str, Any]]:
@@ -205,17 +198,13 @@ def write_repeated(results: Path, model: str, given: Given, quorum: int = 2) -> 
     table = pq.read_table(folder / "scores.parquet")
     places = [int(name[1:]) for name in table["instance_id"].to_pylist()]
     names = [f"i{place // 2:03d}" for place in places]
-    columns = {
-        "instance_id": names,
-        "instance_key": [instance_key(name) for name in names],
-        "cluster_key": [cluster_key(name, None) for name in names],
-        "repeat": [place % 2 for place in places],
-    }
-    for name, values in columns.items():
-        place = table.schema.get_field_index(name)
-        field = table.schema.field(place)
-        table = table.set_column(place, field, pa.array(values, field.type))
-    pq.write_table(table, folder / "scores.parquet")
+    put_columns(
+        folder,
+        instance_id=names,
+        instance_key=[instance_key(name) for name in names],
+        cluster_key=[cluster_key(name, None) for name in names],
+        repeat=[place % 2 for place in places],
+    )
     record = msgspec.structs.replace(read_record(folder), instances=count // 2)
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
 
@@ -250,9 +239,7 @@ def test_agreement_is_of_single_answers_not_of_means_over_repeats(tmp_path: Path
 def test_answers_below_the_quorum_are_in_no_score_without_a_judge(tmp_path: Path) -> None:
     # one of four answers has one verdict only, so that the model covers 75 % and is not ranked
     write_judged(
-        tmp_path,
-        "m/x",
-        {"j/a": [4, 4, 4, 1], "j/b": [2, 2, 2, None], "j/c": [3, 3, 3, None]},
+        tmp_path, "m/x", {"j/a": [4, 4, 4, 1], "j/b": [2, 2, 2, None], "j/c": [3, 3, 3, None]}
     )
     t = table(tmp_path)
     assert (one(t, "model")["n"], one(t, "model")["score"]) == (3, 3.0)
@@ -284,10 +271,7 @@ def spoil(folder: Path) -> None:
         + [("sum/q", v if i == "i002" else 0.0), ("count/q", float(i == "i002"))]
         for i, v in zip(scores["instance_id"].to_pylist(), scores["value"].to_pylist(), strict=True)
     ]
-    place = scores.schema.get_field_index("sums")
-    field = scores.schema.field(place)
-    by_part = scores.set_column(place, field, pa.array(sums, type=field.type))
-    pq.write_table(by_part, folder / "scores.parquet")
+    put_columns(folder, sums=sums)
 
 
 def test_one_judge_alone_has_no_agreement_and_cannot_be_left_out(tmp_path: Path) -> None:
@@ -431,35 +415,29 @@ def test_a_model_that_judges_itself_is_flagged_and_scored_by_the_others(tmp_path
     )
 
 
+HOST = "https://host.example/v1"
+SCRIPTED = {"provider": "scripted"}
+SOL = {"name": "openai/gpt-6.1-sol", "model": "gpt-6.1-sol"}
+
+
 @pytest.mark.parametrize(
-    ("place", "is_own"),
+    ("asked", "rated", "is_own"),
     [
-        ({"base_url": "https://host.example/v1", "model": "vendor/GPT-6.1-sol"}, True),
-        ({"base_url": "https://host.example/v1", "model": "gpt-6.1-terra"}, False),
-        ({"base_url": "http://localhost:1/v1", "endpoint_class": "local"}, False),  # a name only
+        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "vendor/GPT-6.1-sol"}, True),
+        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "gpt-6.1-terra"}, False),
+        # a name only
+        (SOL, SOL | {"name": "h/s", "base_url": "http://[::1]/v1", "endpoint_class": "local"}, False),
+        # without an address
+        ({"name": "s/a", **SCRIPTED}, {"name": "s/c", **SCRIPTED}, False),
     ],
-)
+)  # fmt: skip
 def test_a_judge_is_known_whoever_serves_it(
-    place: dict[str, Any], is_own: bool, tmp_path: Path
+    asked: dict[str, Any], rated: dict[str, Any], is_own: bool, tmp_path: Path
 ) -> None:
-    asked = ModelSpec(name="openai/gpt-6.1-sol", model="gpt-6.1-sol")
-    rated = msgspec.structs.replace(asked, name="house/sol", **place)
-    other = ModelSpec(name="j/b", model="b")
-    write_judged(
-        tmp_path, rated, {"openai/gpt-6.1-sol": [3, 4], "j/b": [3, 4]}, judges=[asked, other]
-    )
+    judges = [ModelSpec(**asked), ModelSpec(**asked | {"name": "j/b", "model": "b"})]
+    given: Given = {j.name: [3, 4] for j in judges}
+    write_judged(tmp_path, ModelSpec(**rated), given, judges=judges)
     assert one(table(tmp_path), "model")["is_own"] is is_own
-
-
-def test_models_without_an_address_are_not_the_same_for_that(tmp_path: Path) -> None:
-    scripted = [ModelSpec(name=f"s/{n}", provider="scripted") for n in "ab"]
-    write_judged(
-        tmp_path,
-        ModelSpec(name="s/c", provider="scripted"),
-        {"s/a": [3, 4], "s/b": [3, 4]},
-        judges=scripted,
-    )
-    assert one(table(tmp_path), "model")["is_own"] is False
 
 
 # The stand-in ---------------------------------------------------------------------------------
@@ -506,28 +484,20 @@ def test_no_stand_in_where_models_judge(tmp_path: Path) -> None:
 GIVEN: Given = {"j/a": [3, 4], "j/b": [3, 5], "j/c": [2, 2]}
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"judges": (A, B)}, "differ in judges: j/a, j/b, j/c and j/a, j/b;"),
-        ({"judges": ()}, "differ in judges: j/a, j/b, j/c and the offline graders;"),
-        (
-            {"terms": {"rubric": msgspec.structs.replace(RUBRIC, version="2")}},
-            "differ in rubric: plain version 1",
-        ),
-        ({"terms": {"version": "2"}}, "differ in version of the judges' prompt: 1 and 2;"),
-        ({"quorum": 3}, "differ in quorum of the jury: 2 and 3;"),
-        (
-            {"judges": (A, B, msgspec.structs.replace(C, model="c-2"))},
-            "differ in settings of judge j/c",
-        ),
-    ],
-)
-def test_runs_of_different_juries_are_refused(
-    tmp_path: Path, more: dict[str, Any], says: str
-) -> None:
+OTHER: dict[str, dict[str, Any]] = {
+    "judges: j/a, j/b, j/c and j/a, j/b;": {"judges": (A, B)},
+    "judges: j/a, j/b, j/c and the offline graders;": {"judges": ()},
+    "rubric: plain": {"terms": {"rubric": msgspec.structs.replace(RUBRIC, version="2")}},
+    "prompt: 1 and 2;": {"terms": {"version": "2"}},
+    "quorum of the jury: 2 and 3;": {"quorum": 3},
+    "settings of judge j/c": {"judges": (A, B, msgspec.structs.replace(C, model="c-2"))},
+}
+
+
+@pytest.mark.parametrize("says", OTHER)
+def test_runs_of_different_juries_are_refused(tmp_path: Path, says: str) -> None:
     write_judged(tmp_path, "m/x", GIVEN)
-    write_judged(tmp_path, "m/y", GIVEN, **more)
+    write_judged(tmp_path, "m/y", GIVEN, **OTHER[says])
     with pytest.raises(UsageError) as e:
         load_results(tmp_path)
     assert says in str(e.value) and "jury=NAME" in str(e.value) and "\n" not in str(e.value)
@@ -647,7 +617,7 @@ def test_a_judge_of_unknown_price_makes_the_cost_missing_never_zero(tmp_path: Pa
     judges = (msgspec.structs.replace(A, price=price), B, C)
     model = ModelSpec(name="m/x", price=price)
     write_judged(tmp_path, model, GIVEN, judges=judges, usage={"j/a": used(), "j/b": used()})
-    t = load_results(tmp_path).typed("cost", FEW)
+    t = shown(tmp_path, "cost")
     (found,) = t.rows
     assert found["cost_usd"] == 0.0  # nothing was sent to the model in this made-up run
     assert found["jury_cost_usd"] is None and found["total_cost_usd"] is None
@@ -661,7 +631,7 @@ def test_baselines_send_nothing_beside_priced_judges(tmp_path: Path) -> None:
     judges = [msgspec.structs.replace(j, price=price) for j in (A, B, C)]
     for model in ("baseline/lead", ModelSpec(name="m/x", price=price)):
         write_judged(tmp_path, model, GIVEN, judges=judges, usage={"j/a": used()})
-    t = load_results(tmp_path).typed("cost", FEW)
+    t = shown(tmp_path, "cost")
     lead, _, every = t.rows
     assert (lead["cost_usd"], lead["total_cost_usd"]) == (None, pytest.approx(3.0))
     assert (every["level"], every["total_cost_usd"]) == ("all", pytest.approx(6.0))
@@ -670,7 +640,7 @@ def test_baselines_send_nothing_beside_priced_judges(tmp_path: Path) -> None:
 def test_without_judges_the_cost_table_has_no_column_of_them(tmp_path: Path) -> None:
     model = ModelSpec(name="m/x", price=Price(input=2.0, output=10.0, date="2026-01-01"))
     write_run(tmp_path, "x", model, [Item(id="i", value=1.0)], usage=used())
-    t = load_results(tmp_path).typed("cost", FEW)
+    t = shown(tmp_path, "cost")
     assert t.rows[0]["jury_requests"] is None and t.rows[0]["jury_cost_usd"] is None
     assert t.rows[0]["total_cost_usd"] == t.rows[0]["cost_usd"] == pytest.approx(3.0)
     assert all("jury" not in c.heading and "total" not in c.heading for c in t.grids()[0].shown())
@@ -678,7 +648,7 @@ def test_without_judges_the_cost_table_has_no_column_of_them(tmp_path: Path) -> 
 
 def test_unknown_usage_of_a_judge_is_flagged(tmp_path: Path) -> None:
     write_judged(tmp_path, "m/x", GIVEN, usage={"j/a": used(unknown=1)})
-    (found,) = load_results(tmp_path).typed("benchmarks", FEW).rows
+    (found,) = shown(tmp_path).rows
     assert found["flags"] == "usage"
 
 
@@ -791,34 +761,23 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
     assert sum_up([found]).judge_calls == 12
 
 
-@pytest.mark.slow
-def test_estimate_says_how_many_judge_calls(tmp_path: Path) -> None:
-    surroundings = {k: v for k, v in environment().items() if not k.endswith("_API_KEY")}
+def test_estimate_says_how_many_judge_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    asked = "model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"
 
     def say(*more: str) -> str:
-        done = subprocess.run(
-            command(
-                "estimate",
-                "model=openai/gpt-4o-2024-05-13",
-                "benchmark=mediqa_qa",
-                "data=sample",
-                "max_instances=2",
-                f"results_dir={tmp_path}",
-                *more,
-            ),
-            capture_output=True,
-            text=True,
-            env=surroundings,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert run_command(["estimate", *asked.split(), f"results_dir={tmp_path}", *more]) == 0
+        return capsys.readouterr().out
 
     out = say("jury=paper")
-    assert "Judges: 6 calls" in out and "max: 18 calls" in out
-    assert "Answers and judges together:" in out
+    for words in ("Judges: 6 calls", "max: 18 calls", "Answers and judges together:"):
+        assert words in out
     for name in ("anthropic/claude-3-7-sonnet-20250219", "meta/llama-3.3-70b-instruct"):
         assert name in out
     document = json.loads(say("jury=paper", "--format", "json"))
     assert document["total"]["judge_calls"] == 6
     assert len(document["runs"][0]["judges"]) == 3
-    assert "offline jury, a stand-in by rule that asks no model" in say()
+    assert "offline jury, a stand-in" in say()

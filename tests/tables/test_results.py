@@ -7,13 +7,13 @@ import csv
 import io
 import json
 import random
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
@@ -22,23 +22,11 @@ from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
-from medhelm.tables.format.table import Document, Settings, Table
+from medhelm.tables.format.table import Document
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import load_gradings, load_results
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
-
-FEW = Settings(draws=200)
-
-
-def rate(passed: int, n: int) -> list[float | None]:
-    return [1.0] * passed + [0.0] * (n - passed)
-
-
-def cell(table: Table, **wanted: Any) -> Mapping[str, Any]:
-    found = [r for r in table.rows if all(r[k] == v for k, v in wanted.items())]
-    assert len(found) == 1, found
-    return found[0]
-
+from tests.tables.shown import FEW, cell, notes, put_columns, rate, shown, write
 
 # Reading
 
@@ -91,13 +79,13 @@ def test_filters_take_what_is_named(tmp_path: Path) -> None:
     for benchmark in "xy":
         for model in "abc":
             write_run(tmp_path, benchmark, model, items(rate(1, 2)))
-    table = load_results(tmp_path, benchmarks=["x"], models=["a", "c"]).typed("benchmarks", FEW)
+    table = shown(tmp_path, benchmarks=["x"], models=["a", "c"])
     assert [(r["benchmark"], r["model"]) for r in table.rows] == [("x", "a"), ("x", "c")]
 
 
 def test_every_cell_leads_to_its_run(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "x", "org/a", items([1.0]))
-    row = load_results(tmp_path).typed("benchmarks", FEW).rows[0]
+    row = shown(tmp_path).rows[0]
     assert (tmp_path / str(row["run"])).samefile(folder)
     assert str(row["run"]).endswith(f"{row['request_hash']}/gradings/{row['grading_hash']}")
 
@@ -115,69 +103,47 @@ def test_gradings_can_be_named_one_by_one(tmp_path: Path) -> None:
 # Damage
 
 
+SUMS = {"no sums": (), "one sum": (1.0,), "infinite sums": (float("inf"), 1.0, 1.0)}
+CONTENT = {
+    "torn summary": ("summary.json", b'{"schema": 1, "spec"'),
+    "binary summary": ("summary.json", b"\xff\xfe\x00"),
+    "torn scores": ("scores.parquet", b"PAR1 and no more"),
+    "empty scores": ("scores.parquet", b""),
+}
+METRICS: dict[str, dict[str, Any]] = {
+    "an empty range": {"maximum": 0.0},
+    "an unknown aggregation": {"aggregation": "median"},
+}
+OTHERS = ("another schema", "no metric", "no scores", "without outcome", "without sums", "twice")
+DAMAGE = [*SUMS, *CONTENT, *METRICS, *OTHERS, "out of range"]
+
+
 def damage(folder: Path, how: str) -> None:
     summary, scores = folder / "summary.json", folder / "scores.parquet"
-    raw = json.loads(summary.read_bytes())
-    table = pq.read_table(scores)
-    if how == "torn summary":
-        summary.write_bytes(summary.read_bytes()[:100])
-    elif how == "binary summary":
-        summary.write_bytes(b"\xff\xfe\x00")
-    elif how == "another schema":
-        summary.write_text(json.dumps(raw | {"schema": 99}))
-    elif how == "no metric":
-        raw["grading"]["metrics"] = []
-        summary.write_text(json.dumps(raw))
-    elif how == "an empty range":
-        raw["grading"]["metrics"][0]["maximum"] = 0.0
-        summary.write_text(json.dumps(raw))
-    elif how == "an unknown aggregation":
-        raw["grading"]["metrics"][0]["aggregation"] = "median"
-        summary.write_text(json.dumps(raw))
+    raw, table = json.loads(summary.read_bytes()), pq.read_table(scores)
+    metrics = raw["grading"]["metrics"]
+    if how in CONTENT:
+        name, content = CONTENT[how]
+        (folder / name).write_bytes(content)
+    elif how in SUMS:
+        own = [*zip(("tp", "fp", "fn"), SUMS[how], strict=False)]
+        put_columns(folder, sums=[own] * len(table))
+    elif how == "out of range":
+        put_columns(folder, value=[7.0] * len(table))
     elif how == "no scores":
         scores.unlink()
-    elif how == "torn scores":
-        scores.write_bytes(scores.read_bytes()[:200])
-    elif how == "empty scores":
-        scores.write_bytes(b"")
-    elif how in ("without outcome", "without sums"):
-        pq.write_table(table.drop_columns([how.removeprefix("without ")]), scores)
     elif how == "twice":
-        import pyarrow as pa
-
         pq.write_table(pa.concat_tables([table, table]), scores)
-    elif how == "out of range":
-        pq.write_table(_with(table, "value", [7.0] * len(table)), scores)
-    elif how in SUMS:
-        own = [[*zip(("tp", "fp", "fn"), SUMS[how], strict=False)]] * len(table)
-        pq.write_table(_with(table, "sums", own), scores)
-
-
-def _with(table: Any, name: str, values: list[Any]) -> Any:
-    import pyarrow as pa
-
-    place = table.column_names.index(name)
-    field = table.schema.field(name)
-    return table.set_column(place, field, pa.array(values, type=field.type))
-
-
-SUMS = {"no sums": (), "one sum": (1.0,), "infinite sums": (float("inf"), 1.0, 1.0)}
-DAMAGE = [
-    *SUMS,
-    "torn summary",
-    "binary summary",
-    "another schema",
-    "no metric",
-    "no scores",
-    "torn scores",
-    "empty scores",
-    "without outcome",
-    "without sums",
-    "twice",
-    "out of range",
-    "an empty range",
-    "an unknown aggregation",
-]
+    elif how.startswith("without"):
+        pq.write_table(table.drop_columns([how.removeprefix("without ")]), scores)
+    else:
+        if how == "another schema":
+            raw["schema"] = 99
+        elif how == "no metric":
+            metrics.clear()
+        else:
+            metrics[0] |= METRICS[how]
+        summary.write_text(json.dumps(raw))
 
 
 @pytest.mark.slow
@@ -190,7 +156,7 @@ def test_a_damaged_run_is_named_and_the_others_are_shown(tmp_path: Path, how: st
     write_run(tmp_path, "x", "a", rows, metrics=metrics)
     bad = write_run(tmp_path, "x", "b", rows, metrics=metrics)
     damage(bad, how)
-    table = load_results(tmp_path).typed("overall", FEW)
+    table = shown(tmp_path, "overall")
     assert [r["model"] for r in table.rows] == ["a"]
     said = [n for n in table.notes if n.startswith("Left out, damaged")]
     assert len(said) == 1 and bad.relative_to(tmp_path).as_posix() in said[0]
@@ -207,13 +173,12 @@ def test_many_damaged_runs_are_counted(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     for i in range(9):
         damage(write_run(tmp_path, f"b{i}", "a", items([1.0])), "torn scores")
-    assert "and 4 more" in "".join(load_results(tmp_path).typed("overall", FEW).notes)
+    assert "and 4 more" in notes(shown(tmp_path, "overall"))
 
 
 def test_damaged_metadata_is_an_error_of_slices_only(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "x", "a", items(rate(1, 2)))
-    table = pq.read_table(folder / "scores.parquet")
-    pq.write_table(_with(table, "metadata", ["[1]"] * 2), folder / "scores.parquet")
+    put_columns(folder, metadata=["[1]"] * 2)
     results = load_results(tmp_path)
     assert results.typed("overall", FEW).rows
     with pytest.raises(RecordError, match="metadata"):
@@ -252,10 +217,10 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
     assert compared["test"] == "openai/e is not graded"
     for name in ("b", "c", "d", "f", "g", "h"):
         store(tmp_path, "medec", f"openai/{name}")
-    said = "".join(load_results(tmp_path).typed("overall", FEW).notes)
+    said = notes(shown(tmp_path, "overall"))
     assert "medec x openai/e, medec x openai/f (2 more); `medhelm score`" in said
-    only = load_results(tmp_path, benchmarks=["headqa"]).typed("overall", FEW)
-    assert "Not graded" not in "".join(only.notes)
+    only = shown(tmp_path, "overall", benchmarks=["headqa"])
+    assert "Not graded" not in notes(only)
 
 
 def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:
@@ -264,7 +229,7 @@ def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:
     fixed = write_run(tmp_path, "x", "b", items([1.0, 0.0]))
     spec = read_record(fixed).spec
     write_struct(fixed.parents[1] / "spec.json", Plan(spec=spec, request_hash="h", instances=2))
-    notes = load_results(tmp_path, scoring="helm").typed("overall", FEW).notes
+    notes = shown(tmp_path, "overall", scoring="helm").notes
     assert "Not graded: x x b; `medhelm score --scoring helm` grades them." in notes
 
 
@@ -283,7 +248,7 @@ def test_a_torn_plan_is_named(tmp_path: Path) -> None:
     store(tmp_path, "medec", "openai/e")
     (torn,) = tmp_path.glob("runs/medec/*/*/spec.json")
     torn.write_text("{")
-    assert "runs/medec" in "".join(load_results(tmp_path).typed("overall", FEW).notes)
+    assert "runs/medec" in notes(shown(tmp_path, "overall"))
 
 
 # Comparing two models
@@ -294,8 +259,7 @@ B = [1.0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1]
 
 
 def test_compare_by_hand(tmp_path: Path) -> None:
-    for model, values in (("a", A), ("b", B)):
-        write_run(tmp_path, "x", model, items(values))
+    write(tmp_path, {"x": {"a": A, "b": B}})
     table = load_results(tmp_path).compare("a", "b")
     row = cell(table, benchmark="x")
     gap = np.array(A) - np.array(B)  # six times only a, once only b
@@ -325,8 +289,7 @@ def test_compare_is_antisymmetric(tmp_path: Path) -> None:
 def test_permutation_p_agrees_with_scipy(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random(14), rng.random(14) * 0.7
-    write_run(tmp_path, "x", "a", items(a.tolist()))
-    write_run(tmp_path, "x", "b", items(b.tolist()))
+    write(tmp_path, {"x": {"a": a.tolist(), "b": b.tolist()}})
     row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
     exact = scipy.stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
@@ -355,12 +318,11 @@ def test_holm_is_over_the_compared_benchmarks(tmp_path: Path) -> None:
     overall = cell(table, level="overall")
     assert overall["difference"] == pytest.approx((9 + 6 + 4) / 36)
     assert overall["p"] == pytest.approx(1 / 10_000, abs=2e-4) and overall["p_holm"] is None
-    assert "after Holm at 0.05, 1 and 0 differ" in "".join(table.notes)
+    assert "after Holm at 0.05, 1 and 0 differ" in notes(table)
 
 
 def test_only_common_instances_count(tmp_path: Path) -> None:
-    write_run(tmp_path, "x", "a", items([None, *rate(100, 199)]))
-    write_run(tmp_path, "x", "b", items([*rate(100, 199), None]))
+    write(tmp_path, {"x": {"a": [None, *rate(100, 199)], "b": [*rate(100, 199), None]}})
     row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
     assert row["n"] == 198 and row["is_compared"]
 
@@ -387,7 +349,7 @@ def test_a_benchmark_of_one_model_is_shown(tmp_path: Path) -> None:
     y = cell(table, benchmark="y")
     assert y["test"] == "no run of b" and y["difference"] is None and y["run_a"] and not y["run_b"]
     nothing = load_results(tmp_path).compare("a", "c", FEW)
-    assert "can be compared on no benchmark" in "".join(nothing.notes)
+    assert "can be compared on no benchmark" in notes(nothing)
 
 
 def test_runs_without_a_common_instance_have_no_difference(tmp_path: Path) -> None:
@@ -507,56 +469,47 @@ def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
     assert "Scores by benchmark" in text.read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "start"),
-    [
-        ("x.csv", b"benchmark,"),
-        ("x.json", b"{"),
-        ("x.md", b"### "),
-        ("x.tex", b"\\begin{table}"),
-        ("X.PARQUET", b"PAR1"),
-        ("x.txt", b"Minimum"),
-        ("x.xlsx", b"PK"),
-    ],
-)
-def test_the_suffix_of_the_file_tells_the_format(
-    folder: Path, tmp_path: Path, name: str, start: bytes
-) -> None:
-    out = tmp_path / name
-    command(tables_command, "--results-dir", folder, "--table", "mde", "--out", out)
-    assert out.read_bytes().strip().startswith(start)
-    argv = ["--results-dir", folder, "--table", "mde", "--format", "json", "--out", out]
-    command(tables_command, *argv)
-    assert out.read_bytes().startswith(b"{")
+SUFFIXES = {
+    "x.csv": b"benchmark,",
+    "x.json": b"{",
+    "x.md": b"### ",
+    "x.tex": b"\\begin{table}",
+    "X.PARQUET": b"PAR1",
+    "x.txt": b"Minimum",
+    "x.xlsx": b"PK",
+}
 
 
-def test_compare_takes_the_format_of_the_file(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    command(compare_command, "a", "b", "--results-dir", folder, "--out", out)
-    assert out.read_text().startswith("benchmark,")
+def test_the_suffix_of_the_file_tells_the_format(folder: Path, tmp_path: Path) -> None:
+    for name, start in SUFFIXES.items():
+        out = tmp_path / name
+        argv = ["--results-dir", folder, "--table", "mde", "--out", out]
+        command(tables_command, *argv)
+        assert out.read_bytes().strip().startswith(start)
+        command(tables_command, *argv, "--format", "json")
+        assert out.read_bytes().startswith(b"{")
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (["--out", "x.ods"], "--format with one of terminal, csv"),
-        (["--out", "tables"], "end it in .txt, .csv"),
-        (["--format", "parquet", "--table", "mde"], "--out FILE"),
-        (["--format", "csv"], "name it with --table"),
-        (["--columns", "n,modl"], "unknown column 'modl'; did you mean 'model'"),
-        (["--by", "specialty"], "--table slices"),
-        (["--metrics", "all", "--table", "mde"], "--table benchmarks"),
-        (["--table", "slices"], "--by KEY"),
-        (["--draws", "0"], "draws"),
-        (["--model", "c"], "unknown model 'c'"),
-        (["--scoring", "helm"], "medhelm score"),
-    ],
-)
-def test_wrong_options_are_one_line(folder: Path, argv: list[str], says: str) -> None:
-    with pytest.raises(MedhelmError) as e:
-        command(tables_command, "--results-dir", folder, *argv)
-    assert says in str(e.value) and "\n" not in str(e.value)
+WRONG = {
+    "--out x.ods": "--format with one of terminal, csv",
+    "--out tables": "end it in .txt, .csv",
+    "--format parquet --table mde": "--out FILE",
+    "--format csv": "--table",
+    "--columns n,modl": "'modl'; did you mean 'model'",
+    "--by specialty": "--table slices",
+    "--metrics all --table mde": "--table benchmarks",
+    "--table slices": "--by KEY",
+    "--draws 0": "draws",
+    "--model c": "unknown model 'c'",
+    "--scoring helm": "medhelm score",
+}
+
+
+def test_wrong_options_are_one_line(folder: Path) -> None:
+    for options, says in WRONG.items():
+        with pytest.raises(MedhelmError) as e:
+            command(tables_command, "--results-dir", folder, *options.split())
+        assert says in str(e.value) and "\n" not in str(e.value)
 
 
 def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path) -> None:
@@ -565,7 +518,11 @@ def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path) ->
         command(tables_command, "--results-dir", folder, "--out", tmp_path / "file" / "x.txt")
 
 
-def test_compare_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "x.csv"
+    command(compare_command, "a", "b", "--results-dir", folder, "--out", out)
+    assert out.read_text().startswith("benchmark,")
+    capsys.readouterr()
     assert command(compare_command, "a", "b", "--results-dir", folder, "--format", "json") == 0
     document = msgspec.json.decode(capsys.readouterr().out, type=Document)
     assert document.table == "compare" and len(document.rows) == 3
@@ -576,8 +533,7 @@ def test_compare_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:
     # Two equal models: each wins the tie, and in most draws one of them loses it.
-    write_run(tmp_path, "x", "a", items([1.0, 0.0] * 20))
-    write_run(tmp_path, "x", "b", items([0.0, 1.0] * 20))
+    write(tmp_path, {"x": {"a": [1.0, 0.0] * 20, "b": [0.0, 1.0] * 20}})
     for row in load_results(tmp_path).typed("overall").rows:
         assert row["win_rate_literal"] == row["win_literal_high"] == 1.0
         assert row["win_literal_low"] == 0.0

@@ -41,15 +41,8 @@ def write_exam(folder: Path) -> Path:
         if i == QUESTIONS - 2:
             options = ["right choice", "wrong choice", "both a and b", "poor choice"]
             place = 0
-        rows.append(
-            {
-                "id": f"q{i}",
-                "stem": f"s{i // 2}",
-                "question": f"Question {i}?",
-                "options": options,
-                "gold": "ABCD"[place],
-            }
-        )
+        row = {"id": f"q{i}", "stem": f"s{i // 2}", "question": f"Question {i}?"}
+        rows.append(row | {"options": options, "gold": "ABCD"[place]})
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder / "data"
 
@@ -264,13 +257,8 @@ def test_what_has_no_options_is_refused(
     tmp_path: Path, benchmark: str, variants: Any, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as refused:
-        medhelm.evaluate(
-            "baseline/lexical",
-            benchmark,
-            data="sample",
-            results_dir=tmp_path,
-            variants=variants,
-        )
+        more = {"data": "sample", "results_dir": tmp_path, "variants": variants}
+        medhelm.evaluate("baseline/lexical", benchmark, **more)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "runs").exists()
 
