@@ -156,6 +156,7 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
         "seed=4",
     )
     assert "40 rows to rate, of 10 units" in out
+    assert f"agreement criteria ward RATER.csv ... --results-dir {results}" in out
     sheet = tmp_path / "sheet.csv"
     assert (
         oct(sheet.stat().st_mode & 0o777)
