@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,9 +224,17 @@ class RatingForm:
                 print(f"  {point:<6}  {meaning}".rstrip())
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
-        print(
-            f"\nThen: medhelm agreement {self.word} {asked.source} RATER.csv ...".replace("  ", " ")
-        )
+        then = [
+            "medhelm",
+            "agreement",
+            self.word,
+            *filter(None, [asked.source]),
+            "RATER.csv",
+            "...",
+        ]
+        if self.takes_runs and args.results_dir != DEFAULT_RESULTS:
+            then += ["--results-dir", args.results_dir]
+        print(f"\nThen: {shlex.join(then)}")
         return 0
 
 

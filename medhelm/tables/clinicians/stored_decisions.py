@@ -86,7 +86,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
     if not rows:
         raise UsageError(
             f"no run of {benchmark} below {choice.results_dir} has verdicts of a judge on single "
-            "criteria"
+            "criteria; `medhelm run` with jury=NAME asks judges (`medhelm list juries`)"
         )
     judges = tuple(Grader(name, True, tuple(own)) for name, own in rows.items())
     return Stored(judges, cases, tuple(records), unjudged)
