@@ -16,14 +16,7 @@ from random import Random
 from typing import Any
 
 from medhelm import DataError
-from medhelm.plugin import (
-    UsageError,
-    closest,
-    decision_messages,
-    decision_of,
-    plain_name,
-    read_file,
-)
+from medhelm.plugin import UsageError, closest, decisions, plain_name, readers
 
 _Messages = tuple[Mapping[str, str], ...]
 _ROLES = ("system", "user", "assistant")
@@ -51,7 +44,7 @@ def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
 
 def _read(path: Path) -> Iterator[TrainingRow]:
     try:
-        for number, row in read_file(path):
+        for number, row in readers.read_file(path):
             yield _row(row, f"{path.name}, row {number}")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
@@ -60,7 +53,7 @@ def _read(path: Path) -> Iterator[TrainingRow]:
 def _row(row: Mapping[str, Any], where: str) -> TrainingRow:
     _need_texts(row, ("model",), where)
     messages, output = _of_decision(row, where) if "criterion" in row else _as_it_is(row, where)
-    is_met = decision_of(output)
+    is_met = decisions.decision_of(output)
     if is_met is None:
         raise DataError(
             f"{where}: output is not an object with an explanation and a boolean criteria_met"
@@ -97,7 +90,7 @@ def _of_decision(row: Mapping[str, Any], where: str) -> tuple[_Messages, str]:
         raise DataError(f"{where}: criteria_met is neither true nor false")
     if not isinstance(row.get("explanation", ""), str):
         raise DataError(f"{where}: explanation is not a text")
-    sent = decision_messages(row["request"], row["answer"], row["criterion"])
+    sent = decisions.decision_messages(row["request"], row["answer"], row["criterion"])
     reply = {"explanation": row.get("explanation", ""), "criteria_met": row["criteria_met"]}
     messages = tuple({"role": m.role, "content": m.content} for m in sent)
     return messages, json.dumps(reply, ensure_ascii=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from medhelm.cli.estimate import print_estimates
 from medhelm.cli.options import print_json, print_rows
@@ -12,6 +13,9 @@ from medhelm.runs.planning import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
 from medhelm.tables.spending import spend_of
+
+if TYPE_CHECKING:
+    from medhelm.cli.sweep import Asked as Asked
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +47,13 @@ def _positive_usd(text: str) -> float:
     if not usd >= 0:
         raise argparse.ArgumentTypeError(f"must be 0 or more USD, not {text!r}")
     return usd
+
+
+def ask(runs: Sequence[Run], args: argparse.Namespace) -> Asked:
+    """Ask runs under the caps that `add_budget` read, shown on the terminal; return how they ended."""
+    from medhelm.cli.sweep import ask_runs, capped_ledger
+
+    return ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
 
 
 def show_estimate(runs: Sequence[Run], format: str) -> int:
