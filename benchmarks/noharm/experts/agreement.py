@@ -254,8 +254,8 @@ def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> dict[st
         return row | {"n": 0, "cases": 0, "kappa_quadratic_method": why}
     own = [(ratings[:, i], ratings[:, j]) for i, j in pairs]
     found = study.compare(own, np.ones(len(ratings), dtype=np.bool_), who)
-    own = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
-    return row | own | {"pairs_undefined": found.undefined["kappa_quadratic"]}
+    agreed = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
+    return row | agreed | {"pairs_undefined": found.undefined["kappa_quadratic"]}
 
 
 def _parts(study: _Study) -> Iterator[dict[str, object]]:
