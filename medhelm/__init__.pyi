@@ -82,9 +82,7 @@ from medhelm.extract import read_codes as read_codes  # codes of diagnoses and p
 from medhelm.extract import is_code as is_code  # whether a text has the form of such a code
 from medhelm.extract import read_number as read_number  # a number
 from medhelm.extract import read_date as read_date  # a date
-from medhelm.extract import extract_date as extract_date  # the same, without the reason
 from medhelm.extract import read_weeks_days as read_weeks_days  # weeks and days
-from medhelm.extract import extract_weeks_days as extract_weeks_days  # the same, without the reason
 from medhelm.extract import Glossary as Glossary  # the names of the values that may be asked for
 from medhelm.extract import Quantity as Quantity  # one of them
 

@@ -5,36 +5,53 @@
 # -- Errors that a command prints in one line
 from medhelm.errors import UsageError as UsageError  # an option or a config that is wrong
 from medhelm.errors import RecordError as RecordError  # a stored file that cannot be read
+from medhelm.errors import UnknownName as UnknownName  # the same for a name, with the nearest known ones
 from medhelm.errors import closest as closest  # the known names nearest to a misspelt one
 
 # -- Commands
-from medhelm.cli.options import add_format as add_format  # the option --format text or json
-from medhelm.cli.options import print_json as print_json  # a command's output as JSON
+from medhelm.cli import options as options  # options that commands share, plugins, models by name, output as JSON
+from medhelm.cli import asking as asking  # a command that asks models: caps, estimate, asking, what was used
+from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm sheet` and `medhelm agreement`
+from medhelm.cli import tables as tables  # --format and --out of tables, and printing them
 
 # -- Files
-from medhelm.data.readers import read_file as read_file  # numbered rows of a file, by its suffix
+from medhelm.data import readers as readers  # numbered rows of a file, by its suffix; keys that occur twice
+from medhelm.files.folders import entries as entries  # what lies in a folder, links that lead out refused
+from medhelm.files import durable as durable  # files written whole or not at all, and why that failed
 from medhelm.data.sources import file_sha256 as file_sha256  # the hash of a file or folder
 
-# -- Judges of binary criteria
+# -- Judges
+from medhelm.grading.graders import grader as grader  # a grader that asks judges about what it is shown
 from medhelm.grading.rubric.prompt import decision_messages as decision_messages  # what a judge is sent
 from medhelm.grading.rubric.prompt import decision_of as decision_of  # what its reply decides
-
+from medhelm.prompts import fencing as fencing  # texts fenced by tags that they cannot close
 from medhelm.tables.clinicians.decisions import plain_name as plain_name  # a model's name, whatever its spelling
 
+# -- Asking: replies of a form, tokens, runs of one's own
+from medhelm.extract import reply_form as reply_form  # the JSON Schema of a reply, and its value
+from medhelm.models import tokens as tokens  # estimates of the tokens of a text or request
+from medhelm.prompts.messages import render_prompt as render_prompt  # what a benchmark's prompt makes of an instance
+from medhelm.protocols.protocol import RoleTerms as RoleTerms  # budget and decoding of one role
+from medhelm.protocols.parallel import together as together  # calls at the same time
+from medhelm.runs import own_runs as own_runs  # runs of instances that no benchmark declares
+from medhelm.store import runlog as runlog  # plan and episodes of a stored run, names of models
+
+# -- Ratings by clinicians
+from medhelm.tables.clinicians import ratings as ratings  # what is rated, on which scale, and filled-in sheets
+from medhelm.tables.clinicians import sheet as sheet  # a sheet to fill in, as a file
+from medhelm.tables.clinicians import stored_decisions as stored_decisions  # graded runs, and what judges decided
+
 # -- Statistics
-from medhelm.stats.two_class import confusion as confusion  # decisions of two, in four columns
-from medhelm.stats.two_class import macro_f1 as macro_f1  # of such counts
+from medhelm.stats import aggregation as aggregation  # scores pooled over instances, worst cases, Holm's correction
+from medhelm.stats import intervals as intervals  # bootstrap, exact and permutation intervals
+from medhelm.stats import measured as measured  # kappas, alphas and shares of two raters, with intervals
+from medhelm.stats import two_class as two_class  # counts of yes and no of two, and their measures
+from medhelm.schema.aggregation import ShareExtremes as ShareExtremes  # the least and most that sums can be
+from medhelm.similarity.word_model import WordModel as WordModel  # a classifier that knows words alone
 
 # -- Tables of a study: columns, and the runs behind them
-from medhelm.tables.format.column_kinds import count as count  # a column of whole numbers
-from medhelm.tables.format.column_kinds import number as number  # a column of numbers
-from medhelm.tables.format.column_kinds import text as text  # a column of texts
-from medhelm.tables.format.column_kinds import yes as yes  # a column of true and false
-from medhelm.tables.format.column_kinds import ends as ends  # the columns of an interval
+from medhelm.tables.format import column_kinds as column_kinds  # columns of counts, numbers, texts, intervals
+from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table's intervals
 from medhelm.tables import notes as notes  # the notes that every table has
 from medhelm.tables.slices import instance_tags as instance_tags  # metadata of instances
-from medhelm.tables.study.study import Study as Study  # the selected runs of a table
-from medhelm.tables.study.study import Panel as Panel  # the scores of models on the same instances
-from medhelm.tables.study.study import Estimate as Estimate  # a score with its interval
-from medhelm.tables.study.study import estimate as estimate  # the estimates of a panel
-from medhelm.tables.study.study import restrict as restrict  # a panel of some instances
+from medhelm.tables.study import study as study  # the selected runs of a table, panels of models on the same instances, estimates

@@ -13,8 +13,6 @@ from medhelm import (
     Metric,
     Quantity,
     Score,
-    extract_date,
-    extract_weeks_days,
     hookimpl,
     read_date,
     read_number,
@@ -235,14 +233,14 @@ class MedCalcAccuracy(Metric):
             )
         text, is_cut = episode.text, episode.finish == "length"
         asked = GLOSSARY.asked_by(instance.question)
-        if (duration := extract_weeks_days(gold)) is not None:
+        if (duration := read_weeks_days(gold).value) is not None:
             pair = read_weeks_days(text, is_cut=is_cut, asked=asked)
             if pair.value is None:
                 return _unread(pair.reason)
             weeks, days = pair.value
             is_right = _days(pair.value) == _days(duration)
             return Score(value=float(is_right), extracted=f"{weeks} weeks, {days} days")
-        if (gold_date := extract_date(gold)) is not None:
+        if (gold_date := read_date(gold).value) is not None:
             date = read_date(text, is_cut=is_cut, asked=asked)
             if date.value is None:
                 return _unread(date.reason)

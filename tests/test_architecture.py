@@ -59,18 +59,6 @@ INTERFACE = {"medhelm": PACKAGE / "__init__.pyi", "medhelm.plugin": PACKAGE / "p
 """The two modules that plugins import from; their stubs list the names."""
 MOST_NAMES = 120
 """Names that a plugin needs; those for users do not count."""
-NOT_YET = (
-    "noharm/",
-    "encounters/",
-    "clinconsensus/calibration.py",
-    "clinconsensus/commands/calibrate.py",
-    "clinconsensus/commands/failures.py",
-    "clinconsensus/failures/",
-    "clinconsensus/labels.py",
-    "clinconsensus/tables/judge_fidelity.py",
-)
-"""Packages, or parts of them, that still import modules of the core."""
-
 WORDS = re.compile(
     r"noharm|ehrsql|\bharm|omission|commission|\bmenus?\b|(?<!form-)\bactions?\b(?!=)", re.I
 )
@@ -252,7 +240,7 @@ def test_a_plugin_imports_two_modules_of_the_core_and_no_other_plugin(path: Path
     own = f"medhelm_benchmarks.{Path(place).parts[0]}" if "/" in place else "medhelm_benchmarks"
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "medhelm":
-            assert node.module in INTERFACE or place.startswith(NOT_YET), f"{path}: {node.module}"
+            assert node.module in INTERFACE, f"{path}: {node.module}"
         elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("medhelm_"):
             assert f"{node.module}.".startswith(f"{own}."), f"{path} imports {node.module}"
     for name in imported(path, top_only=True):
@@ -260,13 +248,6 @@ def test_a_plugin_imports_two_modules_of_the_core_and_no_other_plugin(path: Path
         assert top not in HEAVY, f"{path} imports {name} at module level"
         is_known = top in sys.stdlib_module_names or top.startswith("medhelm")
         assert is_known or "/" in place, f"{path} imports {name} at module level"
-
-
-@pytest.mark.parametrize("path", NOT_YET)
-def test_what_has_not_moved_is_there_and_imports_modules_of_the_core(path: str) -> None:
-    found = (PLUGINS / path).rglob("*.py") if path.endswith("/") else [PLUGINS / path]
-    names = {name for own in found for name in imported(own)}
-    assert any(name.startswith("medhelm.") and name not in INTERFACE for name in names)
 
 
 def names_of(stub: Path) -> dict[str, str]:

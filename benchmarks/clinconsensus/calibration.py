@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
-from medhelm.errors import DataError
+from medhelm import DataError
 from medhelm_benchmarks.clinconsensus.cases import CRITERIA
 
 

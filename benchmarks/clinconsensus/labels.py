@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from medhelm.errors import closest
+from medhelm.plugin import closest
 
 
 class Theme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

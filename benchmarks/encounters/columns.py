@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from medhelm import Floats, Sums, pooled_share
 from medhelm_benchmarks.encounters.record import CAPPED, Encounter
 
 _QUESTION = re.compile(r"[?\uff1f]")
@@ -35,6 +37,11 @@ DESCRIPTIVE = (
     "input_chars",
 )
 """Sums of encounters that came to an end, in the order of the table."""
+
+
+def share(part: str, whole: str) -> Callable[[Sums], Floats]:
+    """Return what divides one sum by another, for an aggregation that has further sums."""
+    return pooled_share("share", part, whole).of
 
 
 def input_chars(packet: str, encounter: Encounter) -> int:

@@ -23,7 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from medhelm import Message
-from medhelm.extract.json_reply import BadReply
+from medhelm.plugin import reply_form
 from medhelm_benchmarks.encounters.packets import ControllerPacket, Fact, PatientPacket, State
 from medhelm_benchmarks.encounters.record import Turn
 from medhelm_benchmarks.encounters.replies import Limits
@@ -146,7 +146,7 @@ def order_text(
     return _json(values)
 
 
-def correction(said: str, fault: BadReply, form: Form = "json") -> tuple[Message, ...]:
+def correction(said: str, fault: reply_form.BadReply, form: Form = "json") -> tuple[Message, ...]:
     """Return what is sent after a reply that could not be read: the reply, and what is wrong with it."""
     wanted = "one JSON object of the form asked for and nothing else"
     if form == "markers":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -24,12 +24,9 @@ from medhelm import (
     Response,
     Send,
     Terms,
+    visible_text,
 )
-from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form
-from medhelm.models.tokens import request_tokens
-from medhelm.schema.episode import Finish
+from medhelm.plugin import reply_form, tokens
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import (
@@ -72,9 +69,10 @@ ENCOUNTER, CONSULTATION = "encounter", "consultation"
 SCRIPT = "script/packet"
 """The rule that plays patient and surroundings from the structured part of their packets."""
 
+Finish = Literal["stop", "length", "refusal", "oversize", "error"]
 Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
-_read_patient = partial(read_form, form=PatientReply)
-_read_controller = partial(read_form, form=ControllerReply)
+_read_patient = partial(reply_form.read_form, form=PatientReply)
+_read_controller = partial(reply_form.read_form, form=ControllerReply)
 
 
 class Ended(Exception):
@@ -228,7 +226,9 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
         )
 
     def read(text: str) -> tuple[ClinicianReply, str]:
-        reply = read_markers(text) if form == "markers" else read_form(text, ClinicianReply)
+        reply = (
+            read_markers(text) if form == "markers" else reply_form.read_form(text, ClinicianReply)
+        )
         _limits(course.terms).check(reply[0])
         return reply
 
@@ -298,7 +298,9 @@ async def _ask(
         request = terms.request(course.instance, role, sent, seed=seed)
         return await course.ask(role, request, step=step, attempt=attempt)
 
-    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+    def correct(
+        _: tuple[Message, ...], text: str, fault: reply_form.BadReply
+    ) -> tuple[Message, ...]:
         return messages + correction(visible_text(text), fault, form)
 
     tries = terms.settings["retries"] + 1
@@ -354,7 +356,7 @@ def forecast(
     tries: int = terms.settings["retries"] + 1
     budgets = sum(role.max_output_tokens for role in terms.roles.values())
     for role, messages in first.items():
-        base = request_tokens(terms.request(instance, role, messages))
+        base = tokens.request_tokens(terms.request(instance, role, messages))
         grown = turns * (turns - 1) / 2 * _TURN_TOKENS
         most = cap * (base + later + 200) + cap * (cap + 1) // 2 * (budgets + 200)
         yield Forecast(

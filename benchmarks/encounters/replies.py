@@ -9,9 +9,8 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from medhelm import Message, Response
-from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply
+from medhelm import Message, Response, visible_text
+from medhelm.plugin import reply_form
 
 
 class ClinicianReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,15 +62,17 @@ class Limits:
     def check(self, reply: ClinicianReply) -> None:
         """Refuse a reply beyond a limit; raises BadReply."""
         if len(reply.actions) > self.actions:
-            raise BadReply(
+            raise reply_form.BadReply(
                 f"it has {len(reply.actions)} actions; a turn has at most {self.actions}"
             )
         if (longest := max(map(len, reply.actions), default=0)) > self.action_characters:
             most = self.action_characters
-            raise BadReply(f"an action has {longest} characters; it has at most {most}")
+            raise reply_form.BadReply(f"an action has {longest} characters; it has at most {most}")
         if (spoken := len(reply.speak)) > self.speech_characters:
             most = self.speech_characters
-            raise BadReply(f"what you say has {spoken} characters; it has at most {most}")
+            raise reply_form.BadReply(
+                f"what you say has {spoken} characters; it has at most {most}"
+            )
 
 
 Messages = tuple[Message, ...]
@@ -82,7 +83,7 @@ async def ask_until_read(
     send: Callable[[Messages, int], Awaitable[Response]],
     messages: Messages,
     read: Callable[[str], T],
-    correct: Callable[[Messages, str, BadReply], Messages],
+    correct: Callable[[Messages, str, reply_form.BadReply], Messages],
     tries: int,
 ) -> tuple[T | None, Response]:
     """Return what is read of a reply, and the last response; None where no reply can be read.
@@ -96,12 +97,12 @@ async def ask_until_read(
             return None, response
         try:
             return read(response.text), response
-        except BadReply as e:
+        except reply_form.BadReply as e:
             messages = correct(messages, response.text, e)
     return None, response
 
 
-def rejected(sent: Messages, text: str, fault: BadReply) -> Messages:
+def rejected(sent: Messages, text: str, fault: reply_form.BadReply) -> Messages:
     """Return what is sent after a reply that cannot be used: the reply, and its faults, one a line."""
     listed = "\n".join(f"- {line}" for line in str(fault).splitlines())
     asked = f"That cannot be used:\n{listed}\nReply again, with the whole JSON object."
@@ -125,7 +126,7 @@ def read_markers(text: str) -> tuple[ClinicianReply, str]:
     """
     shown = visible_text(text)
     if not shown:
-        raise BadReply("it was empty")
+        raise reply_form.BadReply("it was empty")
     if found := _DIAGNOSIS.search(shown):
         name = found[1].strip().splitlines()[0].strip(" *_`\"'[]")
         return ClinicianReply("", [f"{NAMED} {name}"], True), shown

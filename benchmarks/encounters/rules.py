@@ -35,8 +35,7 @@ from medhelm import (
     Response,
     Terms,
 )
-from medhelm.errors import UnknownName
-from medhelm.protocols.protocol import RoleTerms
+from medhelm.plugin import RoleTerms, UnknownName
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text

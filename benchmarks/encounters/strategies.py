@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -19,17 +19,14 @@ from medhelm import (
     Message,
     Request,
     Response,
+    Sampling,
     Send,
     SendToRole,
     Strategy,
     Terms,
+    visible_text,
 )
-from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import closed, read_form, read_object
-from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Conduct
-from medhelm.schema.episode import Sampling
+from medhelm.plugin import reply_form, together
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
 from medhelm_benchmarks.encounters.replies import ClinicianReply
@@ -73,8 +70,8 @@ async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -
     said = await send(asked, step=f"{step}/critic", attempt=attempt)
     number = {"type": "integer", "enum": [*range(1, len(usable) + 1)]}
     try:
-        best: int = read_object(said.text, closed({"best": number}))["best"]
-    except BadReply:
+        best: int = reply_form.read_object(said.text, reply_form.closed({"best": number}))["best"]
+    except reply_form.BadReply:
         best = 1
     return usable[best - 1]
 
@@ -156,16 +153,16 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
 def read_vote(response: Response) -> Vote | None:
     """Return a vote; None for an abstention."""
     try:
-        return read_form(response.text, Vote)[0]
-    except BadReply:
+        return reply_form.read_form(response.text, Vote)[0]
+    except reply_form.BadReply:
         return None
 
 
 def without_end(reply: Response) -> Response:
     """Return a reply that does not end the state; one that cannot be read as it is."""
     try:
-        read, _ = read_form(reply.text, ClinicianReply)
-    except BadReply:
+        read, _ = reply_form.read_form(reply.text, ClinicianReply)
+    except reply_form.BadReply:
         return reply
     if not read.eos:
         return reply
@@ -173,6 +170,9 @@ def without_end(reply: Response) -> Response:
         {"speak": read.speak, "actions": read.actions, "eos": False}, ensure_ascii=False
     )
     return msgspec.structs.replace(reply, text=text)
+
+
+Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]
 
 
 def by_trajectory(conduct: Conduct, role: str) -> Conduct:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from medhelm.extract.reply_form import closed
-from medhelm.models.tokens import request_tokens
-from medhelm.prompts.messages import render_prompt
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import MODEL, Request
+from medhelm import Benchmark, FinalAnswer, Forecast, Instance, Protocol, Request, Send, Terms
+from medhelm.plugin import render_prompt, reply_form, tokens
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE
 from medhelm_benchmarks.noharm.rules.menu import menu_of
+
+_ROLE = "model"
 
 
 def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
@@ -21,26 +19,26 @@ def menu_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Requ
     It carries the JSON Schema of this very menu where the model's endpoint holds answers to one.
     """
     messages = render_prompt(benchmark, instance)
-    return terms.request(instance, MODEL, messages, label_schema(menu_of(instance)))
+    return terms.request(instance, _ROLE, messages, label_schema(menu_of(instance)))
 
 
 async def conduct(
     benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return the reply to the case and its menu."""
-    response = await send(MODEL, menu_request(benchmark, instance, terms), step="labels")
+    response = await send(_ROLE, menu_request(benchmark, instance, terms), step="labels")
     return FinalAnswer(text=response.text, finish=response.finish, error=response.error)
 
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     """Yield the one request."""
-    yield Forecast.of_one(MODEL, request_tokens(menu_request(benchmark, instance, terms)))
+    yield Forecast.of_one(_ROLE, tokens.request_tokens(menu_request(benchmark, instance, terms)))
 
 
 def label_schema(actions: Iterable[str]) -> dict[str, Any]:
     """Return the JSON Schema of a reply that labels all of these actions and nothing else."""
     label = {"type": "string", "enum": [APPROPRIATE, INAPPROPRIATE]}
-    return closed({"labels": closed(dict.fromkeys(actions, label))})
+    return reply_form.closed({"labels": reply_form.closed(dict.fromkeys(actions, label))})
 
 
 ACTION_LABELS = Protocol(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from medhelm.cli.asking import add_asking, positive, show_estimate
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
@@ -17,7 +18,6 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
-from medhelm.cli.own_runs import add_asking, positive, show_estimate
 from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.data.dataset import open_dataset

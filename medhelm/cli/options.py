@@ -10,9 +10,12 @@ from typing import Any
 
 import msgspec
 
+from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import first_step
-from medhelm.plugins.registry import Registry, load_registry
+from medhelm.models.catalogue import find_model as find_model
+from medhelm.plugins.registry import Registry as Registry
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
 

@@ -19,11 +19,13 @@ from medhelm.data.dataset import Dataset
 from medhelm.errors import PrivacyRefused, RecordError, UsageError
 from medhelm.models import check_model, privacy
 from medhelm.models.access import check_settings
+from medhelm.models.identity import identity as identity
 from medhelm.models.identity import reads_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.runs.planning import Run as Run
 from medhelm.runs.planning import grading_spec, output_budget
-from medhelm.schema.data import Benchmark, DataClass, FileDataset, Instance, Row
+from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
+from medhelm.schema.data import DataClass as DataClass
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunSpec

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.agreement import Level as Level
+from medhelm.stats.agreement import common_pairs as common_pairs
+from medhelm.stats.agreement import krippendorff_alpha as krippendorff_alpha
 from medhelm.stats.agreement import weighted_kappa
 from medhelm.stats.intervals import Interval, bootstrap, percentile
 

@@ -26,7 +26,11 @@ from medhelm.store.appendlog import (
     without_checksum,
 )
 from medhelm.store.calls import Begun, Called, Ended, OpenEpisode
-from medhelm.store.records import Plan, order_key, other_version
+from medhelm.store.records import Plan, other_version
+from medhelm.store.records import bare_name as bare_name
+from medhelm.store.records import is_same_model as is_same_model
+from medhelm.store.records import order_key as order_key
+from medhelm.store.records import read_plan as read_plan
 
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
 """Endings that are never asked again; 'error' and 'oversize' are, on the next start."""

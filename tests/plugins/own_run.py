@@ -18,9 +18,9 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.cli import own_runs as options
 from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.errors import MedhelmError
+from medhelm.plugin import asking as options
 from medhelm.protocols.parallel import together
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run

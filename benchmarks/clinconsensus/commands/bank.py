@@ -8,7 +8,7 @@ from importlib import resources
 import msgspec
 import yaml
 
-from medhelm.plugin import add_format, print_json
+from medhelm.plugin import options
 
 
 class BankCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,13 +28,13 @@ def bank() -> tuple[BankCriterion, ...]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the form of the output."""
-    add_format(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the bank and return the exit code."""
     if args.format == "json":
-        print_json("rubric_bank", {"criteria": msgspec.to_builtins(bank())})
+        options.print_json("rubric_bank", {"criteria": msgspec.to_builtins(bank())})
         return 0
     for criterion in bank():
         print(f"{criterion.id}  {criterion.text}" + "  (of a system)" * criterion.system)

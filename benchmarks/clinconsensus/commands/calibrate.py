@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from medhelm.cli.options import add_format, print_json
+from medhelm.plugin import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,19 +19,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`physicians`, others than those who answered: what a judge graded sets no threshold",
     )
     parser.add_argument("--criteria", type=int, default=30, metavar="N", help="criteria of a case")
-    add_format(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the threshold and return the exit code."""
-    from medhelm.data.readers import read_file
-    from medhelm.errors import DataError
+    from medhelm import DataError
+    from medhelm.plugin import readers
     from medhelm_benchmarks.clinconsensus.calibration import calibrate
 
     if not args.file.is_file():
         raise DataError(f"{args.file}: there is no such file")
     hits: list[int] = []
-    for number, row in read_file(args.file):
+    for number, row in readers.read_file(args.file):
         where = f"{args.file.name}, row {number}"
         if str(row.get("graded_by", "")) != "physicians":
             raise DataError(
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         hits.append(int(text))
     found = calibrate(hits, args.criteria)
     if args.format == "json":
-        print_json("rubric_calibration", asdict(found) | {"rate": found.rate})
+        options.print_json("rubric_calibration", asdict(found) | {"rate": found.rate})
         return 0
     print(
         f"{found.cases} answers of physicians meet {found.hits:,} of "

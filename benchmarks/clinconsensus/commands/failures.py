@@ -6,11 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.own_runs import add_budget
-from medhelm.cli.tables import add_output, chosen_format, emit, settings
-from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError, asking, options, tables
 
 _ANSWERS = 20
 
@@ -43,19 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", choices=("sample", "full"), help="which runs")
     parser.add_argument("--latest", action="store_true", help="the newest of several runs")
     parser.add_argument(
-        "--results-dir", metavar="DIR", default=DEFAULT_RESULTS, help="(default: %(default)s)"
+        "--results-dir",
+        metavar="DIR",
+        default=options.DEFAULT_RESULTS,
+        help="(default: %(default)s)",
     )
-    add_budget(parser, "--judge")
-    add_plugins(parser)
-    add_output(parser)
+    asking.add_budget(parser, "--judge")
+    options.add_plugins(parser)
+    tables.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.cli.sweep import ask_runs, capped_ledger
-    from medhelm.models.catalogue import find_model
-    from medhelm.runs.own_runs import has_instances
-    from medhelm.tables.clinicians.sheet import check_privacy
+    from medhelm.plugin import asking, options, own_runs, sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import read_labels, write_sheet
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table
@@ -67,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.answers < 1:
         raise UsageError("--answers must be at least 1")
-    form, chosen = chosen_format(args.format, args.out), settings(args)
+    form, chosen = tables.chosen_format(args.format, args.out), tables.settings(args)
     answers = read_unmet(
         Path(args.results_dir),
         args.benchmark,
@@ -77,20 +73,20 @@ def run(args: argparse.Namespace) -> int:
     )
     some = drawn(answers, args.answers, args.seed)
     if args.template:
-        check_privacy(answers[0].record, args.text_of)
+        sheet.check_privacy(answers[0].record, args.text_of)
         count = write_sheet(Path(args.template), some)
         print(f"{args.template}: {count} unmet criteria of {len(some)} answers; fill `type`")
         return 0
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"
-        emit([failures_table(answers, labels, by, chosen)], form, args.out)
+        tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
         return 0
-    model = find_model(args.judge, open_registry(args.plugin).models)
+    model = options.find_model(args.judge, options.open_registry(args.plugin).models)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
-    runs = [run] if has_instances(run) else []
-    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    runs = [run] if own_runs.has_instances(run) else []
+    asked = asking.ask(runs, args)
     labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
-    emit([failures_table(answers, labels, by, chosen)], form, args.out)
+    tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)
     asked.raise_worst()
     return 0

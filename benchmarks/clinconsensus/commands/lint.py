@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medhelm import DataError
-from medhelm.plugin import add_format, print_json, read_file
+from medhelm.plugin import options, readers
 from medhelm_benchmarks.clinconsensus.cases import CRITERIA
 
 _EXAMPLES = re.compile(
@@ -111,20 +111,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--criteria", type=int, default=30, metavar="N", help="criteria of a case; 0: any number"
     )
-    add_format(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings and return the exit code: 1 where there is one."""
     if not args.file.is_file():
         raise DataError(f"{args.file}: there is no such file")
-    rows = [row for _, row in read_file(args.file)]
+    rows = [row for _, row in readers.read_file(args.file)]
     if not rows:
         raise DataError(f"{args.file}: holds no case; one JSON object a line is needed")
     found = [finding for row in rows for finding in lint(row, args.criteria)]
     counts = Counter(finding.rule for finding in found)
     if args.format == "json":
-        print_json(
+        options.print_json(
             "rubric_lint",
             {"cases": len(rows), "findings": [f._asdict() for f in found], "counts": counts},
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm import DataError
-from medhelm.plugin import file_sha256, read_file
+from medhelm.plugin import file_sha256, readers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         if not path.is_file():
             raise DataError(f"{path}: there is no such file")
         count = 0
-        for number, row in read_file(path):
+        for number, row in readers.read_file(path):
             try:
                 instance = to_instance(row)
             except DataError as e:

@@ -23,18 +23,9 @@ from medhelm import (
     Request,
     Send,
     Terms,
+    visible_text,
 )
-from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import TEXT, closed, read_object
-from medhelm.models.identity import identity
-from medhelm.models.tokens import request_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
-from medhelm.protocols.parallel import together
-from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
-from medhelm.store.runlog import episode_key, read_log
-from medhelm.tables.clinicians.stored_decisions import request_of
+from medhelm.plugin import fencing, own_runs, reply_form, runlog, stored_decisions, together, tokens
 from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
 
@@ -44,7 +35,7 @@ _REPAIRS = 2
 _TOKENS = 256
 _REPLY = 40
 """Tokens of a reply in the form that is asked for."""
-_TAG = tag_pattern(("request", "answer", "criterion", "finding"))
+_TAG = fencing.tag_pattern(("request", "answer", "criterion", "finding"))
 _RULES = """\
 An answer of a medical assistant does not meet a criterion. You say of which type the failure is.
 
@@ -64,7 +55,7 @@ def labelling_run(
     model: ModelSpec,
     results: Path,
     environ: Mapping[str, str] | None,
-) -> Run:
+) -> own_runs.Run:
     """Return the run that asks a model for the types of what answers do not meet.
 
     Answers that an earlier version has labelled are left out. Raises UsageError, ModelError and
@@ -72,7 +63,7 @@ def labelling_run(
     """
     card = answers[0].record.card
     left = [a for a in answers if a.unmet and _labelled_before(a, model) is None]
-    return own_run(
+    return own_runs.own_run(
         f"failures of {card.name}",
         map(_instance, left),
         PROTOCOL,
@@ -87,7 +78,7 @@ def labelling_run(
 
 def read_types(answers: Sequence[Answer], model: ModelSpec, folder: Path) -> Mapping[Name, str]:
     """Return the types that a model gave to what answers do not meet; what has none is left out."""
-    stored = {e.instance_id: e for e in stored_episodes(folder)}
+    stored = {e.instance_id: e for e in own_runs.stored_episodes(folder)}
     found: dict[Name, str] = {}
     for answer in answers:
         instance = _instance(answer)
@@ -100,23 +91,23 @@ def read_types(answers: Sequence[Answer], model: ModelSpec, folder: Path) -> Map
 
 
 def _digest(model: ModelSpec) -> str:
-    decides = {"model": identity(model), "prompt": PROMPT_VERSION}
+    decides = {"model": own_runs.identity(model), "prompt": PROMPT_VERSION}
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:16]
 
 
 def _labelled_before(answer: Answer, model: ModelSpec) -> Mapping[str, str] | None:
     """Return the types that an earlier version has stored in the answer's own run; None: none."""
     unmet = [(own.criterion.name, own.explanation) for own in answer.unmet]
-    key = f"{episode_key(msgspec.json.encode([answer.episode, unmet]), 0):016x}"
+    key = f"{runlog.episode_key(msgspec.json.encode([answer.episode, unmet]), 0):016x}"
     log = answer.run / "failures" / _digest(model)
-    return next((e.state["types"] for e in read_log(log) if e.instance_id == key), None)
+    return next((e.state["types"] for e in runlog.read_log(log) if e.instance_id == key), None)
 
 
 def _instance(answer: Answer) -> Instance:
     episode = answer.episode
     return Instance(
         id=f"{answer.record.request_hash}/{episode.instance.id}/{episode.repeat}",
-        context=request_of(episode.instance),
+        context=stored_decisions.request_of(episode.instance),
         payload={
             "answer": visible_text(episode.text),
             "unmet": [[u.criterion.name, u.criterion.text, u.explanation] for u in answer.unmet],
@@ -156,13 +147,13 @@ def _request(instance: Instance, terms: Terms, criterion: str, finding: str) -> 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     unmet = instance.payload["unmet"]
-    tokens = sum(request_tokens(_request(instance, terms, *own[1:])) for own in unmet)
+    spent = sum(tokens.request_tokens(_request(instance, terms, *own[1:])) for own in unmet)
     yield Forecast(
         role=_LABELLER,
         calls=len(unmet),
         calls_limit=(1 + _REPAIRS) * len(unmet),
-        input_tokens=tokens,
-        input_tokens_limit=(1 + _REPAIRS) * tokens,
+        input_tokens=spent,
+        input_tokens_limit=(1 + _REPAIRS) * spent,
         output_tokens=_REPLY * len(unmet),
     )
 
@@ -181,17 +172,19 @@ def messages_for(request: str, answer: str, criterion: str, finding: str) -> tup
     """Return what asks for the type of one failure; all of an answer begin alike."""
     types = "\n".join(f"- {t.id}: {t.text}" for t in failure_types().values())
     texts = {"request": request, "answer": answer, "criterion": criterion, "finding": finding}
-    body = "\n\n".join(fenced(name, text, _TAG) for name, text in texts.items())
+    body = "\n\n".join(fencing.fenced(name, text, _TAG) for name, text in texts.items())
     return Message("system", _RULES.format(types=types)), Message("user", body)
 
 
 def _schema() -> dict[str, Any]:
-    return closed({"reason": TEXT, "type": TEXT | {"enum": [*failure_types()]}})
+    return reply_form.closed(
+        {"reason": reply_form.TEXT, "type": reply_form.TEXT | {"enum": [*failure_types()]}}
+    )
 
 
 def read_type(text: str) -> str | None:
     """Return the type that a reply names, None where it is not one object with a known type."""
     try:
-        return str(read_object(text, _schema() | {"required": ["type"]})["type"])
-    except BadReply:
+        return str(reply_form.read_object(text, _schema() | {"required": ["type"]})["type"])
+    except reply_form.BadReply:
         return None

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from medhelm.errors import DataError, closest
-from medhelm.extract import visible_text
-from medhelm.tables.clinicians.ratings import check_columns
-from medhelm.tables.clinicians.stored_decisions import request_of
-from medhelm.tables.format.spreadsheet import read_filled, refuse_present, to_csv, write_whole
+from medhelm import DataError, visible_text
+from medhelm.plugin import closest, ratings, sheet, stored_decisions
 from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
 
@@ -19,15 +16,15 @@ _COLUMNS = (*_NAMES, "request", "answer", "criterion", "finding", "type")
 
 def write_sheet(path: Path, answers: Sequence[Answer]) -> int:
     """Write one unmet criterion a row, without models' names; return how many there are."""
-    refuse_present(path)
+    sheet.refuse_present(path)
     lines = [line for answer in answers for line in _lines(answer)]
-    write_whole(path, to_csv(_COLUMNS, lines))
+    sheet.write_whole(path, sheet.to_csv(_COLUMNS, lines))
     return len(lines)
 
 
 def _lines(answer: Answer) -> Iterator[dict[str, str]]:
     texts = {
-        "request": request_of(answer.episode.instance),
+        "request": stored_decisions.request_of(answer.episode.instance),
         "answer": visible_text(answer.episode.text),
     }
     for own in answer.unmet:
@@ -45,9 +42,9 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
     known = {answer.name(own.criterion.name) for answer in answers for own in answer.unmet}
     found: dict[Name, str] = {}
     for path in paths:
-        for number, cells in read_filled(path):
+        for number, cells in ratings.read_filled(path):
             where = f"{path.name}, row {number}"
-            check_columns(path.name, cells, (*_NAMES, "type"))
+            ratings.check_columns(path.name, cells, (*_NAMES, "type"))
             if not cells["type"]:
                 continue
             if cells["type"] not in failure_types():

@@ -6,27 +6,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
-from medhelm.tables.format.column_kinds import count, ends, number, text
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm import Part, Table, make_table
+from medhelm.plugin import Settings, intervals
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
 
 UNLABELLED = "unlabelled"
 
 _COLUMNS = (
-    text("level", "overall: all models; model: one of them"),
-    text("model", "whose answers these are", "model"),
-    text("type", "id of the type, or unlabelled"),
-    text("title", "the type in words", "type"),
-    count("criteria", "unmet criteria of this type", "criteria"),
-    count("labelled", "unmet criteria with a label, of which the share is"),
-    number(
+    kinds.text("level", "overall: all models; model: one of them"),
+    kinds.text("model", "whose answers these are", "model"),
+    kinds.text("type", "id of the type, or unlabelled"),
+    kinds.text("title", "the type in words", "type"),
+    kinds.count("criteria", "unmet criteria of this type", "criteria"),
+    kinds.count("labelled", "unmet criteria with a label, of which the share is"),
+    kinds.number(
         "share", "share of the labelled", "share", "share", ("share_low", "share_high"), 1, True
     ),
-    *ends("share", "the share", "share"),
-    text("share_method", "how that interval was made, or why there is none"),
-    count("unmet", "all unmet criteria, labelled or not", "unmet"),
+    *kinds.ends("share", "the share", "share"),
+    kinds.text("share_method", "how that interval was made, or why there is none"),
+    kinds.count("unmet", "all unmet criteria, labelled or not", "unmet"),
 )
 
 
@@ -72,7 +72,7 @@ def _rows(
     model: str | None = None,
     *,
     level: str,
-) -> Iterator[Row]:
+) -> Iterator[dict[str, object]]:
     names = [(a.name(u.criterion.name), a.episode.instance.id) for a in answers for u in a.unmet]
     given = [(labels[name], case) for name, case in names if name in labels]
     types = list(failure_types())
@@ -84,17 +84,26 @@ def _rows(
     codes = np.asarray([cases[case] for _, case in given], dtype=np.int64)
     drawn = None
     if len(cases) > 1:
-        seed = seed_of(settings.bootstrap_seed, "failures", model or "")
-        drawn = bootstrap(cluster_sums(ones, codes, len(cases)), settings.draws, seed)
-    head: Row = {"level": level, "model": model, "labelled": len(given), "unmet": len(names)}
+        seed = intervals.seed_of(settings.bootstrap_seed, "failures", model or "")
+        drawn = intervals.bootstrap(
+            intervals.cluster_sums(ones, codes, len(cases)), settings.draws, seed
+        )
+    head: dict[str, object] = {
+        "level": level,
+        "model": model,
+        "labelled": len(given),
+        "unmet": len(names),
+    }
     for place, own in enumerate(failure_types().values()):
         hits = int(ones[:, place].sum())
-        row: Row = {**head, "type": own.id, "title": own.title, "criteria": hits}
+        row: dict[str, object] = {**head, "type": own.id, "title": own.title, "criteria": hits}
         if given:
             row["share"] = hits / len(given)
             row["share_method"] = "none (one case)"
         if drawn is not None:
-            found = percentile(drawn[:, place] / drawn[:, -1], settings.confidence, len(cases))
+            found = intervals.percentile(
+                drawn[:, place] / drawn[:, -1], settings.confidence, len(cases)
+            )
             row |= {"share_low": found.low, "share_high": found.high, "share_method": found.method}
         yield row
     yield {

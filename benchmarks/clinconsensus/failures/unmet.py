@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm.errors import UsageError
-from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.panel import read_gradings
-from medhelm.grading.rubric.grader import Explained, explained
-from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms, RunRecord
-from medhelm.store.records import grader_folder, order_key
-from medhelm.tables.clinicians.rated_answers import RunChoice
-from medhelm.tables.clinicians.stored_decisions import chosen_runs, rubric_terms, stored_episodes
-from medhelm.tables.study.selection import Data
+from medhelm import Episode
+from medhelm.plugin import UsageError, runlog, stored_decisions
 
 Name = tuple[str, str, int, str]
 """Request hash of the run, case, repeat and criterion: what a label is of."""
@@ -26,9 +18,9 @@ class Answer:
     """One answer and what its judges find unmet."""
 
     run: Path
-    record: RunRecord
+    record: stored_decisions.RunRecord
     episode: Episode
-    unmet: tuple[Explained, ...]
+    unmet: tuple[stored_decisions.Explained, ...]
 
     @property
     def model(self) -> str:
@@ -42,15 +34,22 @@ class Answer:
 
 
 def read_unmet(
-    results_dir: Path, benchmark: str, *, data: Data | None, latest: bool, models: Sequence[str]
+    results_dir: Path,
+    benchmark: str,
+    *,
+    data: stored_decisions.Data | None,
+    latest: bool,
+    models: Sequence[str],
 ) -> list[Answer]:
     """Return the graded answers of the runs of a benchmark; raises UsageError where there is none."""
     found: list[Answer] = []
-    choice = RunChoice(results_dir=results_dir, data=data, latest=latest, models=(*models,))
-    for run, record in chosen_runs(choice, benchmark):
-        terms = rubric_terms(record)
-        if terms is not None:
-            found += _of_run(run, record, terms)
+    choice = stored_decisions.RunChoice(
+        results_dir=results_dir, data=data, latest=latest, models=(*models,)
+    )
+    for run, record in stored_decisions.chosen_runs(choice, benchmark):
+        for episode, votes in stored_decisions.explained_answers(run, record):
+            unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
+            found.append(Answer(run, record, episode, unmet))
     if not found:
         raise UsageError(
             f"no run of {benchmark} below {results_dir} has verdicts of a judge on single criteria"
@@ -58,20 +57,7 @@ def read_unmet(
     return found
 
 
-def _of_run(run: Path, record: RunRecord, terms: GraderTerms) -> Iterator[Answer]:
-    said = [
-        {key: explained(own) for key, own in read_gradings(grader_folder(run, judge, terms))}
-        for judge in terms.jury.judges
-    ]
-    for episode in stored_episodes(run):
-        key = judgement_key(episode)
-        votes = [own[key] for own in said if own.get(key)]
-        if votes:
-            unmet = tuple(filter(None, map(_unmet, zip(*votes, strict=True))))
-            yield Answer(run, record, episode, unmet)
-
-
-def _unmet(votes: tuple[Explained, ...]) -> Explained | None:
+def _unmet(votes: tuple[stored_decisions.Explained, ...]) -> stored_decisions.Explained | None:
     """Return a criterion that is not met by more than half of the valid verdicts, or by a tie.
 
     Without any valid verdict nobody has found that the answer fails.
@@ -90,6 +76,6 @@ def drawn(answers: Sequence[Answer], count: int, seed: int) -> list[Answer]:
 
     def place(answer: Answer) -> int:
         episode = answer.episode
-        return order_key(seed, f"{answer.model}\0{episode.instance.id}\0{episode.repeat}")
+        return runlog.order_key(seed, f"{answer.model}\0{episode.instance.id}\0{episode.repeat}")
 
     return [a for own in by_model.values() for a in sorted(own, key=place)[:count]]

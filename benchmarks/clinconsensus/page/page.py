@@ -12,7 +12,7 @@ from medhelm.plugin import RecordError
 
 if TYPE_CHECKING:
     from medhelm import Table
-    from medhelm.plugin import Study
+    from medhelm.plugin import study as studies
 
 _HERE = Path(__file__).parent
 _UNMEASURED = (
@@ -40,7 +40,7 @@ def page_data(runs: PublishedRuns) -> PageData | None:
         return None
     marks = [Mark(benchmark=b, text=NOT_CLEARANCE) for b in found]
     marks += [mark for b in found for mark in _fidelity_marks(runs, b)]
-    fidelity = [fidelity_table({b: runs.fidelity[b] for b in found if b in runs.fidelity})]
+    fidelity = [fidelity_table(runs, found)]
     try:
         table = _without_slices(
             coverage(TableRequest(study=runs.study, metadata=runs.metadata)), runs.closed
@@ -76,7 +76,7 @@ def _fidelity_marks(runs: PublishedRuns, benchmark: str) -> Iterator[Mark]:
         yield Mark(benchmark=benchmark, text=said, kind="warn")
 
 
-def _judges(study: Study, benchmark: str) -> set[str]:
+def _judges(study: studies.Study, benchmark: str) -> set[str]:
     """Return the names of the judges behind any of the scores; none where a rule has graded."""
     cells = study.cells[benchmark].values()
     found = [cell.record.grading.raters for cell in cells]
@@ -89,7 +89,7 @@ def _without_slices(table: Table, closed: frozenset[str]) -> Table:
     return replace(table, rows=rows)
 
 
-def _hits(study: Study, benchmark: str) -> dict[str, Any] | None:
+def _hits(study: studies.Study, benchmark: str) -> dict[str, Any] | None:
     """Return the threshold and how many cases have 0, 1, ... N hits, by model."""
     from medhelm_benchmarks.clinconsensus.tables.coverage import hits_of
 

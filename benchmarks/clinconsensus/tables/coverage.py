@@ -13,20 +13,9 @@ from typing import Any
 import numpy as np
 
 from medhelm import Column, Floats, Layout, Part, Table, TableRequest, TableSpec, make_table
-from medhelm.plugin import (
-    Estimate,
-    Panel,
-    Study,
-    count,
-    ends,
-    estimate,
-    instance_tags,
-    notes,
-    number,
-    restrict,
-    text,
-    yes,
-)
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import instance_tags, notes
+from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 from medhelm_benchmarks.clinconsensus.tables.measures import (
     Hits,
@@ -64,22 +53,22 @@ def _scored(
 ) -> tuple[Column, ...]:
     """Return the column of a score and those of the two ends of its interval."""
     interval = (f"{name}_low", f"{name}_high")
-    own = number(name, description, unit, heading, interval, 1, is_percent)
-    return (own, *ends(name, of, unit))
+    own = kinds.number(name, description, unit, heading, interval, 1, is_percent)
+    return (own, *kinds.ends(name, of, unit))
 
 
 COLUMNS = (
-    text("benchmark", "name of the benchmark"),
-    text("level", "model, score, threshold, slice or length"),
-    text("axis", "metadata key of the slice", "axis"),
-    text("value", "value of the slice; several labels of a case count each", "value"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    text(
+    kinds.text("benchmark", "name of the benchmark"),
+    kinds.text("level", "model, score, threshold, slice or length"),
+    kinds.text("axis", "metadata key of the slice", "axis"),
+    kinds.text("value", "value of the slice; several labels of a case count each", "value"),
+    kinds.text("model", "name of the model", "model"),
+    kinds.yes("ranked", "whether the model is ranked"),
+    kinds.text(
         "measure", "the score that is compared with the main one, or what is correlated", "measure"
     ),
-    count("n", "cases", "n"),
-    count("k", "hits from which on a case counts"),
+    kinds.count("n", "cases", "n"),
+    kinds.count("k", "hits from which on a case counts"),
     *_scored("coverage", "CACS@k, 0 to 100", "CACS@k", "metric", "CACS"),
     *_scored(
         "difference",
@@ -100,18 +89,18 @@ COLUMNS = (
         True,
     ),
     *_scored("hits", "mean number of criteria met", "the mean number", "", "hits"),
-    number("hits_first_quartile", "first quartile of hits over cases"),
-    number("hits_median", "median of hits", "", "median"),
-    number("hits_third_quartile", "third quartile of hits over cases"),
-    number("reaching", "mean share of criteria met in cases that reach k", "share"),
-    number(
+    kinds.number("hits_first_quartile", "first quartile of hits over cases"),
+    kinds.number("hits_median", "median of hits", "", "median"),
+    kinds.number("hits_third_quartile", "third quartile of hits over cases"),
+    kinds.number("reaching", "mean share of criteria met in cases that reach k", "share"),
+    kinds.number(
         "invalid", "share of criteria without a valid verdict", "share", "invalid", None, 1, True
     ),
-    number(
+    kinds.number(
         "correlation", "Spearman's with the main score over models, or as named", "", "r", None, 3
     ),
-    text("top3", "models in the first three by both scores", "top 3"),
-    text("top5", "models in the first five by both scores", "top 5"),
+    kinds.text("top3", "models in the first three by both scores", "top 3"),
+    kinds.text("top5", "models in the first five by both scores", "top 5"),
 )
 _PARTS = (
     Part(
@@ -147,7 +136,7 @@ _PARTS = (
 )
 
 
-def has_coverage(study: Study, benchmark: str) -> bool:
+def has_coverage(study: studies.Study, benchmark: str) -> bool:
     """Return whether a benchmark's criteria have a threshold, and its scores are of it."""
     return {MAIN, *_SHARES.values()} <= set(study.metrics(benchmark))
 
@@ -195,7 +184,7 @@ COVERAGE = TableSpec(
 )
 
 
-def hits_of(study: Study, benchmark: str) -> Hits | None:
+def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
     """Return the hits of the models on the compared cases; None where there is no one threshold."""
     panel = study.panel(benchmark, MAIN)
     record = next(iter(panel.cells.values())).record
@@ -219,7 +208,7 @@ def hits_of(study: Study, benchmark: str) -> Hits | None:
     )
 
 
-def _values(panel: Panel, model: str, of: Panel) -> Floats:
+def _values(panel: studies.Panel, model: str, of: studies.Panel) -> Floats:
     scores = panel.scores(model)
     return np.asarray(scores.values[scores.among(of.ids)], dtype=np.float64)
 
@@ -231,7 +220,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
     if hits is not None:
         panel = study.panel(benchmark, MAIN)
         for k in hits.other_thresholds:  # all models at the other thresholds, most at each first
-            found = estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
+            found = studies.estimate(_at_threshold(panel, hits, k), study.settings, benchmark)
             for row in _scores(study, benchmark, "score", found):
                 yield row | {"measure": f"CACS@{k}", "k": k}
         ranked = {m: h for m, h in hits.of.items() if m in study.ranked}
@@ -241,7 +230,7 @@ def _rows(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
 
 
 def _scores(
-    study: Study, benchmark: str, level: str, found: Mapping[str, Estimate]
+    study: studies.Study, benchmark: str, level: str, found: Mapping[str, studies.Estimate]
 ) -> Iterator[Cells]:
     """Yield a row of each model, the ranked ones first, the highest coverage first."""
     for model in sorted(found, key=lambda m: (m not in study.ranked, -found[m].score, m)):
@@ -258,7 +247,7 @@ def _scores(
         }
 
 
-def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
+def _more(study: studies.Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
     """Return the cells of a model besides its coverage."""
     others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
     row: Cells = {name: own.score for name, own in others.items()}
@@ -279,7 +268,7 @@ def _more(study: Study, benchmark: str, model: str, hits: Hits | None) -> Cells:
     return row
 
 
-def _at_threshold(panel: Panel, hits: Hits, k: int) -> Panel:
+def _at_threshold(panel: studies.Panel, hits: Hits, k: int) -> studies.Panel:
     """Return the panel with the sums that the hits of its cases give at another threshold."""
     most = hits.n - k + 1
     cells = {}
@@ -322,11 +311,13 @@ def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
         for value in sorted(members):
             inside = np.array(sorted(members[value]), dtype=np.uint64)
             outside, names = np.setdiff1d(panel.ids, inside), (axis, value)
-            own = estimate(restrict(panel, inside), study.settings, benchmark, *names)
-            rest: Mapping[str, Estimate] = {}
+            own = studies.estimate(
+                studies.restrict(panel, inside), study.settings, benchmark, *names
+            )
+            rest: Mapping[str, studies.Estimate] = {}
             if len(outside):
-                others = restrict(panel, outside)
-                rest = estimate(others, study.settings, benchmark, *names, "others")
+                others = studies.restrict(panel, outside)
+                rest = studies.estimate(others, study.settings, benchmark, *names, "others")
             rows = {row["model"]: row for row in _scores(study, benchmark, "slice", own)}
             for model in sorted(own, key=lambda m: (m not in study.ranked, m)):
                 row = rows[model] | {"axis": axis, "value": value}
@@ -335,7 +326,7 @@ def _slices(asked: TableRequest, benchmark: str) -> Iterator[Cells]:
                 yield row
 
 
-def _difference(a: Estimate, b: Estimate) -> Cells:
+def _difference(a: studies.Estimate, b: studies.Estimate) -> Cells:
     """Return the difference of two independent scores, with the interval of their own intervals.
 
     Not of draws: where no case reaches the threshold all draws are 0, and so would be their ends.
@@ -352,7 +343,7 @@ def _difference(a: Estimate, b: Estimate) -> Cells:
     }
 
 
-def _lengths(study: Study, benchmark: str) -> Iterator[Cells]:
+def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
     if LENGTH not in study.metrics(benchmark):
         return
     panel = study.panel(benchmark, MAIN)

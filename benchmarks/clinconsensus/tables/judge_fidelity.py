@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
-from medhelm.store.kept_fidelity import Agreement
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
-from medhelm.tables.format.table import Table, make_table
+from medhelm import PublishedRuns, Table, make_table
+from medhelm.plugin import column_kinds as kinds
 
 _COLUMNS = (
-    text("benchmark", "name of the benchmark"),
-    text("reference", "the group of experts that is compared with", "against"),
-    text("grader", "the judge behind the scores, or a second group of experts", "grader"),
-    text("kind", "judge, or experts: two groups against each other", "kind"),
-    count("decisions", "criteria that both decided on", "decisions"),
-    count("answers", "answers that they belong to", "answers"),
-    count("cases", "cases of these answers"),
-    *measured(
+    kinds.text("benchmark", "name of the benchmark"),
+    kinds.text("reference", "the group of experts that is compared with", "against"),
+    kinds.text("grader", "the judge behind the scores, or a second group of experts", "grader"),
+    kinds.text("kind", "judge, or experts: two groups against each other", "kind"),
+    kinds.count("decisions", "criteria that both decided on", "decisions"),
+    kinds.count("answers", "answers that they belong to", "answers"),
+    kinds.count("cases", "cases of these answers"),
+    *kinds.measured(
         "mf1",
         "macro F1 of all decisions, invalid replies as unmet",
         "share",
@@ -26,24 +25,26 @@ _COLUMNS = (
         3,
         prefix="mf1",
     ),
-    number("mf1_wrong", "macro F1 with invalid replies wrong", "share", "invalid wrong", None, 3),
-    number("kappa", "Cohen's kappa", "", "kappa", None, 3),
-    share("positive_reference", "share met by the reference", "met by it", 1),
-    share("positive", "share met by the grader", "met", 1),
-    count("invalid", "decisions of the grader that could not be read", "invalid"),
+    kinds.number(
+        "mf1_wrong", "macro F1 with invalid replies wrong", "share", "invalid wrong", None, 3
+    ),
+    kinds.number("kappa", "Cohen's kappa", "", "kappa", None, 3),
+    kinds.share("positive_reference", "share met by the reference", "met by it", 1),
+    kinds.share("positive", "share met by the grader", "met", 1),
+    kinds.count("invalid", "decisions of the grader that could not be read", "invalid"),
 )
 
 
-def fidelity_table(measured: Mapping[str, Iterable[Agreement]]) -> Table:
-    """Return a row for each judge and group, by benchmark."""
+def fidelity_table(runs: PublishedRuns, benchmarks: Iterable[str]) -> Table:
+    """Return a row for each judge and group of the benchmarks."""
     rows = [
         {
             **{k: v for k, v in msgspec.structs.asdict(own).items() if k != "asked"},
             "benchmark": benchmark,
             "kind": "judge" if own.asked else "experts",
         }
-        for benchmark, found in measured.items()
-        for own in found
+        for benchmark in benchmarks
+        for own in runs.fidelity.get(benchmark, ())
     ]
     return make_table(
         "judge_fidelity",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from medhelm.plugin import UsageError, confusion, decision_of, macro_f1
+from medhelm.plugin import UsageError, decision_of, two_class
 from medhelm_benchmarks.clinconsensus.training.recipe import (
     Settings,
     load_model,
@@ -82,9 +82,9 @@ def fidelity(
     labels = np.asarray([row.is_met for row in rows], dtype=np.bool_)
     met = np.asarray([decision is True for decision in decisions], dtype=np.bool_)
     invalid = np.asarray([decision is None for decision in decisions], dtype=np.bool_)
-    counts = confusion(labels, met).sum(0)
-    wrong = confusion(labels, np.where(invalid, ~labels, met)).sum(0)
-    mf1, mf1_wrong = (float(macro_f1(own)) for own in (counts, wrong))
+    counts = two_class.confusion(labels, met).sum(0)
+    wrong = two_class.confusion(labels, np.where(invalid, ~labels, met)).sum(0)
+    mf1, mf1_wrong = (float(two_class.macro_f1(own)) for own in (counts, wrong))
     return Fidelity(
         rows=len(rows),
         oversize=oversize,

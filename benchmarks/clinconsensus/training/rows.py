@@ -16,14 +16,7 @@ from random import Random
 from typing import Any
 
 from medhelm import DataError
-from medhelm.plugin import (
-    UsageError,
-    closest,
-    decision_messages,
-    decision_of,
-    plain_name,
-    read_file,
-)
+from medhelm.plugin import UsageError, closest, decision_messages, decision_of, plain_name, readers
 
 _Messages = tuple[Mapping[str, str], ...]
 _ROLES = ("system", "user", "assistant")
@@ -51,7 +44,7 @@ def read_rows(paths: Sequence[str]) -> list[TrainingRow]:
 
 def _read(path: Path) -> Iterator[TrainingRow]:
     try:
-        for number, row in read_file(path):
+        for number, row in readers.read_file(path):
             yield _row(row, f"{path.name}, row {number}")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None

@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.rating_forms import Asked, RatingForm
+from medhelm.plugin import rating_forms
 
 if TYPE_CHECKING:
-    from medhelm.tables.clinicians.sheet import RatingSheet
-    from medhelm.tables.format.table import Table
+    from medhelm import Table
+    from medhelm.plugin import sheet
 
 
-def _sheet(asked: Asked) -> RatingSheet:
+def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     from medhelm_benchmarks.encounters.experts.units import open_folder, unit_sheet
 
     return unit_sheet(open_folder(Path(asked.source)), asked.sample)
 
 
-def _tables(asked: Asked) -> list[Table]:
-    from medhelm.tables.clinicians.ratings import read_units
+def _tables(asked: rating_forms.Asked) -> list[Table]:
+    from medhelm.plugin import ratings
     from medhelm_benchmarks.encounters.experts.agreement import units_table
     from medhelm_benchmarks.encounters.experts.units import open_folder
 
     folder = open_folder(Path(asked.source))
-    return [units_table(read_units(asked.files, folder.units), folder)]
+    return [units_table(ratings.read_units(asked.files, folder.units), folder)]
 
 
-FORM = RatingForm(
+FORM = rating_forms.RatingForm(
     word="encounters",
     help="Raters' judgement of constructed cases (4 aspects) and of encounters (6 aspects).",
     source="DIR",

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm import DataError, ModelSpec
-from medhelm.cli.options import add_format, add_plugins, open_registry, print_json
-from medhelm.cli.own_runs import add_asking, print_usage, show_estimate
-from medhelm.errors import UsageError
-from medhelm.models.catalogue import find_model
+from medhelm.plugin import UsageError, asking, options
 from medhelm_benchmarks.encounters.curation.protocol import (
     BUDGETS,
     CURATOR,
@@ -51,15 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="folder of the cases (default: DIR-cases)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    add_asking(parser)
-    add_plugins(parser)
-    add_format(parser)
+    asking.add_asking(parser)
+    options.add_plugins(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where an article cannot be read or no case was made; else the code of what stopped it."""
-    from medhelm.cli.sweep import ask_runs, capped_ledger
-    from medhelm.runs.own_runs import own_run
+    from medhelm.plugin import asking, own_runs
     from medhelm_benchmarks.encounters.curation.products import go_on_from_former, write_products
 
     players = _players(args)
@@ -70,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     folders = find_articles(source)
     articles = _read(folders)
     by_name = {article.case: article for _, article in articles.values()}
-    work = own_run(
+    work = own_runs.own_run(
         "packets",
         [instance_of(article) for article in by_name.values()],
         curation(by_name, players),
@@ -83,10 +79,8 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     if args.estimate:
-        return show_estimate([work], args.format)
-    ledger = capped_ledger([work], args.budget_usd, args.budget_tokens)
-    go_on_from_former(out, players, args.seed)  # once nothing else can be refused
-    asked = ask_runs([work], ledger)
+        return asking.show_estimate([work], args.format)
+    asked = asking.ask([work], args, lambda: go_on_from_former(out, players, args.seed))
     ends = write_products(out, articles)
     if args.format == "json":
         _print_json(out, ends, asked.ledger.spent_tokens)
@@ -95,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             out, ends, asked.ledger.spent_tokens, left=len(by_name.keys() - {e.case for e in ends})
         )
         if (record := asked.end.endings[0].record) is not None:
-            print_usage(work, record)
+            asking.print_usage(work, record)
     asked.raise_worst()
     return int(len(articles) < len(folders) or not any(e.status == "made" for e in ends))
 
@@ -105,10 +99,10 @@ def _players(args: argparse.Namespace) -> dict[str, ModelSpec]:
         raise UsageError(
             "curate: --model is missing, as in `medhelm curate packets --model openai/gpt-4o`"
         )
-    models = open_registry(args.plugin).models
+    models = options.open_registry(args.plugin).models
     return {
-        CURATOR: find_model(args.model, models),
-        JUDGE: find_model(args.judge or args.model, models),
+        CURATOR: options.find_model(args.model, models),
+        JUDGE: options.find_model(args.judge or args.model, models),
     }
 
 
@@ -159,7 +153,7 @@ def _print_json(out: Path, ends: Sequence[CuratedArticle], tokens: int) -> None:
         }
         for e in ends
     ]
-    print_json(
+    options.print_json(
         "curate",
         {"cases": str(out / CASES), "articles": articles, "tokens_of_this_command": tokens},
     )

@@ -8,28 +8,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.rating_forms import Asked, RatingForm
+from medhelm.plugin import rating_forms
 
 if TYPE_CHECKING:
-    from medhelm.tables.clinicians.sheet import RatingSheet
-    from medhelm.tables.format.table import Table
+    from medhelm import Table
+    from medhelm.plugin import sheet
 
 
-def _sheet(asked: Asked) -> RatingSheet:
+def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     from medhelm_benchmarks.encounters.experts.items import item_sheet, read_judged
 
     return item_sheet(*read_judged(Path(asked.source)), asked.sample)
 
 
-def _tables(asked: Asked) -> list[Table]:
-    from medhelm.tables.clinicians.ratings import read_units
+def _tables(asked: rating_forms.Asked) -> list[Table]:
+    from medhelm.plugin import ratings
     from medhelm_benchmarks.encounters.experts.items import items_table, read_judged
 
     judged, _ = read_judged(Path(asked.source))
-    return [items_table(read_units(asked.files, [j.unit for j in judged]), judged)]
+    return [items_table(ratings.read_units(asked.files, [j.unit for j in judged]), judged)]
 
 
-FORM = RatingForm(
+FORM = rating_forms.RatingForm(
     word="items",
     help="Items of encounters that people have ticked, against each other and the evaluators. The "
     "scores by a sheet: the same `medhelm run` with jury.name=by_hand jury.quorum=1 "

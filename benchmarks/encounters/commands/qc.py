@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.options import add_format, print_json, print_rows
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError, options
 from medhelm_benchmarks.encounters.data.cases import (
     CASES,
     RUBRICS,
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--flags", metavar="FILE", help="write the flags there, one JSON object a line"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a case is flagged")
-    add_format(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         "not_checked": NOT_CHECKED,
     }
     if args.format == "json":
-        print_json("qc-encounters", found)
+        options.print_json("qc-encounters", found)
     else:
         _print(found)
     return int(args.strict and bool(flags))
@@ -91,7 +90,7 @@ def _print(found: Mapping[str, Any]) -> None:
         print(f"{name.replace('_', ' ')}: {found[name]:,}")
     print(f"without an item, left out: {len(found['without_items']):,}\n")
     counts = {**found["items"], "all": sum(found["items"].values())}
-    print_rows(
+    options.print_rows(
         {
             "competency": list(counts),
             "name": [COMPETENCY_NAMES.get(code, "") for code in counts],

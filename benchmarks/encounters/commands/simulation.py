@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.own_runs import add_budget
-from medhelm.cli.tables import chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError, asking, options, tables
 
 if TYPE_CHECKING:
-    from medhelm.cli.sweep import Asked
-    from medhelm.tables.study.selection import GradedRun
+    from medhelm.plugin import asking, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
 
@@ -32,7 +27,10 @@ _EXAMPLES = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument(
-        "--results-dir", metavar="DIR", default=DEFAULT_RESULTS, help="(default: %(default)s)"
+        "--results-dir",
+        metavar="DIR",
+        default=options.DEFAULT_RESULTS,
+        help="(default: %(default)s)",
     )
     parser.add_argument("--benchmark", action="append", metavar="NAME", help="these alone")
     parser.add_argument("--model", action="append", metavar="NAME", help="these clinicians alone")
@@ -60,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
-    add_budget(parser, "the judge")
-    add_plugins(parser)
+    asking.add_budget(parser, "the judge")
+    options.add_plugins(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.encounters.fidelity.stored import check_run
     from medhelm_benchmarks.encounters.fidelity.tables import simulation_table
 
-    form = chosen_format(args.format, args.out)
+    form = tables.chosen_format(args.format, args.out)
     if not 0 <= args.least <= 1:
         raise UsageError(f"--least must lie between 0 and 1, not {args.least:g}")
     graded = _runs(args)
@@ -79,18 +77,18 @@ def run(args: argparse.Namespace) -> int:
         lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
         Path(args.examples).write_bytes(lines)
     table = simulation_table(runs, args.least, is_judged=bool(args.judge), level=args.level)
-    emit([table], form, args.out)
+    tables.emit([table], form, args.out)
     if asked is not None:
         asked.raise_worst()
     return 0
 
 
-def _runs(args: argparse.Namespace) -> list[GradedRun]:
+def _runs(args: argparse.Namespace) -> list[stored_decisions.GradedRun]:
     """Return the graded runs of encounters, older gradings first."""
-    from medhelm.tables.clinicians.rated_answers import graded_runs
+    from medhelm.plugin import stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS
 
-    runs, damaged = graded_runs(Path(args.results_dir))
+    runs, damaged = stored_decisions.graded_runs(Path(args.results_dir))
     for line in damaged:
         print(f"medhelm: left out, damaged: {line}", file=sys.stderr)
     own = [r for r in runs if r.record.spec.protocol in PROTOCOLS]
@@ -105,8 +103,11 @@ def _runs(args: argparse.Namespace) -> list[GradedRun]:
 
 
 def _chosen(
-    runs: list[GradedRun], option: str, wanted: list[str] | None, name: Callable[[GradedRun], str]
-) -> list[GradedRun]:
+    runs: list[stored_decisions.GradedRun],
+    option: str,
+    wanted: list[str] | None,
+    name: Callable[[stored_decisions.GradedRun], str],
+) -> list[stored_decisions.GradedRun]:
     """Return the runs with one of the names that an option was given; all where it was not."""
     known = sorted({name(r) for r in runs})
     for one in wanted or ():
@@ -116,19 +117,17 @@ def _chosen(
 
 
 def _judge(
-    graded: Sequence[GradedRun], args: argparse.Namespace
-) -> tuple[Asked, dict[str, tuple[Fault, ...]]]:
+    graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
+) -> tuple[asking.Asked, dict[str, tuple[Fault, ...]]]:
     """Return how the asking of the judge ended, and what it found in each encounter.
 
     What an earlier version has stored is not asked again.
     """
-    from medhelm.cli.sweep import ask_runs, capped_ledger
-    from medhelm.models.catalogue import find_model
-    from medhelm.runs.own_runs import own_run
+    from medhelm.plugin import asking, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
-    judge = find_model(args.judge, open_registry(args.plugin).models)
+    judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
     folders = {run.path.parents[1]: run for run in graded}.values()
     runs = []
     judged: dict[str, tuple[Fault, ...]] = {}
@@ -145,7 +144,7 @@ def _judge(
         if not encounters:
             continue
         runs.append(
-            own_run(
+            own_runs.own_run(
                 name,
                 encounters,
                 by_judge.FIDELITY,
@@ -159,7 +158,7 @@ def _judge(
         )
     if not runs and not judged:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
-    asked = ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens))
+    asked = asking.ask(runs, args)
     for own in runs:
         judged |= by_judge.judged_faults(own.path)
     return asked, judged

@@ -19,10 +19,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm import ModelSpec
-from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import AtomicFile, make_private, why
-from medhelm.models.identity import identity
-from medhelm.runs.own_runs import stored_episodes
+from medhelm.plugin import RecordError, UsageError, durable, own_runs
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
 from medhelm_benchmarks.encounters.curation.protocol import CURATOR, JUDGE, CuratedArticle
 from medhelm_benchmarks.encounters.curation.sources import Article, changed_since
@@ -54,7 +51,7 @@ def go_on_from_former(folder: Path, players: Mapping[str, ModelSpec], seed: int)
 
 
 def _asked(model: ModelSpec) -> object:
-    return identity(model) | {"max_output_tokens": model.max_output_tokens}
+    return own_runs.identity(model) | {"max_output_tokens": model.max_output_tokens}
 
 
 def write_products(
@@ -65,7 +62,7 @@ def write_products(
     Documents and copies are those of `articles`, each with the folder that it was read from; a file that
     has changed there since is flagged. Files of other articles stay as they are.
     """
-    states = (e.state for e in stored_episodes(folder) if e.finish == "stop")
+    states = (e.state for e in own_runs.stored_episodes(folder) if e.finish == "stop")
     ends = sorted((msgspec.convert(s, CuratedArticle) for s in states), key=lambda end: end.case)
     for n, end in enumerate(ends):
         if end.case not in articles:
@@ -124,8 +121,8 @@ def _write_lines(path: Path, values: Iterable[object]) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        make_private(path.parent)
-        with AtomicFile(path) as file:
+        durable.make_private(path.parent)
+        with durable.AtomicFile(path) as file:
             file.write(content)
     except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
+        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None

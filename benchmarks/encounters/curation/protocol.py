@@ -26,9 +26,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form
-from medhelm.models.tokens import estimate_tokens
+from medhelm.plugin import reply_form, tokens
 from medhelm_benchmarks.encounters.curation import prompts
 from medhelm_benchmarks.encounters.curation.drafts import (
     Audit,
@@ -277,9 +275,9 @@ class _Writer:
         def read(text: str) -> _R:
             nonlocal usable, faults
             try:
-                reply = read_form(text, form)[0]
+                reply = reply_form.read_form(text, form)[0]
                 faults = find_faults(reply)
-            except BadReply as e:
+            except reply_form.BadReply as e:
                 cut = "it was cut at the limit of its tokens: write less"
                 faults = [cut if is_cut else str(e)]
             else:
@@ -287,7 +285,7 @@ class _Writer:
                     usable, faults = reply, find_doubts(reply)
                 if not faults:
                     return reply
-            raise BadReply("\n".join(faults[:20]))
+            raise reply_form.BadReply("\n".join(faults[:20]))
 
         found, response = await ask_until_read(send, messages, read, rejected, 1 + REPAIRS)
         if response.finish in ("error", "oversize"):
@@ -400,7 +398,9 @@ def _forecast(
 ) -> Iterator[Forecast]:
     """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
     documents = articles[instance.id].documents
-    whole = estimate_tokens("\n".join(line for d in documents for line in d.lines)) + _OWN_WORDS
+    whole = (
+        tokens.estimate_tokens("\n".join(line for d in documents for line in d.lines)) + _OWN_WORDS
+    )
     part = int(0.4 * whole)  # of one packet alone
     tries, n, most = 1 + REPAIRS, _EXPECTED_SCENARIOS, MOST_SCENARIOS
     for role, once, each in (

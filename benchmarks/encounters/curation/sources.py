@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medhelm.errors import DataError, UsageError
-from medhelm.files.durable import why
-from medhelm.files.folders import entries
+from medhelm import DataError
+from medhelm.plugin import UsageError, durable, entries
 
 TEXTS = (".md", ".markdown", ".txt")
 Place = tuple[str, int]
@@ -62,7 +61,9 @@ def find_articles(folder: Path) -> list[Path]:
     try:
         shown = entries(folder)
     except OSError as e:
-        raise UsageError(f"cannot read {folder}: {why(e)}; name a folder of packets") from None
+        raise UsageError(
+            f"cannot read {folder}: {durable.why(e)}; name a folder of packets"
+        ) from None
     folders = [p for p in shown if p.is_dir()]
     if folders and len(folders) < len(shown):
         file = next(p for p in shown if not p.is_dir())
@@ -103,7 +104,7 @@ def _files(folder: Path) -> list[Path]:
     try:
         found = [p for p in entries(folder, is_deep=True) if p.is_file()]
     except OSError as e:
-        raise DataError(f"cannot read {e.filename}: {why(e)}") from None
+        raise DataError(f"cannot read {e.filename}: {durable.why(e)}") from None
     return [p for p in found if "__MACOSX" not in p.relative_to(folder).parts]
 
 
@@ -112,7 +113,7 @@ def _sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
 
 
 def _text(path: Path, name: str) -> str | None:

@@ -14,10 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from medhelm import DataError, Row
-from medhelm.data.readers import read_file
-from medhelm.errors import closest
-from medhelm.files.durable import why
-from medhelm.files.folders import entries
+from medhelm.plugin import closest, durable, entries, readers
 
 PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
 PACKET_ROLES: tuple[PacketRole, ...] = get_args(PacketRole)
@@ -110,7 +107,7 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
     tables = [p for p in shown if p.suffix in _TABLES and p.is_file()]
     found = False
     for table in tables:
-        for number, row in read_file(table):
+        for number, row in readers.read_file(table):
             found = True
             yield _of_row(row, f"{table.name}, row {number}")
     for case in (p for p in shown if p.is_dir() and not tables):
@@ -139,7 +136,7 @@ def read_meta(path: Path) -> dict[str, dict[str, str]]:
             f'{_place(path)}: not JSON of the form {{"scenarios": [{{"scenario_id": ...}}]}}'
         ) from None
     except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
 
 
 def _known(entry: Mapping[str, Any]) -> dict[str, str]:
@@ -151,7 +148,7 @@ def _visible(folder: Path, root: Path, *, is_deep: bool = False) -> list[Path]:
     try:
         found = entries(folder, root, is_deep=is_deep)
     except OSError as e:
-        raise DataError(f"cannot read {e.filename}: {why(e)}") from None
+        raise DataError(f"cannot read {e.filename}: {durable.why(e)}") from None
     return [p for p in found if not p.name.startswith("__MACOSX")]
 
 
@@ -197,7 +194,7 @@ def _text(file: Path, folder: Path) -> str:
         place = f"{_place(folder)}/{file.name}"
         raise DataError(f"{place}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
     except OSError as e:
-        raise DataError(f"cannot read {file}: {why(e)}") from None
+        raise DataError(f"cannot read {file}: {durable.why(e)}") from None
 
 
 def _refuse_other_names(place: Path, root: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm import DataError
-from medhelm.data.readers import read_jsonl
+from medhelm.plugin import readers
 from medhelm_benchmarks.encounters.data.layout import plain_name
 from medhelm_benchmarks.encounters.packets import (
     COMPETENCIES,
@@ -55,7 +55,7 @@ def read_rubrics(path: Path, *, is_whole: bool = True) -> dict[str, FrozenRubric
     `is_whole`: each has a version and a list of every competency.
     """
     found: dict[str, FrozenRubric] = {}
-    for number, row in read_jsonl(path):
+    for number, row in readers.read_jsonl(path):
         place = f"{path.name}, row {number}"
         rubric = _rubric_of(row, place, is_whole=is_whole)
         if rubric.id in found:

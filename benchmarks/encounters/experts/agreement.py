@@ -6,29 +6,29 @@ from itertools import combinations
 
 import numpy as np
 
-from medhelm import Table, make_table
-from medhelm.stats.aggregation import Floats
-from medhelm.stats.agreement import krippendorff_alpha
-from medhelm.tables.clinicians.ratings import RatingTable
-from medhelm.tables.format.column_kinds import count, number, share, text
+from medhelm import Floats, Table, make_table
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import measured, ratings
 from medhelm_benchmarks.encounters.experts.units import RatedFolder
 
 ALL = "all"
 _TITLES = {"construction": "Ratings of constructed cases", "runtime": "Ratings of encounters"}
 _COLUMNS = (
-    text("aspect", "the aspect that is rated", "aspect"),
-    count("units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"),
-    count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
-    number("mean", "mean of all ratings, 1 to 5", "", "mean"),
-    share("high", "ratings of 4 or 5", "4 or 5", digits=0),
-    share("exact", "pairs that are equal", "exact", digits=0),
-    share("within_one", "pairs at most one point apart", "within 1", digits=0),
-    number("difference", "mean absolute difference of a pair", "", "diff."),
-    number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
+    kinds.text("aspect", "the aspect that is rated", "aspect"),
+    kinds.count(
+        "units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"
+    ),
+    kinds.count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
+    kinds.number("mean", "mean of all ratings, 1 to 5", "", "mean"),
+    kinds.share("high", "ratings of 4 or 5", "4 or 5", digits=0),
+    kinds.share("exact", "pairs that are equal", "exact", digits=0),
+    kinds.share("within_one", "pairs at most one point apart", "within 1", digits=0),
+    kinds.number("difference", "mean absolute difference of a pair", "", "diff."),
+    kinds.number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
 )
 
 
-def units_table(rated: RatingTable[str], folder: RatedFolder) -> Table:
+def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     """Return mean, exact and within-one agreement and mean difference of each aspect and of all."""
     own = {
         aspect: rated.matrix([(unit.name, aspect) for unit in folder.units])
@@ -64,6 +64,6 @@ def _row(aspect: str, ratings: Floats) -> dict[str, object]:
             "exact": (gaps == 0).mean(),
             "within_one": (gaps <= 1).mean(),
             "difference": gaps.mean(),
-            "alpha": krippendorff_alpha(ratings, "ordinal"),
+            "alpha": measured.krippendorff_alpha(ratings, "ordinal"),
         }
     return row

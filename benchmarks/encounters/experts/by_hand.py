@@ -17,16 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from medhelm import DataError, ModelSpec, Provider, Request, Response
-from medhelm.errors import ModelError, UsageError
-from medhelm.schema.episode import Usage
-from medhelm.tables.clinicians.ratings import (
-    YES_NO,
-    blind_name,
-    check_columns,
-    is_same_text,
-    read_rows,
-)
+from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage
+from medhelm.plugin import UsageError, ratings
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 
 PROVIDER = "rater"
@@ -44,7 +36,7 @@ class Tick(NamedTuple):
 
 def unit_of(case: str, encounter: str) -> str:
     """Return the blind name of an encounter as an evaluator reads it."""
-    return blind_name(f"{case}\0{encounter}")
+    return ratings.blind_name(f"{case}\0{encounter}")
 
 
 def item_text(competency: str, item: str) -> str:
@@ -54,7 +46,7 @@ def item_text(competency: str, item: str) -> str:
 
 def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
     """Return the turns that a row names; raises DataError."""
-    check_columns(where, cells, [TURNS])
+    ratings.check_columns(where, cells, [TURNS])
     named = cells[TURNS].replace(",", " ").replace(";", " ").split()
     if not all(turn.isdecimal() for turn in named):
         raise DataError(f"{where}: turns are numbers, such as 2, 5")
@@ -64,14 +56,14 @@ def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
 def read_ticks(path: Path) -> dict[str, list[Tick]]:
     """Return the rows of a sheet that are filled in, by unit; raises DataError with file and row."""
     found: dict[str, list[Tick]] = {}
-    for where, _, _, cells in read_rows([path]):
+    for where, _, _, cells in ratings.read_rows([path]):
         turns = turns_of(cells, where)
         if not cells["value"]:
             continue
-        met = YES_NO.read(cells["value"])
+        met = ratings.YES_NO.read(cells["value"])
         if met is None:
             raise DataError(
-                f"{where}: the value is {cells['value'][:20]!r}; it is {YES_NO}, or empty"
+                f"{where}: the value is {cells['value'][:20]!r}; it is {ratings.YES_NO}, or empty"
             )
         tick = Tick(cells.get("text", ""), bool(met), turns)
         found.setdefault(cells["unit"], []).append(tick)
@@ -123,7 +115,7 @@ def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, str]]) -> str:
         {"competency": i["competency"], "item": i["item"], "met": t.met, "turns": t.turns}
         for t in ticks
         for i in items
-        if is_same_text(t.text, item_text(i["competency"], i["item"]))
+        if ratings.is_same_text(t.text, item_text(i["competency"], i["item"]))
     ]
     return json.dumps({"items": rows}, ensure_ascii=False)
 

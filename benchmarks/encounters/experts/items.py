@@ -11,15 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from medhelm import Table, make_table
-from medhelm.errors import UsageError
-from medhelm.stats.two_class import confusion, kappa, positive_rates
-from medhelm.store.records import read_plan
-from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.clinicians.ratings import YES_NO, Item, RatingTable, Unit
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import count, number, share, text
-from medhelm.tables.study.selection import GradedRun
+from medhelm.plugin import UsageError, ratings, runlog, sheet, stored_decisions, two_class
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
 from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, ticks_of
@@ -43,14 +36,14 @@ RULES = (
 
 
 _COLUMNS = (
-    text("one", "a rater, or the jury of a grading", "one"),
-    text("other", "another one", "other"),
-    count("units", "encounters that both have judged", "encounters"),
-    count("items", "items that both have judged", "items"),
-    share("met_one", "items that the one finds met", "met, one", digits=0),
-    share("met_other", "and the other", "met, other", digits=0),
-    share("agree", "items on which both say the same", "agree", digits=0),
-    number("kappa", "Cohen's kappa: agreement beyond chance", "", "kappa"),
+    kinds.text("one", "a rater, or the jury of a grading", "one"),
+    kinds.text("other", "another one", "other"),
+    kinds.count("units", "encounters that both have judged", "encounters"),
+    kinds.count("items", "items that both have judged", "items"),
+    kinds.share("met_one", "items that the one finds met", "met, one", digits=0),
+    kinds.share("met_other", "and the other", "met, other", digits=0),
+    kinds.share("agree", "items on which both say the same", "agree", digits=0),
+    kinds.number("kappa", "Cohen's kappa: agreement beyond chance", "", "kappa"),
 )
 
 
@@ -58,7 +51,7 @@ _COLUMNS = (
 class Judged:
     """An encounter whose items can be ticked, with the verdicts of its evaluators."""
 
-    unit: Unit
+    unit: ratings.Unit
     by_jury: Mapping[str, Mapping[int, bool | None]]
     """Jury -> number of the item -> whether it is met; None: no valid verdict."""
 
@@ -68,8 +61,8 @@ def read_judged(folder: Path) -> tuple[list[Judged], int]:
 
     Raises UsageError where there is none.
     """
-    runs: dict[Path, list[GradedRun]] = {}
-    for run in graded_runs(folder)[0]:
+    runs: dict[Path, list[stored_decisions.GradedRun]] = {}
+    for run in stored_decisions.graded_runs(folder)[0]:
         if run.record.spec.protocol in PROTOCOLS:
             runs.setdefault(run.path.parents[1], []).append(run)
     found: dict[str, Judged] = {}
@@ -85,13 +78,13 @@ def read_judged(folder: Path) -> tuple[list[Judged], int]:
     return [*found.values()], left_out
 
 
-def _judged(path: Path, gradings: Sequence[GradedRun]) -> Iterator[Judged]:
+def _judged(path: Path, gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
     ticks = {}
     for run in gradings:
         for terms in run.record.grading.graders:
             if terms.grader == EVALUATIONS.name and RUBRIC not in terms.settings:
                 ticks[terms.jury.name] = ticks_of(run)
-    for episode in read_episodes(path, read_plan(path)):
+    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
         case, items = episode.instance, packets_of(episode.instance).evaluator.items
         if episode.ending not in (COMPLETED, CAPPED) or not items:
             continue
@@ -100,9 +93,12 @@ def _judged(path: Path, gradings: Sequence[GradedRun]) -> Iterator[Judged]:
         assert parts is not None
         shown = "\n\n".join(map(_turn, shown_turns(encounter).splitlines()))
         listed = tuple(
-            Item(str(n), item_text(i.competency, i.text)) for n, i in enumerate(items, start=1)
+            ratings.Item(str(n), item_text(i.competency, i.text))
+            for n, i in enumerate(items, start=1)
         )
-        unit = Unit(unit_of(case.id, parts[0]), listed, YES_NO, (("Encounter", shown),))
+        unit = ratings.Unit(
+            unit_of(case.id, parts[0]), listed, ratings.YES_NO, (("Encounter", shown),)
+        )
         key = (case.id, episode.response.repeat)
         by_jury = {
             jury: _verdicts(said[key], len(items)) for jury, said in ticks.items() if key in said
@@ -125,13 +121,13 @@ def _turn(line: str) -> str:
     return "\n  ".join(parts)
 
 
-def item_sheet(judged: Sequence[Judged], left_out: int, sample: Sample) -> RatingSheet:
+def item_sheet(judged: Sequence[Judged], left_out: int, sample: sheet.Sample) -> sheet.RatingSheet:
     """Return a sheet of the items of a sample of encounters; it has no evaluator's verdict."""
     units = sample.of(j.unit for j in judged)
-    return RatingSheet(units=units, rules=RULES, more=(TURNS,), notes=hidden_note(left_out))
+    return sheet.RatingSheet(units=units, rules=RULES, more=(TURNS,), notes=hidden_note(left_out))
 
 
-def items_table(rated: RatingTable[str], judged: Sequence[Judged]) -> Table:
+def items_table(rated: ratings.RatingTable[str], judged: Sequence[Judged]) -> Table:
     """Return how far each pair of raters and evaluators agrees on the items that both have judged."""
     said: dict[str, dict[tuple[str, str], bool]] = {rater: {} for rater in rated.raters}
     for rating in rated.ratings:
@@ -152,9 +148,11 @@ def _pair(
     one: str, other: str, a: Mapping[tuple[str, str], bool], b: Mapping[tuple[str, str], bool]
 ) -> dict[str, object]:
     both = sorted(a.keys() & b.keys())
-    counts = confusion(*(np.array([said[key] for key in both], dtype=np.bool_) for said in (a, b)))
+    counts = two_class.confusion(
+        *(np.array([said[key] for key in both], dtype=np.bool_) for said in (a, b))
+    )
     total = counts.sum(0)
-    met = positive_rates(total)
+    met = two_class.positive_rates(total)
     return {
         "one": one,
         "other": other,
@@ -163,5 +161,5 @@ def _pair(
         "met_one": met[0],
         "met_other": met[1],
         "agree": (total[0] + total[3]) / len(both) if both else None,
-        "kappa": kappa(total),
+        "kappa": two_class.kappa(total),
     }

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from medhelm import Episode
-from medhelm.errors import UsageError
-from medhelm.files.folders import entries
-from medhelm.store.records import read_plan
-from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.rated_answers import graded_runs
-from medhelm.tables.clinicians.ratings import Item, Scale, Unit, blind_name
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.study.selection import GradedRun
+from medhelm.plugin import UsageError, entries, ratings, runlog, sheet, stored_decisions
 from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, rubric_of, ticks_of
@@ -40,7 +33,7 @@ RUNTIME = {
     "evaluator": "The items that were ticked are those that were done.",
 }
 ASPECTS: Mapping[Kind, Mapping[str, str]] = {"construction": CONSTRUCTION, "runtime": RUNTIME}
-SCALE = Scale(
+SCALE = ratings.Scale(
     1,
     5,
     points=(
@@ -58,7 +51,7 @@ class RatedFolder:
     """All that can be rated in a folder."""
 
     kind: Kind
-    units: tuple[Unit, ...]
+    units: tuple[ratings.Unit, ...]
     left_out: int = 0
     """Encounters whose text must not be shown."""
 
@@ -82,7 +75,7 @@ def open_folder(folder: Path) -> RatedFolder:
         )
     runs = {
         run.path.parents[1]: run
-        for run in graded_runs(folder)[0]
+        for run in stored_decisions.graded_runs(folder)[0]
         if run.record.spec.protocol in PROTOCOLS
     }
     found = [(run, unit) for run in runs.values() for unit in _encounters(run)]
@@ -93,9 +86,9 @@ def open_folder(folder: Path) -> RatedFolder:
     return RatedFolder("runtime", tuple(units.values()), hidden)
 
 
-def unit_sheet(folder: RatedFolder, sample: Sample) -> RatingSheet:
+def unit_sheet(folder: RatedFolder, sample: sheet.Sample) -> sheet.RatingSheet:
     """Return a sheet of a sample of the units."""
-    return RatingSheet(units=sample.of(folder.units), notes=hidden_note(folder.left_out))
+    return sheet.RatingSheet(units=sample.of(folder.units), notes=hidden_note(folder.left_out))
 
 
 def hidden_note(left_out: int) -> tuple[str, ...]:
@@ -103,11 +96,16 @@ def hidden_note(left_out: int) -> tuple[str, ...]:
     return (f"left out, since their data are not public: {left_out} encounters",) * bool(left_out)
 
 
-def _unit(kind: Kind, place: str, parts: Sequence[tuple[str, str]]) -> Unit:
-    return Unit(blind_name(place), tuple(starmap(Item, ASPECTS[kind].items())), SCALE, (*parts,))
+def _unit(kind: Kind, place: str, parts: Sequence[tuple[str, str]]) -> ratings.Unit:
+    return ratings.Unit(
+        ratings.blind_name(place),
+        tuple(starmap(ratings.Item, ASPECTS[kind].items())),
+        SCALE,
+        (*parts,),
+    )
 
 
-def _cases(folder: Path) -> Iterator[Unit]:
+def _cases(folder: Path) -> Iterator[ratings.Unit]:
     for scenario in read_scenarios(folder):
         source = folder / scenario.case / SOURCE
         parts = [(f"Packet of the {role}", scenario.texts[role]) for role in PACKET_ROLES]
@@ -117,11 +115,11 @@ def _cases(folder: Path) -> Iterator[Unit]:
         yield _unit("construction", scenario.id, parts)
 
 
-def _encounters(run: GradedRun) -> Iterator[Unit]:
+def _encounters(run: stored_decisions.GradedRun) -> Iterator[ratings.Unit]:
     """Yield the encounters of a run with the ticks of its evaluator; no part names a model."""
     path = run.path.parents[1]
     ticks = ticks_of(run)
-    for episode in read_episodes(path, read_plan(path)):
+    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
         if not transcript(episode):
             continue
         case, repeat = episode.instance, episode.response.repeat

@@ -24,12 +24,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form, schema_of
-from medhelm.models.identity import identity
-from medhelm.models.tokens import request_tokens
-from medhelm.runs.own_runs import stored_episodes
-from medhelm.store.runlog import episode_key, read_keyed
+from medhelm.plugin import own_runs, reply_form, runlog, tokens
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
@@ -86,29 +81,31 @@ def has_lines(instance: Instance) -> bool:
 
 def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
     """Return where a results folder keeps what a judge says of the encounters of a benchmark."""
-    digest = hashlib.sha256(msgspec.json.encode(identity(judge), order="sorted")).hexdigest()[:16]
+    digest = hashlib.sha256(
+        msgspec.json.encode(own_runs.identity(judge), order="sorted")
+    ).hexdigest()[:16]
     return results / "fidelity" / benchmark / digest
 
 
 def judged_before(run: Path, judge: ModelSpec) -> dict[int, tuple[Fault, ...]]:
     """Return what an earlier version has stored in a run of its encounters, by `before_key`."""
-    decides = {"model": identity(judge), "prompt": "1"}
+    decides = {"model": own_runs.identity(judge), "prompt": "1"}
     digest = hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:16]
     return {
         key: msgspec.convert(e.state["faults"], tuple[Fault, ...])
-        for key, e in read_keyed(run / "fidelity" / digest)
+        for key, e in runlog.read_keyed(run / "fidelity" / digest)
         if "faults" in e.state
     }
 
 
 def before_key(episode: Episode) -> int:
     """Return the key under which an earlier version has stored what a judge says of an encounter."""
-    return episode_key(msgspec.json.encode(episode), 0)
+    return runlog.episode_key(msgspec.json.encode(episode), 0)
 
 
 def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
     """Return what the judge found in each encounter that it could be read on."""
-    found = {e.instance_id: e.state.get("faults") for e in stored_episodes(folder)}
+    found = {e.instance_id: e.state.get("faults") for e in own_runs.stored_episodes(folder)}
     return {
         name: msgspec.convert(faults, tuple[Fault, ...])
         for name, faults in found.items()
@@ -123,13 +120,13 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: S
     by_number = {line.number: line for line in lines}
 
     async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, JUDGE, sent, schema_of(Report))
+        request = terms.request(instance, JUDGE, sent, reply_form.schema_of(Report))
         return await ask(JUDGE, request, step="fidelity", attempt=attempt)
 
     def read(text: str) -> tuple[Fault, ...]:
-        report, _ = read_form(text, Report)
+        report, _ = reply_form.read_form(text, Report)
         if wrong := report_faults(report, lines, judged.packets):
-            raise BadReply("\n".join(wrong[:20]))
+            raise reply_form.BadReply("\n".join(wrong[:20]))
         return tuple(_fault(found, by_number[found.line]) for found in report.faults)
 
     messages = judge_messages(judged.encounter, lines, judged.packets)
@@ -191,14 +188,14 @@ def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator
     """Yield the one call to the judge, and its repairs at most."""
     judged = msgspec.convert(instance.payload, Judged)
     messages = judge_messages(judged.encounter, lines_of(judged.encounter), judged.packets)
-    tokens = request_tokens(terms.request(instance, JUDGE, messages))
+    asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
     again = REPAIRS * (terms.roles[JUDGE].max_output_tokens + 500)
     yield Forecast(
         role=JUDGE,
         calls=1,
         calls_limit=1 + REPAIRS,
-        input_tokens=tokens,
-        input_tokens_limit=(1 + REPAIRS) * (tokens + again),
+        input_tokens=asked,
+        input_tokens_limit=(1 + REPAIRS) * (asked + again),
         output_tokens=200,
     )
 

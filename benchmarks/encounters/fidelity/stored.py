@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from medhelm import DataError, Episode, Instance
-from medhelm.store.records import read_plan
-from medhelm.store.runlog import read_episodes
-from medhelm.tables.study.selection import GradedRun
+from medhelm.plugin import runlog, stored_decisions
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ROLES,
     Fault,
@@ -56,7 +54,7 @@ class Checked:
 class CheckedRun:
     """A run with its encounters."""
 
-    run: GradedRun
+    run: stored_decisions.GradedRun
     encounters: tuple[Checked, ...]
 
     @cached_property
@@ -75,13 +73,15 @@ class CheckedRun:
         return self.run.record.spec.cast[role].name
 
 
-def stored_encounters(run: GradedRun) -> Iterator[Episode]:
+def stored_encounters(run: stored_decisions.GradedRun) -> Iterator[Episode]:
     """Yield the encounters of a run."""
     path = run.path.parents[1]
-    return read_episodes(path, read_plan(path))
+    return runlog.read_episodes(path, runlog.read_plan(path))
 
 
-def check_run(run: GradedRun, judged: Mapping[str, tuple[Fault, ...]] | None = None) -> CheckedRun:
+def check_run(
+    run: stored_decisions.GradedRun, judged: Mapping[str, tuple[Fault, ...]] | None = None
+) -> CheckedRun:
     """Return a run's encounters with their faults. `judged`: those by a judge, as `to_judge` names them."""
     found = []
     for episode in stored_encounters(run):
@@ -93,18 +93,20 @@ def check_run(run: GradedRun, judged: Mapping[str, tuple[Fault, ...]] | None = N
     return CheckedRun(run, tuple(found))
 
 
-def place_of(run: GradedRun) -> str:
+def place_of(run: stored_decisions.GradedRun) -> str:
     """Return the name of the run's folder, which all gradings of it share."""
     return run.path.parents[1].name
 
 
-def ticks_of(run: GradedRun) -> Mapping[tuple[str, int], Mapping[int, tuple[int, ...] | None]]:
+def ticks_of(
+    run: stored_decisions.GradedRun,
+) -> Mapping[tuple[str, int], Mapping[int, tuple[int, ...] | None]]:
     """Return which items a grading found met in each encounter that it has scored, as `ticked` does."""
     found = _column(run, COMPLETION, "extracted")
     return {key: ticked(shown) for key, shown in found.items() if shown}
 
 
-def rubric_of(run: GradedRun, case: Instance) -> tuple[RubricItem, ...]:
+def rubric_of(run: stored_decisions.GradedRun, case: Instance) -> tuple[RubricItem, ...]:
     """Return the items by which a grading scored a case; empty where it has a diagnosis in their place."""
     for terms in run.record.grading.graders:
         if terms.grader == EVALUATIONS.name:
@@ -112,7 +114,9 @@ def rubric_of(run: GradedRun, case: Instance) -> tuple[RubricItem, ...]:
     return packets_of(case).evaluator.items
 
 
-def _column(run: GradedRun, metric: str, name: str) -> Mapping[tuple[str, int], Any]:
+def _column(
+    run: stored_decisions.GradedRun, metric: str, name: str
+) -> Mapping[tuple[str, int], Any]:
     """Return a column of a metric's scores by case and repeat."""
     import pyarrow.parquet as pq
 

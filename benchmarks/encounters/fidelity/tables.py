@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm import Part, Table, make_table
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Row
-from medhelm.tables.study.selection import GradedRun
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import stored_decisions
 from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_RULE,
@@ -28,14 +27,16 @@ from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast
 
 FACTORS = ("case", "run", "patient", "evaluator")
 _COLUMNS = (
-    count("judged", "encounters with a usable reply of the judge", "judged"),
-    count("rank", "rank among the clinicians with this cast", "rank"),
-    count("moved", "ranks between the best and the worst under any cast", "moved"),
-    text("others", "who plays the surroundings, and settings of the protocol", "surroundings"),
-    text("factor", "what varies", "factor"),
-    count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
-    number("variance", "estimated variance", "metric", "variance", digits=4),
-    number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
+    kinds.count("judged", "encounters with a usable reply of the judge", "judged"),
+    kinds.count("rank", "rank among the clinicians with this cast", "rank"),
+    kinds.count("moved", "ranks between the best and the worst under any cast", "moved"),
+    kinds.text(
+        "others", "who plays the surroundings, and settings of the protocol", "surroundings"
+    ),
+    kinds.text("factor", "what varies", "factor"),
+    kinds.count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
+    kinds.number("variance", "estimated variance", "metric", "variance", digits=4),
+    kinds.number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
 )
 _PARTS = {
     "cast": ("Ranks by cast", ("model", "cast", "cases", "mean", "rank", "moved")),
@@ -62,7 +63,7 @@ def simulation_table(
     """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
     newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
     kinds = KINDS if is_judged else BY_RULE
-    makers: dict[str, Iterable[Row]] = {
+    makers: dict[str, Iterable[dict[str, object]]] = {
         "role": _roles(newest),
         "clinician": _clinicians(newest, least),
         "cast": cast_rows(runs),
@@ -100,7 +101,7 @@ def simulation_table(
     )
 
 
-def _roles(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+def _roles(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     """Yield the rates of each kind of fault by who played the role."""
     groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
     for run in runs:
@@ -110,7 +111,7 @@ def _roles(runs: Sequence[CheckedRun]) -> Iterator[Row]:
         lines = sum(line.role == role for e in encounters for line in e.lines)
         judged = sum(e.by_judge is not None for e in encounters)
         faults = [(n, f) for n, e in enumerate(encounters) for f in e.faults if f.role == role]
-        row: Row = {"benchmark": benchmark, "role": role, "model": model}
+        row: dict[str, object] = {"benchmark": benchmark, "role": role, "model": model}
         row |= {"cases": len(encounters), "judged": judged, "lines": lines}
         if lines:
             kinds = Counter(fault.kind for _, fault in faults)
@@ -120,7 +121,7 @@ def _roles(runs: Sequence[CheckedRun]) -> Iterator[Row]:
         yield row
 
 
-def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[Row]:
+def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, object]]:
     """Yield each clinician's mean with and without the encounters below a fidelity."""
     for run in runs:
         marked = {(e.case, e.repeat) for e in run.encounters if is_marked(e, least)}
@@ -144,7 +145,7 @@ def is_marked(encounter: Checked, least: float) -> bool:
     return encounter.fidelity is not None and encounter.fidelity < least
 
 
-def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     """Yield the means and ranks of clinicians under each cast, on the cases that all have."""
     for benchmark, group in _by_benchmark(runs):
         crossed = _crossed(_graded_alike(group))
@@ -201,7 +202,7 @@ def _case_means(values: Mapping[tuple[str, int], float]) -> dict[str, float]:
     return {case: sum(own) / len(own) for case, own in by_case.items()}
 
 
-def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[Row]:
+def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     """Yield the variance of each clinician's scores by case, run, patient's run and evaluator."""
     for benchmark, group in _by_benchmark(runs):
         values: dict[tuple[str, str], dict[Cellkey, float]] = defaultdict(dict)
@@ -273,12 +274,12 @@ def components(values: Mapping[Cellkey, float], factors: Sequence[str]) -> list[
     return [*result, Component(REST, left, rest)]
 
 
-def _patient_of(run: GradedRun) -> str:
+def _patient_of(run: stored_decisions.GradedRun) -> str:
     spec = run.record.spec
     return f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
 
 
-def _others_of(run: GradedRun) -> str:
+def _others_of(run: stored_decisions.GradedRun) -> str:
     """Return what else decides an encounter: runs that differ in it are not pooled."""
     spec = run.record.spec
     settings = [f"{k}={v}" for k, v in sorted(spec.settings.items()) if k != "patient_seed"]
@@ -286,13 +287,13 @@ def _others_of(run: GradedRun) -> str:
     return ", ".join((spec.cast["controller"].name, *settings, spec.data, spec.benchmark_version))
 
 
-def _rubrics_of(run: GradedRun) -> list[str]:
+def _rubrics_of(run: stored_decisions.GradedRun) -> list[str]:
     """Return the files of rubrics in place of the cases' own."""
     graders = run.record.grading.graders
     return [str(terms.settings[RUBRIC]) for terms in graders if RUBRIC in terms.settings]
 
 
-def _evaluator_of(run: GradedRun) -> str:
+def _evaluator_of(run: stored_decisions.GradedRun) -> str:
     """Return who judged, and how: gradings that differ in other metrics alone are by one evaluator."""
     terms = [
         (t.grader, t.version, t.jury, {n: v for n, v in t.settings.items() if n != RUBRIC})

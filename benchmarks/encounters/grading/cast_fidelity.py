@@ -18,7 +18,8 @@ from typing import Literal, get_args
 import msgspec
 
 from medhelm import Aggregation, Episode, Instance, Metric, Score
-from medhelm.schema.aggregation import Share, ShareExtremes
+from medhelm.plugin import ShareExtremes
+from medhelm_benchmarks.encounters.columns import share
 from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run, is_asked, words
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.record import Encounter, encounter_of
@@ -298,7 +299,7 @@ AGGREGATION = Aggregation(
         "lines",
         *(f"{role}/{name}" for role in ROLES for name in ("clean", "lines", *BY_RULE)),
     ),
-    of=Share("clean", "lines"),
+    of=share("clean", "lines"),
     extremes=ShareExtremes(
         (
             ("clean", "lines"),

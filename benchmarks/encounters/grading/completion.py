@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums
-from medhelm.grading.graders.grader import GradedMetric, Grader
-from medhelm.schema.aggregation import Share, ShareExtremes, pooled_share
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
+from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
+from medhelm.plugin import ShareExtremes, grader
+from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
     Verdict,
@@ -54,7 +53,7 @@ class MeanOfCompetencies:
         """Return the mean."""
         import numpy as np
 
-        from medhelm.stats.aggregation import mean_of_defined, ratio  # numpy is slow to import
+        from medhelm import mean_of_defined, ratio  # numpy is slow to import
 
         parts = [sums[f"{self.part}/{c}"] for c in COMPETENCIES]
         wholes = [sums[f"{self.whole}/{c}"] for c in COMPETENCIES]
@@ -64,7 +63,7 @@ class MeanOfCompetencies:
 CASE_MEAN = Aggregation(
     name="encounter_case_mean",
     sums=(*TOTALS, *BY_COMPETENCY, *DESCRIPTIVE),
-    of=Share("rate", "cases"),
+    of=share("rate", "cases"),
 )
 POOLED = pooled_share("encounter_pooled", "met", "items")
 
@@ -114,11 +113,11 @@ def rate_of_competencies(sums: Counted) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Completion(GradedMetric):
+class Completion(grader.GradedMetric):
     """A reading of which items of a rubric are met."""
 
     version: str = "2"
-    grader: Grader = EVALUATIONS
+    grader: grader.Grader = EVALUATIONS
     source: str = "Liang et al. 2026, MedSP1000"
     value: Callable[[Counted], float | None]
     """The value of one case by its own sums."""

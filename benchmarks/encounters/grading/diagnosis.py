@@ -20,22 +20,17 @@ from medhelm import (
     Outcome,
     Response,
     Score,
+    Send,
     Terms,
 )
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import BOOLEAN, TEXT, closed, read_object
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, GradedMetric, Grader, Shown
-from medhelm.models.tokens import request_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
-from medhelm.protocols.protocol import Send
-from medhelm.schema.aggregation import Share
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
+from medhelm.plugin import fencing, grader, reply_form, tokens
+from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, encounter_of
 from medhelm_benchmarks.encounters.replies import ask_until_read
 
-_TAG = tag_pattern(("gold", "given"))
-_SCHEMA = closed({"reason": TEXT, "same": BOOLEAN})
+_TAG = fencing.tag_pattern(("gold", "given"))
+_SCHEMA = reply_form.closed({"reason": reply_form.TEXT, "same": reply_form.BOOLEAN})
 _RULES = (
     "You compare a diagnosis that a clinician gave with the correct one. They are the same where they "
     "name the same disease, in whatever words: synonyms, abbreviations and spelling do not matter. A "
@@ -48,24 +43,26 @@ _RULES = (
 
 def messages(gold: str, given: str) -> tuple[Message, Message]:
     """Return what a judge is sent."""
-    body = f"{fenced('gold', gold, _TAG)}\n\n{fenced('given', given, _TAG)}"
+    body = f"{fencing.fenced('gold', gold, _TAG)}\n\n{fencing.fenced('given', given, _TAG)}"
     return Message("system", _RULES), Message("user", body)
 
 
 def read_same(text: str, given: str = "") -> bool:
     """Return a judge's verdict on the diagnosis that was given; raises BadReply."""
-    return bool(read_object(text, _SCHEMA, given)["same"])
+    return bool(reply_form.read_object(text, _SCHEMA, given)["same"])
 
 
-async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Send) -> FinalAnswer:
+async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, ask: Send) -> FinalAnswer:
     """Return one judge's verdict on the diagnosis of a consultation."""
     given = _given(shown)
 
     async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(shown.instance, JUDGE, sent, _SCHEMA)
-        return await ask(JUDGE, request, step="diagnosis", attempt=attempt)
+        request = terms.request(shown.instance, grader.JUDGE, sent, _SCHEMA)
+        return await ask(grader.JUDGE, request, step="diagnosis", attempt=attempt)
 
-    def correct(sent: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+    def correct(
+        sent: tuple[Message, ...], text: str, fault: reply_form.BadReply
+    ) -> tuple[Message, ...]:
         asked = f"Your reply could not be read: {fault}. Reply again with the JSON object alone."
         return (*sent, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
 
@@ -74,7 +71,7 @@ async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, ask: Send) -> 
         messages(shown.instance.references[0], given),
         lambda text: read_same(text, given),
         correct,
-        1 + terms.settings[REPAIRS],
+        1 + terms.settings[grader.REPAIRS],
     )
     if response.finish in ("error", "oversize"):
         return FinalAnswer(finish=response.finish, error="a call to the judge failed")
@@ -88,29 +85,29 @@ def forecast(
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge."""
     sent = messages(instance.references[0], "x" * 60)
-    tokens = request_tokens(terms.request(instance, JUDGE, sent, _SCHEMA))
-    tries = 1 + terms.settings[REPAIRS]
-    again = tries * (terms.roles[JUDGE].max_output_tokens + 100)
+    spent = tokens.request_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
+    tries = 1 + terms.settings[grader.REPAIRS]
+    again = tries * (terms.roles[grader.JUDGE].max_output_tokens + 100)
     yield Forecast(
-        role=JUDGE,
+        role=grader.JUDGE,
         calls=1,
         calls_limit=tries,
-        input_tokens=tokens,
-        input_tokens_limit=tries * (tokens + again),
+        input_tokens=spent,
+        input_tokens_limit=tries * (spent + again),
         output_tokens=40,
     )
 
 
-def stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
+def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether the diagnosis has all words of the gold: another name counts as wrong."""
     return {"same": words(shown.instance.references[0]) <= words(_given(shown))}
 
 
-def _given(shown: Shown) -> str:
+def _given(shown: grader.Shown) -> str:
     return msgspec.convert(dict(shown.state), Encounter).diagnosis or ""
 
 
-DIAGNOSES = Grader(
+DIAGNOSES = grader.Grader(
     name="encounter_diagnosis",
     version="2",
     grade=grade,
@@ -119,17 +116,17 @@ DIAGNOSES = Grader(
     is_graded=lambda shown: bool(_given(shown)),
 )
 ACCURACY = Aggregation(
-    name="encounter_accuracy", sums=("right", "cases", *DESCRIPTIVE), of=Share("right", "cases")
+    name="encounter_accuracy", sums=("right", "cases", *DESCRIPTIVE), of=share("right", "cases")
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagnosisAccuracy(GradedMetric):
+class DiagnosisAccuracy(grader.GradedMetric):
     """1 where the judges, by majority, find the diagnosis to be the gold; 0 where none was given."""
 
     name: str = "diagnosis_accuracy"
     source: str = "Schmidgall et al. 2024, AgentClinic (arXiv 2405.07960)"
-    grader: Grader = DIAGNOSES
+    grader: grader.Grader = DIAGNOSES
     aggregation: Aggregation = ACCURACY
 
     def score(self, instance: Instance, episode: Episode) -> Score:

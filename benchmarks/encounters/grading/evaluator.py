@@ -25,15 +25,10 @@ from medhelm import (
     Instance,
     Message,
     Response,
+    Send,
     Terms,
 )
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import BOOLEAN, INTEGER, TEXT, closed, fit, list_of, read_object
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
-from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.prompts.fencing import fenced, tag_pattern
-from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import Send
+from medhelm.plugin import fencing, grader, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import (
@@ -47,7 +42,7 @@ from medhelm_benchmarks.encounters.replies import ask_until_read
 
 SIZE, RUBRIC = "batch", "rubric"
 _LISTED = "\n\nThe items, one JSON object a line:\n"
-_TAG = tag_pattern(("encounter", "items"))
+_TAG = fencing.tag_pattern(("encounter", "items"))
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,10 +79,15 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of the reply, in words for its writer."""
 
 
-_ENTRY = {"competency": TEXT, "item": TEXT, "met": BOOLEAN, "turns": list_of(INTEGER)}
-SCHEMA = closed({"items": list_of(closed(_ENTRY))})
+_ENTRY = {
+    "competency": reply_form.TEXT,
+    "item": reply_form.TEXT,
+    "met": reply_form.BOOLEAN,
+    "turns": reply_form.list_of(reply_form.INTEGER),
+}
+SCHEMA = reply_form.closed({"items": reply_form.list_of(reply_form.closed(_ENTRY))})
 """The JSON Schema of a reply."""
-_ENTRIES = list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
+_ENTRIES = reply_form.list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
 """As they are read: each item has its own fault."""
 
 
@@ -96,7 +96,7 @@ def read_batch(text: str, items: Sequence[RubricItem], turns: int, shown: str = 
 
     `shown`: the encounter, as the evaluator saw it.
     """
-    said = read_object(text, closed({"items": _ENTRIES}), shown)["items"]
+    said = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
     found = [{k: _hashable(k, v) for k, v in entry.items()} for entry in said]
     due = {(item.competency, item.text): n for n, item in enumerate(items)}
     texts = {item.text for item in items}
@@ -128,13 +128,13 @@ def _verdict(
     if len(entries) > 1:
         return Verdict(fault="repeated")
     (entry,) = entries
-    met = _fitted(entry.get("met"), BOOLEAN)
+    met = _fitted(entry.get("met"), reply_form.BOOLEAN)
     if met is None:
         return Verdict(fault="not boolean")
     if not met:
         return Verdict(met=False)
     named = entry.get("turns")
-    said = [_fitted(n, INTEGER) for n in named] if isinstance(named, list) else []
+    said = [_fitted(n, reply_form.INTEGER) for n in named] if isinstance(named, list) else []
     shown = sorted({n for n in said if n is not None and 1 <= n <= turns})
     if not shown:
         return Verdict(met=False, fault=NO_EVIDENCE)
@@ -143,8 +143,8 @@ def _verdict(
 
 def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
     try:
-        return fit(value, schema, "")
-    except BadReply:
+        return reply_form.fit(value, schema, "")
+    except reply_form.BadReply:
         return None
 
 
@@ -235,7 +235,7 @@ def messages(encounter: Encounter, items: Sequence[RubricItem]) -> tuple[Message
     listed = "\n".join(
         json.dumps({"competency": i.competency, "item": i.text}, ensure_ascii=False) for i in items
     )
-    body = fenced("encounter", shown_turns(encounter), _TAG)
+    body = fencing.fenced("encounter", shown_turns(encounter), _TAG)
     return Message("system", prompt_text("evaluator")), Message("user", f"{body}{_LISTED}{listed}")
 
 
@@ -245,7 +245,7 @@ def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
     return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
 
 
-async def grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -> FinalAnswer:
+async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: Send) -> FinalAnswer:
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
@@ -279,7 +279,7 @@ def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]
 
 
 async def _judge(
-    shown: Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
+    shown: grader.Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
 ) -> tuple[Batch, str]:
     """Return the verdicts on a batch, and how its call ended where it has none.
 
@@ -291,21 +291,25 @@ async def _judge(
     best: Batch | None = None
 
     async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(shown.instance, JUDGE, sent, SCHEMA)
-        return await ask(JUDGE, request, step=f"items/{number}", attempt=attempt)
+        request = terms.request(shown.instance, grader.JUDGE, sent, SCHEMA)
+        return await ask(grader.JUDGE, request, step=f"items/{number}", attempt=attempt)
 
     def read(text: str) -> Batch:
         nonlocal best
         best = read_batch(text, items, len(encounter.turns), first[1].content)
         if best.faults:
-            raise BadReply("; ".join(best.faults))
+            raise reply_form.BadReply("; ".join(best.faults))
         return best
 
-    def correct(_: tuple[Message, ...], text: str, fault: BadReply) -> tuple[Message, ...]:
+    def correct(
+        _: tuple[Message, ...], text: str, fault: reply_form.BadReply
+    ) -> tuple[Message, ...]:
         asked = f"Your reply is not as asked for ({fault}). Reply again, with every item once."
         return (*first, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
 
-    _, response = await ask_until_read(send, first, read, correct, 1 + terms.settings[REPAIRS])
+    _, response = await ask_until_read(
+        send, first, read, correct, 1 + terms.settings[grader.REPAIRS]
+    )
     if response.finish in ("error", "oversize"):
         return _void(items, response.finish), response.finish
     ends = {"refusal": "refused", "length": "truncated"}
@@ -323,21 +327,21 @@ def forecast(
     items = items_of(instance, terms.settings[RUBRIC])
     batches = batched(items, terms.settings[SIZE])
     empty = Encounter()
-    sent = (terms.request(instance, JUDGE, messages(empty, b), SCHEMA) for b in batches)
-    tokens = sum(request_tokens(request) + 3 * answer for request in sent)
-    repairs: int = terms.settings[REPAIRS]
-    again = terms.roles[JUDGE].max_output_tokens + 200
+    sent = (terms.request(instance, grader.JUDGE, messages(empty, b), SCHEMA) for b in batches)
+    spent = sum(tokens.request_tokens(request) + 3 * answer for request in sent)
+    repairs: int = terms.settings[grader.REPAIRS]
+    again = terms.roles[grader.JUDGE].max_output_tokens + 200
     yield Forecast(
-        role=JUDGE,
+        role=grader.JUDGE,
         calls=len(batches),
         calls_limit=len(batches) * (1 + repairs),
-        input_tokens=tokens,
-        input_tokens_limit=(1 + repairs) * tokens + len(batches) * repairs * again,
-        output_tokens=sum(estimate_tokens([Message("user", i.text)]) + 25 for i in items),
+        input_tokens=spent,
+        input_tokens_limit=(1 + repairs) * spent + len(batches) * repairs * again,
+        output_tokens=sum(tokens.estimate_tokens([Message("user", i.text)]) + 25 for i in items),
     )
 
 
-def stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
+def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings.
 
     An item without a deed has no verdict: only a reader can tell.
@@ -362,12 +366,12 @@ def _by_rule(deed: Deed, encounter: Encounter) -> Verdict:
     return Verdict(met=bool(turns), turns=tuple(turns))
 
 
-def is_whole(shown: Shown) -> bool:
+def is_whole(shown: grader.Shown) -> bool:
     """Return whether an encounter came to its end: by the case or by the cap."""
     return shown.ending in (COMPLETED, CAPPED)
 
 
-EVALUATIONS = Grader(
+EVALUATIONS = grader.Grader(
     name="encounter_rubric",
     version="2",
     grade=grade,

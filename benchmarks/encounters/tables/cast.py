@@ -11,11 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, number, text, yes
-from medhelm.tables.format.table import Row
-from medhelm.tables.study.cells import Cell, MetricScores
-from medhelm.tables.study.study import Study
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import notes
+from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_RULE,
     FIDELITY,
@@ -29,26 +27,26 @@ LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
 
 
-def cast_columns(kinds: Iterable[FaultKind], least: float) -> tuple[Column, ...]:
+def cast_columns(faults: Iterable[FaultKind], least: float) -> tuple[Column, ...]:
     """Return the columns of who played a role, and of scores without encounters below `least`."""
     return (
-        text("benchmark", "name of the benchmark"),
-        text("level", "the kind of row: role (who was played by whom), clinician (scores without marked cases)"),
-        text("role", "who is played", "role"),
-        text("model", "by which model; of a clinician: its own name", "model"),
-        text("cast", "of a clinician: who played patient and surroundings", "cast"),
-        yes("ranked", "whether the clinician is ranked"),
-        count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
-        number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
+        kinds.text("benchmark", "name of the benchmark"),
+        kinds.text("level", "the kind of row: role (who was played by whom), clinician (scores without marked cases)"),
+        kinds.text("role", "who is played", "role"),
+        kinds.text("model", "by which model; of a clinician: its own name", "model"),
+        kinds.text("cast", "of a clinician: who played patient and surroundings", "cast"),
+        kinds.yes("ranked", "whether the clinician is ranked"),
+        kinds.count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
+        kinds.number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
         *(
-            number(kind, f"lines per line of the role: {MEANING[kind]}", "share", HEADINGS[kind], digits=1, is_percent=True)
-            for kind in kinds
+            kinds.number(kind, f"lines per line of the role: {MEANING[kind]}", "share", HEADINGS[kind], digits=1, is_percent=True)
+            for kind in faults
         ),
-        number("clean", "lines without a fault", "share", "clean", digits=1, is_percent=True),
-        count("marked", f"cases with less than {least:g} clean lines", "marked"),
-        number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
-        number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
-        number("difference", "mean without them less mean", "metric", "diff.", digits=3),
+        kinds.number("clean", "lines without a fault", "share", "clean", digits=1, is_percent=True),
+        kinds.count("marked", f"cases with less than {least:g} clean lines", "marked"),
+        kinds.number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
+        kinds.number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
+        kinds.number("difference", "mean without them less mean", "metric", "diff.", digits=3),
     )  # fmt: skip
 
 
@@ -62,9 +60,9 @@ _SAID = (
 LAYOUT = Layout(main=("role", "model", "clean", "mean"))
 
 
-def cast_parts(kinds: Iterable[FaultKind], own: tuple[str, ...]) -> tuple[Part, ...]:
+def cast_parts(faults: Iterable[FaultKind], own: tuple[str, ...]) -> tuple[Part, ...]:
     """Return the grids of text formats, each under the columns `own`."""
-    roles = ("role", "model", "cases", "lines", *kinds, "clean")
+    roles = ("role", "model", "cases", "lines", *faults, "clean")
     scores = ("model", "cast", "cases", "clean", "marked", "mean", "mean_unmarked", "difference")
     return (
         Part(level="role", title="Who played the roles", group=own, columns=roles),
@@ -99,7 +97,9 @@ CAST = TableSpec(
 )
 
 
-def _cells(study: Study, benchmark: str) -> Iterator[tuple[str, Cell, MetricScores]]:
+def _cells(
+    study: studies.Study, benchmark: str
+) -> Iterator[tuple[str, studies.Cell, studies.MetricScores]]:
     """Yield (clinician, cell, fidelity) of the runs in which anybody answered."""
     for model, cell in study.cells[benchmark].items():
         own = cell.scores.get(FIDELITY)
@@ -107,7 +107,7 @@ def _cells(study: Study, benchmark: str) -> Iterator[tuple[str, Cell, MetricScor
             yield model, cell, own
 
 
-def _roles(study: Study, benchmark: str) -> Iterator[Row]:
+def _roles(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
     sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for _, cell, own in _cells(study, benchmark):
         columns = own.pooling.by_name(own.sums)
@@ -118,14 +118,19 @@ def _roles(study: Study, benchmark: str) -> Iterator[Row]:
                 there[name] += columns[f"{role}/{name}"].sum()
     for part, model in sorted(sums):
         found = sums[part, model]
-        row: Row = {"benchmark": benchmark, "level": "role", "role": part, "model": model}
+        row: dict[str, object] = {
+            "benchmark": benchmark,
+            "level": "role",
+            "role": part,
+            "model": model,
+        }
         row |= {"cases": int(found["cases"]), "lines": found["lines"]}
         if found["lines"]:
             row |= {name: found[name] / found["lines"] for name in ("clean", *BY_RULE)}
         yield row
 
 
-def _clinicians(study: Study, benchmark: str) -> Iterator[Row]:
+def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
     metric = study.panels[benchmark].metric.name
     for model, cell, own in sorted(_cells(study, benchmark), key=lambda one: one[0]):
         scores = cell.scores[metric]
@@ -133,7 +138,7 @@ def _clinicians(study: Study, benchmark: str) -> Iterator[Row]:
         is_marked = np.isin(scores.ids, marked)
         columns = own.pooling.by_name(own.sums)
         cast = cell.record.spec.cast
-        row: Row = {
+        row: dict[str, object] = {
             "benchmark": benchmark,
             "level": "clinician",
             "model": model,

@@ -13,26 +13,28 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from medhelm import Aggregation, Column, Layout, Part, Table, TableRequest, TableSpec, make_table
-from medhelm.errors import UsageError
-from medhelm.schema.aggregation import Share
-from medhelm.stats.aggregation import Floats, Pooling, holm
-from medhelm.stats.intervals import (
-    PERMUTATIONS,
-    bootstrap,
-    cluster_sums,
-    clustered_percentile,
-    percentile,
-    permutation_p,
-    seed_of,
-    swap_differences,
+from medhelm import (
+    Aggregation,
+    Column,
+    Floats,
+    Layout,
+    Part,
+    Table,
+    TableRequest,
+    TableSpec,
+    make_table,
 )
-from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, ends, number, text, yes
-from medhelm.tables.format.table import Row, Settings
-from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import Cell, Keys
-from medhelm.tables.study.study import Estimate, Panel, Study, estimate, restrict
+from medhelm.plugin import (
+    Settings,
+    UsageError,
+    aggregation,
+    instance_tags,
+    intervals,
+    notes,
+)
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import study as studies
+from medhelm_benchmarks.encounters.columns import share
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 
@@ -52,60 +54,60 @@ _READINGS: Mapping[str, Aggregation] = {
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
     interval = (f"{name}_low", f"{name}_high")
     return (
-        number(name, description, "share", heading, interval, 3),
-        *ends(name, name, "share"),
+        kinds.number(name, description, "share", heading, interval, 3),
+        *kinds.ends(name, name, "share"),
     )
 
 
 def _share(name: str, description: str, heading: str = "") -> Column:
-    return number(name, description, "share", heading, digits=1, is_percent=True)
+    return kinds.number(name, description, "share", heading, digits=1, is_percent=True)
 
 
 ENDED = "encounters that were completed or capped and have a score, of the cases of n"
 COLUMNS: tuple[Column, ...] = (
-    text("benchmark", "name of the benchmark"),
-    text(
+    kinds.text("benchmark", "name of the benchmark"),
+    kinds.text(
         "level",
         "model: over all cases; competency: over the items of one; specialty: over the cases of one, of "
         "at least 5; length: over one tenth of the cases by the input of the clinician; strategy: two "
         "strategies of a model on the same cases",
     ),
-    text("model", "name of the clinician's model; missing in a row over all models", "model"),
-    text("cast", "who played the other roles"),
-    text("group", "the competency, specialty, tenth, or the two strategies", "group"),
-    yes("ranked", "whether the model is ranked"),
-    count("n", "cases behind the row: those that every ranked model has", "n"),
-    count("clusters", "source articles of these cases"),
+    kinds.text("model", "name of the clinician's model; missing in a row over all models", "model"),
+    kinds.text("cast", "who played the other roles"),
+    kinds.text("group", "the competency, specialty, tenth, or the two strategies", "group"),
+    kinds.yes("ranked", "whether the model is ranked"),
+    kinds.count("n", "cases behind the row: those that every ranked model has", "n"),
+    kinds.count("clusters", "source articles of these cases"),
     *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
     *_score("pooled", "items met / items, over all cases", "pooled"),
     *_score(
         "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
     ),
     *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
-    number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
-    number("items", "items of the rubrics", "", "items", digits=0),
-    number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
-    number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
-    number("extra", "texts that evaluators judged and that are no item"),
+    kinds.number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
+    kinds.number("items", "items of the rubrics", "", "items", digits=0),
+    kinds.number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
+    kinds.number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
+    kinds.number("extra", "texts that evaluators judged and that are no item"),
     *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
-    number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),
-    number("score_other", "that of the second, on the same cases", "share", "the second"),
+    kinds.number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),
+    kinds.number("score_other", "that of the second, on the same cases", "share", "the second"),
     *_score("difference", "the first less the second", "difference"),
-    number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
-    number("input_chars", f"mean length of what the clinician has before it in its last turn, over {ENDED}", "characters", "input", digits=0),
-    count("attempted", "encounters asked for", "asked"),
-    count("scored", "encounters with a score", "scored", of="attempted"),
-    text("not_scored", "encounters without one, by outcome", "not scored"),
+    kinds.number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
+    kinds.number("input_chars", f"mean length of what the clinician has before it in its last turn, over {ENDED}", "characters", "input", digits=0),
+    kinds.count("attempted", "encounters asked for", "asked"),
+    kinds.count("scored", "encounters with a score", "scored", of="attempted"),
+    kinds.text("not_scored", "encounters without one, by outcome", "not scored"),
     _share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
     _share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
-    number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
-    number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
-    number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
-    number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
+    kinds.number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
+    kinds.number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
+    kinds.number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
+    kinds.number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
     _share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
-    number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
-    number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
-    number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
+    kinds.number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
+    kinds.number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
+    kinds.number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
 )  # fmt: skip
 
 _LAYOUT = Layout(
@@ -190,7 +192,7 @@ ENCOUNTERS = TableSpec(
 class _Encounters:
     """One benchmark of encounters."""
 
-    study: Study
+    study: studies.Study
     benchmark: str
 
     @property
@@ -200,7 +202,7 @@ class _Encounters:
         return COMPLETION if COMPLETION in names else ACCURACY
 
     @property
-    def panel(self) -> Panel:
+    def panel(self) -> studies.Panel:
         """Return the scores of all models."""
         return self.study.panel(self.benchmark, self.metric)
 
@@ -214,24 +216,26 @@ class _Encounters:
         """Return the readings of the sums by their columns."""
         if self.metric == COMPLETION:
             return _READINGS
-        share = Aggregation(name="accuracy", sums=("right", "cases"), of=Share("right", "cases"))
-        return {"accuracy": share}
+        accuracy = Aggregation(name="accuracy", sums=("right", "cases"), of=share("right", "cases"))
+        return {"accuracy": accuracy}
 
-    def estimates(self, panel: Panel, aggregation: Aggregation, *names: str) -> dict[str, Estimate]:
+    def estimates(
+        self, panel: studies.Panel, reading: Aggregation, *names: str
+    ) -> dict[str, studies.Estimate]:
         """Return each model's estimate of one reading of the sums."""
-        ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=aggregation.name)
+        ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=reading.name)
 
-        def cut(cell: Cell) -> Cell:
+        def cut(cell: studies.Cell) -> studies.Cell:
             own = cell.scores[self.metric]
-            sums = own.pooling.columns(own.sums, aggregation.sums)
-            pooling = Pooling(aggregation, aggregation.sums)
+            sums = own.pooling.columns(own.sums, reading.sums)
+            pooling = aggregation.Pooling(reading, reading.sums)
             return replace(cell, scores={self.metric: replace(own, sums=sums, pooling=pooling)})
 
-        cells = {model: cut(cell) for model, cell in panel.cells.items()}
-        cut_panel = replace(panel, metric=ref, cells=cells)
-        return estimate(cut_panel, self.settings, self.benchmark, *names)
+        shares = {model: cut(cell) for model, cell in panel.cells.items()}
+        cut_panel = replace(panel, metric=ref, cells=shares)
+        return studies.estimate(cut_panel, self.settings, self.benchmark, *names)
 
-    def totals(self, model: str, ids: Keys) -> dict[str, float]:
+    def totals(self, model: str, ids: studies.Keys) -> dict[str, float]:
         """Return a model's sums by name over some cases; none: over all of its own."""
         scores = self.panel.scores(model)
         at = scores.among(ids) if len(ids) else slice(None)
@@ -241,12 +245,11 @@ class _Encounters:
         }
 
 
-def _rows(own: _Encounters, asked: TableRequest) -> Iterator[Row]:
+def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     panel = own.panel
     _refuse_other_items(own)
     found = {
-        column: own.estimates(panel, aggregation, column)
-        for column, aggregation in own.readings.items()
+        column: own.estimates(panel, reading, column) for column, reading in own.readings.items()
     }
     first = next(iter(found.values()))
     models = sorted(first, key=lambda m: (-np.nan_to_num(first[m].score, nan=-1.0), m))
@@ -266,8 +269,8 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[Row]:
         yield {"benchmark": own.benchmark, **row}
 
 
-def _row(own: _Encounters, model: str | None, level: str, **more: object) -> Row:
-    row: Row = {"benchmark": own.benchmark, "level": level, "model": model, **more}
+def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dict[str, object]:
+    row: dict[str, object] = {"benchmark": own.benchmark, "level": level, "model": model, **more}
     if model is None:
         return row
     cast = own.panel.cells[model].record.spec.cast
@@ -275,12 +278,12 @@ def _row(own: _Encounters, model: str | None, level: str, **more: object) -> Row
     return row | {"cast": played, "ranked": model in own.study.ranked}
 
 
-def _ends(column: str, found: Estimate) -> Row:
+def _ends(column: str, found: studies.Estimate) -> dict[str, object]:
     ends = {f"{column}_low": found.interval.low, f"{column}_high": found.interval.high}
     return {column: found.score, **ends}
 
 
-def _asked(own: _Encounters, model: str) -> Row:
+def _asked(own: _Encounters, model: str) -> dict[str, object]:
     """Return how many encounters there are, and what became of those without a score."""
     cell = own.panel.cells[model]
     scores = cell.scores[own.metric]
@@ -294,9 +297,11 @@ def _asked(own: _Encounters, model: str) -> Row:
     }
 
 
-def _counts(sums: Mapping[str, float]) -> Row:
+def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     """Return what was counted in encounters that came to an end, as means of one."""
-    row: Row = {n: sums.get(n) for n in ("met", "items", "invalid", "no_evidence", "extra")}
+    row: dict[str, object] = {
+        n: sums.get(n) for n in ("met", "items", "invalid", "no_evidence", "extra")
+    }
     ended = sums["encounters"]
     if not ended:
         return row
@@ -310,7 +315,7 @@ def _counts(sums: Mapping[str, float]) -> Row:
     return row
 
 
-def _competencies(own: _Encounters, models: list[str]) -> Iterator[Row]:
+def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
     """Yield each competency of each model, pooled and as a mean over the cases that have it."""
     for competency in COMPETENCIES:
         ways = {
@@ -320,7 +325,7 @@ def _competencies(own: _Encounters, models: list[str]) -> Iterator[Row]:
         found = {
             column: own.estimates(
                 own.panel,
-                Aggregation(name=f"{column}_{competency}", sums=pair, of=Share(*pair)),
+                Aggregation(name=f"{column}_{competency}", sums=pair, of=share(*pair)),
                 column,
                 competency,
             )
@@ -343,27 +348,29 @@ def _competencies(own: _Encounters, models: list[str]) -> Iterator[Row]:
             }
 
 
-def _specialties(own: _Encounters, models: list[str], asked: TableRequest) -> Iterator[Row]:
+def _specialties(
+    own: _Encounters, models: list[str], asked: TableRequest
+) -> Iterator[dict[str, object]]:
     members: dict[str, list[int]] = {}
     for case, tags in instance_tags(own.panel, asked.metadata).items():
         if name := tags.get("specialty"):
             members.setdefault(name, []).append(case)
-    column, aggregation = next(iter(own.readings.items()))
+    column, reading = next(iter(own.readings.items()))
     for name in sorted(name for name, cases in members.items() if len(cases) >= LEAST_CASES):
         ids = np.array(sorted(members[name]), dtype=np.uint64)
-        found = own.estimates(restrict(own.panel, ids), aggregation, "specialty", name)
+        found = own.estimates(studies.restrict(own.panel, ids), reading, "specialty", name)
         for model in models:
             row = _row(own, model, "specialty", group=name, n=found[model].n)
             sums = own.totals(model, ids)
             yield row | _ends(column, found[model]) | {n: sums.get(n) for n in ("met", "items")}
 
 
-def _lengths(own: _Encounters, models: list[str]) -> Iterator[Row]:
+def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
     """Yield ten equal bins of the encounters by the input of the clinician: each model's, and all's.
 
     Models that are not ranked, such as rules that read the rubric, are in no row over all.
     """
-    column, aggregation = next(iter(own.readings.items()))
+    column, reading = next(iter(own.readings.items()))
     pairs = []
     for model in models:
         scores = own.panel.scores(model)
@@ -373,7 +380,7 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[Row]:
             length = sums["input_chars"] / np.maximum(
                 sums["encounters"], 1e-9
             )  # of those that ended
-            values = np.stack([*(sums[name] for name in aggregation.sums[:2]), length], 1)
+            values = np.stack([*(sums[name] for name in reading.sums[:2]), length], 1)
             pairs.append((model, values[ended], scores.clusters[ended]))
     for name, values, clusters in pairs:
         yield from _bins(own, name, column, values, clusters)
@@ -384,17 +391,17 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[Row]:
 
 
 def _bins(
-    own: _Encounters, model: str | None, column: str, values: Floats, clusters: Keys
-) -> Iterator[Row]:
+    own: _Encounters, model: str | None, column: str, values: Floats, clusters: studies.Keys
+) -> Iterator[dict[str, object]]:
     order = np.argsort(values[:, 2], kind="stable")
     for tenth, part in enumerate(np.array_split(order, BINS), start=1):
         keys, codes = np.unique(clusters[part], return_inverse=True)
-        sums = cluster_sums(values[part, :2], codes, len(keys))
-        seed = seed_of(
+        sums = intervals.cluster_sums(values[part, :2], codes, len(keys))
+        seed = intervals.seed_of(
             own.settings.bootstrap_seed, own.benchmark, "length", model or "", str(tenth)
         )
-        drawn = bootstrap(sums, own.settings.draws, seed)
-        found = percentile(drawn[:, 0] / drawn[:, 1], own.settings.confidence)
+        drawn = intervals.bootstrap(sums, own.settings.draws, seed)
+        found = intervals.percentile(drawn[:, 0] / drawn[:, 1], own.settings.confidence)
         yield _row(own, model, "length", group=f"{tenth} of {BINS}") | {
             "n": len(part),
             "clusters": len(keys),
@@ -405,7 +412,9 @@ def _bins(
         }
 
 
-def _strategies(panel: Panel, reading: Aggregation, settings: Settings) -> Iterator[Row]:
+def _strategies(
+    panel: studies.Panel, reading: Aggregation, settings: Settings
+) -> Iterator[dict[str, object]]:
     """Return a row for each pair of strategies of one model, on the cases that both have a score of.
 
     The difference is that of a reading, the first strategy less the second. Its interval is of a
@@ -413,12 +422,12 @@ def _strategies(panel: Panel, reading: Aggregation, settings: Settings) -> Itera
     the rows.
     """
     rows = [row for pair in _pairs(panel) for row in _pair(panel, reading, settings, *pair)]
-    corrected = holm([float(str(row["p_holm"])) for row in rows])
+    corrected = aggregation.holm([float(str(row["p_holm"])) for row in rows])
     for row, p in zip(rows, corrected, strict=True):
         yield row | {"p_holm": p}
 
 
-def _pairs(panel: Panel) -> Iterator[tuple[str, str]]:
+def _pairs(panel: studies.Panel) -> Iterator[tuple[str, str]]:
     """Yield the pairs of models that are one model with different strategies, the plain one last."""
     by_model: dict[str, list[str]] = {}
     for name, cell in panel.cells.items():
@@ -433,8 +442,8 @@ def _plain(name: str, strategy: str) -> str:
 
 
 def _pair(
-    panel: Panel, reading: Aggregation, settings: Settings, one: str, other: str
-) -> Iterator[Row]:
+    panel: studies.Panel, reading: Aggregation, settings: Settings, one: str, other: str
+) -> Iterator[dict[str, object]]:
     scores = [panel.scores(name) for name in (one, other)]
     ids = np.intersect1d(scores[0].ids, scores[1].ids)
     if not len(ids):
@@ -442,17 +451,19 @@ def _pair(
     at = [own.among(ids) for own in scores]
     keys, codes = np.unique(scores[0].clusters[at[0]], return_inverse=True)
     sums = [
-        cluster_sums(own.pooling.columns(own.sums, reading.sums)[there], codes, len(keys))
+        intervals.cluster_sums(own.pooling.columns(own.sums, reading.sums)[there], codes, len(keys))
         for own, there in zip(scores, at, strict=True)
     ]
-    value, width = Pooling(reading, reading.sums), len(reading.sums)
+    value, width = aggregation.Pooling(reading, reading.sums), len(reading.sums)
     specs = [panel.cells[name].record.spec.model for name in (one, other)]
     plain = _plain(one, specs[0].strategy)
-    seed = seed_of(settings.bootstrap_seed, plain, one, other)
+    seed = intervals.seed_of(settings.bootstrap_seed, plain, one, other)
     first, second = (float(value(part.sum(axis=0)[None])[0]) for part in sums)
-    drawn = bootstrap(np.hstack(sums), settings.draws, seed)
+    drawn = intervals.bootstrap(np.hstack(sums), settings.draws, seed)
     gaps = value(drawn[:, :width]) - value(drawn[:, width:])
-    swapped = swap_differences(sums[0], sums[1], value, permutations=PERMUTATIONS, seed=seed)
+    swapped = intervals.swap_differences(
+        sums[0], sums[1], value, permutations=intervals.PERMUTATIONS, seed=seed
+    )
     yield {
         "level": "strategy",
         "model": plain,
@@ -462,14 +473,14 @@ def _pair(
         "score_one": first,
         "score_other": second,
         "difference": first - second,
-        "p_holm": permutation_p(first - second, swapped),
+        "p_holm": intervals.permutation_p(first - second, swapped),
     } | _gap_ends(gaps, settings, np.bincount(codes))
 
 
-def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> Row:
+def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> dict[str, object]:
     if len(sizes) < 2:
         return {}
-    found = clustered_percentile(gaps, settings.confidence, sizes)
+    found = intervals.clustered_percentile(gaps, settings.confidence, sizes)
     return {"difference_low": found.low, "difference_high": found.high}
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.rating_forms import MIN_COMMON, Asked, RatingForm, Setting
+from medhelm.plugin import rating_forms
 
 if TYPE_CHECKING:
-    from medhelm.tables.clinicians.sheet import RatingSheet
-    from medhelm.tables.format.table import Table
+    from medhelm import Table
+    from medhelm.plugin import sheet
 
 _OF_REPLIES = ("rubrics", "sensitivity")
 """Tables that score stored replies."""
 
 
-def _sheet(asked: Asked) -> RatingSheet:
+def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     from medhelm_benchmarks.noharm.experts.ratings import action_sheet
     from medhelm_benchmarks.noharm.rules.casefile import read_cases
 
     return action_sheet(read_cases(Path(asked.source)), asked.sample)
 
 
-def _tables(asked: Asked) -> list[Table]:
+def _tables(asked: rating_forms.Asked) -> list[Table]:
     from medhelm_benchmarks.noharm.experts.agreement import (
         LARGEST,
         actions_table,
@@ -62,7 +62,7 @@ def _tables(asked: Asked) -> list[Table]:
     return [makers[name]() for name in asked.tables]
 
 
-FORM = RatingForm(
+FORM = rating_forms.RatingForm(
     word="actions",
     help="Experts' ratings of the actions of cases against the ratings that the cases hold.",
     source="FILE",
@@ -72,8 +72,8 @@ FORM = RatingForm(
     make_tables=_tables,
     make_sheet=_sheet,
     settings={
-        "min_common": MIN_COMMON,
-        "min_experts": Setting(
+        "min_common": rating_forms.MIN_COMMON,
+        "min_experts": rating_forms.Setting(
             help="ratings of an action that make an experts' median (2, of one expert 1; of rubrics "
             "and sensitivity 3)",
             least=1,

@@ -8,14 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from medhelm.cli import own_runs as options
-from medhelm.cli.options import add_format, add_plugins, open_registry, print_json
-from medhelm.cli.sweep import ask_runs, capped_ledger
-from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import UsageError
-from medhelm.models.catalogue import find_model
-from medhelm.models.tokens import estimate_tokens
-from medhelm.plugins.registry import Registry
+from medhelm.plugin import UsageError, asking, options, tokens
 from medhelm_benchmarks.noharm.generation.conduct import Series, stage_budget
 from medhelm_benchmarks.noharm.generation.guideline import read_guideline
 from medhelm_benchmarks.noharm.generation.series import (
@@ -54,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
     )
     parser.add_argument(
-        "--n", type=options.positive, default=10, metavar="N", help="cases (default: 10)"
+        "--n", type=asking.positive, default=10, metavar="N", help="cases (default: 10)"
     )
     parser.add_argument(
         "--model",
@@ -79,37 +72,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results-dir",
         metavar="DIR",
-        default=DEFAULT_RESULTS,
+        default=options.DEFAULT_RESULTS,
         help="results in which models are looked for that are evaluated, too (default: %(default)s)",
     )
-    options.add_asking(parser)
-    add_plugins(parser)
-    add_format(parser)
+    asking.add_asking(parser)
+    options.add_plugins(parser)
+    options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where a request of a case failed or no case was made; else raise what stopped it."""
-    series = _series(args, open_registry(args.plugin))
+    series = _series(args, options.open_registry(args.plugin))
     _check_count(args.n, most_settings(series.guideline.passages))
     results = Path(args.results_dir)
     folder = Path(args.out) if args.out else results / "generated" / series.prefix
     environ = None if args.estimate else os.environ
     own = series_run(series, args.n, folder, args.guideline_class, environ)
     if args.estimate:
-        return options.show_estimate([own], args.format)
+        return asking.show_estimate([own], args.format)
     _check_windows(series, args.guideline)
     for name in evaluated_here(results, series.made_by):
         _say(
             f"warning: {name} is evaluated in {results}, too: scores on cases that a model wrote "
             "or rated itself say little"
         )
-    asked = ask_runs([own], capped_ledger([own], args.budget_usd, args.budget_tokens))
+    asked = asking.ask([own], args)
     ends = case_ends(folder)
     write_products(folder, ends)
     found, cases = counts(ends, args.n), folder / "cases.jsonl"
     if args.format == "json":
         gone = [e for e in ends if e.reasons]
-        print_json(
+        options.print_json(
             "generate",
             {
                 "cases": str(cases),
@@ -131,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(series, found, cases)
         if (record := asked.end.endings[0].record) is not None:
-            options.print_usage(own, record)
+            asking.print_usage(own, record)
         gone = [e for e in ends if e.status != "made"]
     for end in gone:
         _say(f"{end.code} {end.status} ({end.stage}: {'; '.join(end.shown_reasons)[:100]})")
@@ -164,7 +157,7 @@ def _print(series: Series, found: dict[str, int], cases: Path) -> None:
         print(_UNJUDGED)
 
 
-def _series(args: argparse.Namespace, registry: Registry) -> Series:
+def _series(args: argparse.Namespace, registry: options.Registry) -> Series:
     for name in ("guideline", "specialty", "model"):
         if not getattr(args, name):
             raise UsageError(
@@ -175,8 +168,8 @@ def _series(args: argparse.Namespace, registry: Registry) -> Series:
         raise UsageError(f"--raters takes one model or three, not {len(args.raters)}")
     path = Path(args.guideline)
     guideline = read_guideline(path, args.guideline_name)
-    generator = find_model(args.model, registry.models)
-    raters = [find_model(name, registry.models) for name in args.raters] or [generator]
+    generator = options.find_model(args.model, registry.models)
+    raters = [options.find_model(name, registry.models) for name in args.raters] or [generator]
     first, second, third = raters if len(raters) == 3 else raters * 3
     return Series(
         prefix=f"NOHARM-{_letters(args.specialty)}-{_topic(args.topic, path)}",
@@ -184,7 +177,7 @@ def _series(args: argparse.Namespace, registry: Registry) -> Series:
         guideline=guideline,
         generator=generator,
         raters=(first, second, third),
-        judge=find_model(args.judge, registry.models) if args.judge else None,
+        judge=options.find_model(args.judge, registry.models) if args.judge else None,
         seed=args.seed,
     )
 
@@ -218,7 +211,9 @@ def _check_count(n: int, most: int) -> None:
 def _check_windows(series: Series, path: str) -> None:
     for model in series.players.values():
         window, budget = model.context_window, stage_budget(model, "rating")
-        needed = estimate_tokens(series.guideline.text) + 4_000 + budget  # letter, menu, our words
+        needed = (
+            tokens.estimate_tokens(series.guideline.text) + 4_000 + budget
+        )  # letter, menu, our words
         if window is not None and needed > window:
             raise UsageError(
                 f"--guideline {path}: about {needed:,} tokens with letter, menu and reply exceed the "

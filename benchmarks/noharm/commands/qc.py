@@ -11,20 +11,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from medhelm.cli import own_runs
-from medhelm.cli.options import open_registry
-from medhelm.cli.sweep import ask_runs, capped_ledger
-from medhelm.cli.tables import chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
-from medhelm.data.dataset import data_folder
-from medhelm.errors import DataError, UsageError
-from medhelm.models.catalogue import find_model
-from medhelm.runs.own_runs import Run, own_run, stored_episodes
-from medhelm.tables.format.formats import FORMATS
+from medhelm import DataError
+from medhelm.plugin import UsageError, asking, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
+_BUNDLED = Path(__file__).parent.parent / "samples" / "noharm.jsonl"
 _PROVENANCE = "provenance.jsonl"
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
 _SHOWN = _TABLES[:-2]
@@ -45,12 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_TABLES,
         help="one table (default: all but measures; origins where provenance.jsonl lies beside FILE)",
     )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    tables.add_file(parser)
     parser.add_argument(
         "--flags", metavar="FILE", help="write flags and leaks there, one JSON object a line"
     )
@@ -70,9 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which judges may see the cases (default: private, local ones; of the bundled cases public)",
     )
     parser.add_argument(
-        "--results-dir", metavar="DIR", default=DEFAULT_RESULTS, help="where verdicts are kept"
+        "--results-dir",
+        metavar="DIR",
+        default=options.DEFAULT_RESULTS,
+        help="where verdicts are kept",
     )
-    own_runs.add_asking(parser)
+    asking.add_asking(parser)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
     )
@@ -80,13 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
-    from medhelm.tables.format import formats
     from medhelm_benchmarks.noharm.rules.embed import load_embedder
     from medhelm_benchmarks.noharm.rules.quality import check_cases
     from medhelm_benchmarks.noharm.tables.origins import origins, read_origins
     from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
 
-    form = chosen_format(args.format, args.out)
+    form = tables.chosen_format(args.format, args.out)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
         if target and args.file and _is_same(Path(target), Path(args.file)):
             raise UsageError(f"{option} {target} is the file of cases itself; name another one")
@@ -96,38 +86,38 @@ def run(args: argparse.Namespace) -> int:
     if args.estimate:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
-        return own_runs.show_estimate([judge], "json" if form == "json" else "text")
+        return asking.show_estimate([judge], "json" if form == "json" else "text")
     asked = None
     judged = None
     if judge is not None:
-        asked = ask_runs([judge], capped_ledger([judge], args.budget_usd, args.budget_tokens))
-        judged = read_judged(args.judge, [*stored_episodes(judge.path)])
+        asked = asking.ask([judge], args)
+        judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
     if args.flags:
         lines = b"".join(msgspec.json.encode(flag) + b"\n" for flag in found)
-        formats.write(Path(args.flags), lines)
-    tables = quality_tables(quality, args.embeddings, judged)
+        tables.write(Path(args.flags), lines)
+    made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
-        tables["origins"] = origins(read_origins(path, cases))
+        made["origins"] = origins(read_origins(path, cases))
         shown.insert(1, "origins")
     elif args.table == "origins":
         raise UsageError(
             f"--table origins needs the {_PROVENANCE} that `medhelm generate noharm` writes beside "
             "its cases; name the file of cases there"
         )
-    emit([tables[name] for name in ([args.table] if args.table else shown)], form, args.out)
+    tables.emit([made[name] for name in ([args.table] if args.table else shown)], form, args.out)
     if asked is not None:
         asked.raise_worst()
     return 1 if args.strict and found else 0
 
 
-def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> Run:
+def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Run:
     """Return the run that asks the judge about every menu and the control."""
     sha256 = hashlib.sha256(b"\n".join(map(msgspec.json.encode, cases))).hexdigest()
-    model = find_model(args.judge, open_registry(()).models)
-    return own_run(
+    model = options.find_model(args.judge, options.open_registry(()).models)
+    return own_runs.own_run(
         "noharm_qc",
         menus(cases),
         JUDGING,
@@ -156,9 +146,7 @@ def _is_same(one: Path, other: Path) -> bool:
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
     if args.file is None:
-        benchmark = open_registry(()).benchmark("noharm")
-        folder = data_folder(benchmark, "sample", Path())
-        return read_cases(folder / f"{benchmark.name}.jsonl")
+        return read_cases(_BUNDLED)
     path = Path(args.file)
     if args.file != "-" and not path.is_fifo() and not path.is_char_device():
         return _read(path)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 
-from medhelm.errors import UsageError
+from medhelm.plugin import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

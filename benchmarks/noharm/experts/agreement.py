@@ -13,15 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.errors import UsageError
-from medhelm.stats.aggregation import Floats
-from medhelm.stats.agreement import common_pairs, krippendorff_alpha
-from medhelm.stats.intervals import exact_rate, seed_of
-from medhelm.stats.measured import Measured
-from medhelm.tables.clinicians.ratings import several
-from medhelm.tables.format.column_kinds import count, ends, measured, number, share, text, yes
-from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
+from medhelm import Floats, Layout, Part, Table, make_table
+from medhelm.plugin import Settings, UsageError, intervals, measured, ratings
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts import measures
 from medhelm_benchmarks.noharm.experts.measures import CLASSES, classes, harm_weight
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
@@ -45,64 +39,72 @@ _PARTS = (
 
 
 ACTIONS = (
-    text("level", "overall: of all actions; category, specialty, class: of a part of them"),
-    text(
+    kinds.text("level", "overall: of all actions; category, specialty, class: of a part of them"),
+    kinds.text(
         "who",
         "whose ratings are compared with the median of the case's own: median (of the experts) or "
         "expert; experts, synthetic: those among themselves",
     ),
-    text("rater", "that in words, an expert by name; missing in rows of a part", "rater"),
-    text("part", "the category, the specialty or the class of the synthetic ratings", "actions"),
-    count("n", "actions that both rated; of pairs those that any pair did", "n", of="asked"),
-    count("asked", "actions that the files name; missing for pairs"),
-    count("cases", "cases of the n", "cases"),
-    count("pairs", "pairs of raters in the mean"),
-    count("pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"),
-    *measured(
+    kinds.text("rater", "that in words, an expert by name; missing in rows of a part", "rater"),
+    kinds.text(
+        "part", "the category, the specialty or the class of the synthetic ratings", "actions"
+    ),
+    kinds.count("n", "actions that both rated; of pairs those that any pair did", "n", of="asked"),
+    kinds.count("asked", "actions that the files name; missing for pairs"),
+    kinds.count("cases", "cases of the n", "cases"),
+    kinds.count("pairs", "pairs of raters in the mean"),
+    kinds.count(
+        "pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"
+    ),
+    *kinds.measured(
         "kappa_quadratic",
         "weighted kappa, quadratic weights",
         "",
         "kappa",
         prefix="kappa_quadratic",
     ),
-    text("kappa_quadratic_method", "how its interval was made, or why there is none"),
-    share("same_class", "share of the n in one class", "class", digits=0),
-    *ends("same_class", "same_class", "share"),
-    number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
-    *measured(
+    kinds.text("kappa_quadratic_method", "how its interval was made, or why there is none"),
+    kinds.share("same_class", "share of the n in one class", "class", digits=0),
+    *kinds.ends("same_class", "same_class", "share"),
+    kinds.number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
+    *kinds.measured(
         "difference", "mean of expert - synthetic, in points", "", "difference", prefix="difference"
     ),
-    share("within_1", "share at most one point apart", "within 1", digits=0),
-    count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    *measured("reversed_rate", "share reversed", "share", prefix="reversed_rate"),
-    text("reversed_rate_method", "how that interval was made"),
-    share(
+    kinds.share("within_1", "share at most one point apart", "within 1", digits=0),
+    kinds.count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
+    *kinds.measured("reversed_rate", "share reversed", "share", prefix="reversed_rate"),
+    kinds.text("reversed_rate_method", "how that interval was made"),
+    kinds.share(
         "harm_changed", "share whose error would weigh or be otherwise", "harm differs", digits=0
     ),
-    count("severe_missed", "an error about it is severe by the expert's rating only"),
-    count("severe_added", "an error about it is severe by the synthetic rating only"),
-    number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),
-    count("appropriate", "actions of a synthetic class that the experts rate so", "7 to 9"),
-    count("uncertain", "the same", "4 to 6"),
-    count("inappropriate", "the same", "1 to 3"),
+    kinds.count("severe_missed", "an error about it is severe by the expert's rating only"),
+    kinds.count("severe_added", "an error about it is severe by the synthetic rating only"),
+    kinds.number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),
+    kinds.count("appropriate", "actions of a synthetic class that the experts rate so", "7 to 9"),
+    kinds.count("uncertain", "the same", "4 to 6"),
+    kinds.count("inappropriate", "the same", "1 to 3"),
 )
 
 DIFFERENCES = (
-    text("case", "code of the case", "case"),
-    text("action", "id of the action", "action"),
-    text("category", "category of the action", "category"),
-    text("specialty", "specialty of the case"),
-    text("synthetic", "the ratings that the case came with", "synthetic"),
-    number("synthetic_median", "their median", digits=1),
-    text("synthetic_class", "class of that median"),
-    text("experts", "the experts' ratings in the order of their names; - where none", "experts"),
-    number("experts_median", "their median", "", "median", digits=1),
-    text("experts_class", "class of that median"),
-    number("difference", "experts_median - synthetic_median", "", "gap", digits=1),
-    yes("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    count("synthetic_harm", "weight of an error: above 0 of leaving it out, below 0 of doing it"),
-    count("experts_harm", "the same by the experts' median"),
-    text("text", "the action's text, where asked for", "text"),
+    kinds.text("case", "code of the case", "case"),
+    kinds.text("action", "id of the action", "action"),
+    kinds.text("category", "category of the action", "category"),
+    kinds.text("specialty", "specialty of the case"),
+    kinds.text("synthetic", "the ratings that the case came with", "synthetic"),
+    kinds.number("synthetic_median", "their median", digits=1),
+    kinds.text("synthetic_class", "class of that median"),
+    kinds.text(
+        "experts", "the experts' ratings in the order of their names; - where none", "experts"
+    ),
+    kinds.number("experts_median", "their median", "", "median", digits=1),
+    kinds.text("experts_class", "class of that median"),
+    kinds.number("difference", "experts_median - synthetic_median", "", "gap", digits=1),
+    kinds.yes("reversed", "appropriate to one, inappropriate to the other", "reversed"),
+    kinds.count(
+        "synthetic_harm", "weight of an error: above 0 of leaving it out, below 0 of doing it"
+    ),
+    kinds.count("experts_harm", "the same by the experts' median"),
+    kinds.text("text", "the action's text, where asked for", "text"),
 )
 
 ACTIONS_LAYOUT = Layout(
@@ -130,13 +132,15 @@ class _Study:
     def median(self) -> Floats:
         return measures.median(self.rated.ratings, self.least)
 
-    def compare(self, pairs: Sequence[tuple[Floats, Floats]], rows: _Rows, *names: str) -> Measured:
+    def compare(
+        self, pairs: Sequence[tuple[Floats, Floats]], rows: _Rows, *names: str
+    ) -> measured.Measured:
         """Return the agreement of pairs of raters on some of the actions."""
         return measures.compare(
             [(a[rows], b[rows]) for a, b in pairs],
             self.rated.clusters[rows],
             draws=self.settings.draws,
-            seed=seed_of(self.settings.bootstrap_seed, "actions", *names),
+            seed=intervals.seed_of(self.settings.bootstrap_seed, "actions", *names),
             confidence=self.settings.confidence,
         )
 
@@ -185,7 +189,7 @@ def actions_table(
     )
 
 
-def _overall(study: _Study) -> Iterator[Row]:
+def _overall(study: _Study) -> Iterator[dict[str, object]]:
     rated, everything = study.rated, np.ones(len(study.rated.actions), dtype=np.bool_)
     yield {
         "level": "overall",
@@ -204,7 +208,7 @@ def _overall(study: _Study) -> Iterator[Row]:
     yield {"rater": "synthetic, in pairs"} | _among(study, synthetic, "synthetic", 1)
 
 
-def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> Row:
+def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> dict[str, object]:
     """Return the row of ratings against the synthetic median, on some of the actions."""
     found = study.compare([(ratings, study.rated.middles)], rows, *names)
     used = rows & ~np.isnan(ratings)
@@ -213,7 +217,7 @@ def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> Row:
     if not found.n:
         return row
     turned = round(found.values["reversed"] * found.n)
-    low, high, method = exact_rate(turned, found.n, study.settings.confidence)
+    low, high, method = intervals.exact_rate(turned, found.n, study.settings.confidence)
     return row | {
         "reversed": turned,
         "reversed_rate_low": low,
@@ -228,33 +232,33 @@ def _harm(ratings: Floats) -> NDArray[np.int64]:
     return np.asarray([abs(harm_weight(float(r))) for r in ratings], dtype=np.int64)
 
 
-def _measured(found: Measured) -> Row:
-    values: Row = {**found.values, "n": found.n, "cases": found.clusters}
+def _measured(found: measured.Measured) -> dict[str, object]:
+    values: dict[str, object] = {**found.values, "n": found.n, "cases": found.clusters}
     values["reversed_rate"] = values.pop("reversed", None)
     for name, own in found.intervals.items():
         values |= {f"{name}_low": own.low, f"{name}_high": own.high}
     return values | {"kappa_quadratic_method": found.intervals["kappa_quadratic"].method}
 
 
-def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> Row:
+def _among(study: _Study, ratings: Floats, who: str, min_common: int) -> dict[str, object]:
     """Return the row of raters among themselves: means over pairs, which have no sign."""
-    pairs = common_pairs(ratings, min_common)
-    row: Row = {
+    pairs = measured.common_pairs(ratings, min_common)
+    row: dict[str, object] = {
         "level": "overall",
         "who": who,
         "pairs": len(pairs),
-        "alpha": krippendorff_alpha(ratings, "ordinal"),
+        "alpha": measured.krippendorff_alpha(ratings, "ordinal"),
     }
     if not pairs:
         why = f"none (no pair with {min_common} actions in common)"
         return row | {"n": 0, "cases": 0, "kappa_quadratic_method": why}
     own = [(ratings[:, i], ratings[:, j]) for i, j in pairs]
     found = study.compare(own, np.ones(len(ratings), dtype=np.bool_), who)
-    measured = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
-    return row | measured | {"pairs_undefined": found.undefined["kappa_quadratic"]}
+    agreed = {k: v for k, v in _measured(found).items() if not k.startswith("difference")}
+    return row | agreed | {"pairs_undefined": found.undefined["kappa_quadratic"]}
 
 
-def _parts(study: _Study) -> Iterator[Row]:
+def _parts(study: _Study) -> Iterator[dict[str, object]]:
     """Yield where the experts' median and the synthetic one differ."""
     rated = study.rated
     categories = np.asarray([a.category for a in rated.actions])
@@ -274,11 +278,11 @@ def _parts(study: _Study) -> Iterator[Row]:
             yield row | _confusion(study, rows) if level == "class" else row
 
 
-def _confusion(study: _Study, rows: _Rows) -> Row:
+def _confusion(study: _Study, rows: _Rows) -> dict[str, object]:
     """Return how the experts class actions of one synthetic class, in place of the kappas: chance
     agreement within one class means nothing."""
     given = classes(study.median[rows & ~np.isnan(study.median)])
-    row: Row = {name: int((given == i).sum()) for i, name in enumerate(CLASSES)}
+    row: dict[str, object] = {name: int((given == i).sum()) for i, name in enumerate(CLASSES)}
     row |= {f"kappa_quadratic{end}": None for end in ("", "_low", "_high")}
     return row | {"class_kappa": None, "kappa_quadratic_method": "none (within one class)"}
 
@@ -286,7 +290,7 @@ def _confusion(study: _Study, rows: _Rows) -> Row:
 # What must be said beside the numbers -----------------------------------------------------------
 
 
-def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
+def _notes(study: _Study, rows: Sequence[dict[str, object]]) -> list[str]:
     rated = study.rated
     there = ~np.isnan(rated.ratings)
     panel = "one rating" if study.least == 1 else f"at least {study.least} ratings"
@@ -310,13 +314,13 @@ def _notes(study: _Study, rows: Sequence[Row]) -> list[str]:
         )
     silent = [e for e, own in zip(rated.experts, there.T, strict=True) if not own.any()]
     if silent:
-        notes.append(f"Without any rating: {several(silent)}.")
+        notes.append(f"Without any rating: {ratings.several(silent)}.")
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row["level"] == "overall" and _is_missing(row.get("kappa_quadratic")):
             why = str(row["kappa_quadratic_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(str(row["rater"]))
-    notes += [f"No kappa {why}: {several(of)}." for why, of in lacking.items()]
+    notes += [f"No kappa {why}: {ratings.several(of)}." for why, of in lacking.items()]
     return notes
 
 
@@ -330,13 +334,13 @@ def _vouched(rated: RatedActions) -> list[str]:
     ]
 
 
-def _alphas(rows: Sequence[Row]) -> list[str]:
+def _alphas(rows: Sequence[dict[str, object]]) -> list[str]:
     found = {row.get("who"): row.get("alpha") for row in rows if not _is_missing(row.get("alpha"))}
     said = [f"{who} {value:.2f}" for who, value in found.items()]
     return [f"Krippendorff's alpha (ordinal): {', '.join(said)}."] if said else []
 
 
-def _turned(rows: Sequence[Row]) -> list[str]:
+def _turned(rows: Sequence[dict[str, object]]) -> list[str]:
     """Return the exact interval of reversed classes, of the experts' median."""
     for row in rows:
         if row.get("who") == "median" and row["level"] == "overall" and row["n"]:
@@ -399,7 +403,7 @@ def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
     return sorted(there, key=apart)
 
 
-def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> Row:
+def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> dict[str, object]:
     action = rated.actions[i]
     other = middle(action)
     its, theirs = (action_class(to_point(x)) for x in (other, own))
@@ -418,5 +422,5 @@ def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> Row
         "reversed": {its, theirs} == {"appropriate", "inappropriate"},
         "synthetic_harm": harm_weight(other),
         "experts_harm": harm_weight(own),
-        "text": guard(action.text) if with_text else None,
+        "text": ratings.guard(action.text) if with_text else None,
     }

@@ -16,9 +16,8 @@ from typing import get_args
 
 import numpy as np
 
-from medhelm.stats.aggregation import Floats, Ints
-from medhelm.stats.intervals import score_interval
-from medhelm.stats.measured import Measure, Measured, Pair, kappa, measure, share
+from medhelm import Floats
+from medhelm.plugin import aggregation, intervals, measured
 from medhelm_benchmarks.noharm.rules.derive import (
     WEIGHTS,
     ActionClass,
@@ -54,15 +53,15 @@ _CLASS = np.asarray([CLASSES.index(action_class(to_point(p))) for p in _POINTS])
 _HARM = np.asarray([harm_weight(p) for p in _POINTS])
 _GAP = np.abs(_POINTS[:, None] - _POINTS)
 _IS_REVERSED = np.abs(np.subtract.outer(_CLASS, _CLASS)) == 2
-_class_kappa = kappa(1 - np.eye(len(CLASSES)))
+_class_kappa = measured.kappa(1 - np.eye(len(CLASSES)))
 
 
-def classes(ratings: Floats) -> Ints:
+def classes(ratings: Floats) -> aggregation.Ints:
     """Return the places in `CLASSES` of ratings without NaN."""
     return np.asarray(_CLASS[_places(ratings)], dtype=np.int64)
 
 
-def _places(ratings: Floats) -> Ints:
+def _places(ratings: Floats) -> aggregation.Ints:
     return np.rint(2 * ratings - 2).astype(np.int64)
 
 
@@ -72,14 +71,14 @@ def _by_class(table: Floats) -> Floats:
     return np.asarray(to_class.T @ table @ to_class)
 
 
-MEASURES: Mapping[str, Measure] = {
-    "kappa_quadratic": kappa(_GAP**2),
-    "same_class": share((_CLASS[:, None] == _CLASS).astype(np.float64)),
+MEASURES: Mapping[str, measured.Measure] = {
+    "kappa_quadratic": measured.kappa(_GAP**2),
+    "same_class": measured.share((_CLASS[:, None] == _CLASS).astype(np.float64)),
     "class_kappa": lambda table: _class_kappa(_by_class(table)),
-    "difference": share(_POINTS[:, None] - _POINTS),
-    "within_1": share((_GAP <= 1).astype(np.float64)),
-    "reversed": share(_IS_REVERSED.astype(np.float64)),
-    "harm_changed": share((_HARM[:, None] != _HARM).astype(np.float64)),
+    "difference": measured.share(_POINTS[:, None] - _POINTS),
+    "within_1": measured.share((_GAP <= 1).astype(np.float64)),
+    "reversed": measured.share(_IS_REVERSED.astype(np.float64)),
+    "harm_changed": measured.share((_HARM[:, None] != _HARM).astype(np.float64)),
 }
 """By name, of tables of the half points of two raters."""
 
@@ -88,19 +87,22 @@ WITH_INTERVAL = ("kappa_quadratic", "same_class", "difference")
 
 def compare(
     pairs: Sequence[tuple[Floats, Floats]],
-    clusters: Ints,
+    clusters: aggregation.Ints,
     *,
     draws: int,
     seed: int,
     confidence: float,
-) -> Measured:
+) -> measured.Measured:
     """Return the agreement of pairs of raters (n,), first with second; of several pairs the mean.
 
     An action counts in the pairs that have both ratings; NaN is none. `clusters`: their cases.
     """
     both = [np.flatnonzero(~(np.isnan(a) | np.isnan(b))) for a, b in pairs]
-    found = measure(
-        [Pair(_places(a[u]), _places(b[u]), u) for (a, b), u in zip(pairs, both, strict=True)],
+    found = measured.measure(
+        [
+            measured.Pair(_places(a[u]), _places(b[u]), u)
+            for (a, b), u in zip(pairs, both, strict=True)
+        ],
         clusters,
         len(_POINTS),
         MEASURES,
@@ -114,7 +116,7 @@ def compare(
     (a, b), (used,) = pairs[0], both
     same = (classes(a[used]) == classes(b[used])).astype(np.float64)
     codes = np.unique(clusters[used], return_inverse=True)[1].astype(np.int64)
-    ends = score_interval(
+    ends = intervals.score_interval(
         same, codes, found.draws["same_class"], span=(0, 1), is_mean=True, confidence=confidence
     )
     return replace(found, intervals={**found.intervals, "same_class": ends})

@@ -16,15 +16,13 @@ from pathlib import Path
 import numpy as np
 from msgspec import UNSET
 
-from medhelm.stats.aggregation import Floats, Ints
-from medhelm.tables.clinicians.ratings import Item, Scale, Unit, read_units
-from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.spreadsheet import guard
+from medhelm import Floats
+from medhelm.plugin import aggregation, ratings, sheet
 from medhelm_benchmarks.noharm.rules.cases import Action, Case, Validation
 from medhelm_benchmarks.noharm.rules.derive import middle
 from medhelm_benchmarks.noharm.rules.experts import Sheets
 
-SCALE = Scale(
+SCALE = ratings.Scale(
     1,
     9,
     points=(
@@ -40,7 +38,7 @@ SCALE = Scale(
 """Each action is rated for its patient, now, by itself; as the score takes the points."""
 
 
-def case_unit(case: Case) -> Unit:
+def case_unit(case: Case) -> ratings.Unit:
     """Return a case as raters read it, with its actions to rate."""
     listed = (
         ("Known", case.knowns),
@@ -49,14 +47,14 @@ def case_unit(case: Case) -> Unit:
     )
     parts = [("Specialty", case.specialty), ("Case", case.vignette), ("Question", case.question)]
     parts += [(heading, "\n".join(items)) for heading, items in listed if items]
-    actions = tuple(Item(action.id, action.text) for action in case.actions)
-    return Unit(case.code, actions, SCALE, tuple(parts))
+    actions = tuple(ratings.Item(action.id, action.text) for action in case.actions)
+    return ratings.Unit(case.code, actions, SCALE, tuple(parts))
 
 
-def action_sheet(cases: Iterable[Case], sample: Sample) -> RatingSheet:
+def action_sheet(cases: Iterable[Case], sample: sheet.Sample) -> sheet.RatingSheet:
     """Return a sheet of a sample of cases with a sample of the actions of each."""
     drawn = sample.of(map(case_unit, cases))
-    return RatingSheet(units=tuple(sample.of_items(unit) for unit in drawn))
+    return sheet.RatingSheet(units=tuple(sample.of_items(unit) for unit in drawn))
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class RatedActions:
     """Every rater that a row names, also one without any rating."""
     ratings: Floats
     """(n, k) by expert; NaN where one did not rate."""
-    asked: Ints
+    asked: aggregation.Ints
     """(k,): actions that rows of each expert name, rated or not."""
     blank: int
     """Rows without a rating."""
@@ -103,7 +101,7 @@ class RatedActions:
         return np.asarray([middle(a) for a in self.actions], dtype=np.float64)
 
     @cached_property
-    def clusters(self) -> Ints:
+    def clusters(self) -> aggregation.Ints:
         """Return the cases of the actions as codes 0..C-1."""
         return np.unique(self.codes, return_inverse=True)[1].astype(np.int64)
 
@@ -111,7 +109,7 @@ class RatedActions:
 def read_action_ratings(paths: Sequence[Path], cases: Iterable[Case]) -> RatedActions:
     """Return what experts gave to actions of these cases; raises DataError."""
     by_code = {case.code: case for case in cases}
-    table = read_units(paths, map(case_unit, by_code.values()))
+    table = ratings.read_units(paths, map(case_unit, by_code.values()))
     order = {(c.code, a.id): n for c in by_code.values() for n, a in enumerate(c.actions)}
     every = {place for own in table.asked.values() for place in own}
     every |= {(r.unit, r.item) for r in table.ratings}
@@ -123,7 +121,7 @@ def read_action_ratings(paths: Sequence[Path], cases: Iterable[Case]) -> RatedAc
             case.actions[order[place]] for case, place in zip(own_cases, places, strict=True)
         ),
         codes=tuple(code for code, _ in places),
-        specialties=tuple(guard(case.specialty) for case in own_cases),
+        specialties=tuple(ratings.guard(case.specialty) for case in own_cases),
         experts=table.raters,
         ratings=table.matrix(places),
         asked=np.asarray([len(own) for own in table.asked.values()]),

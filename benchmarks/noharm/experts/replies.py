@@ -7,12 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from medhelm.errors import DataError, UsageError
-from medhelm.schema.episode import Episode
-from medhelm.store.records import read_plan
-from medhelm.store.runlog import read_episodes
-from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
-from medhelm.tables.study.selection import GradedRun, is_ranked
+from medhelm import DataError, Episode
+from medhelm.plugin import UsageError, runlog, stored_decisions
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
 
@@ -45,16 +41,16 @@ class StoredReplies:
     notes: tuple[str, ...]
 
 
-def load_replies(choice: RunChoice, cases: Sequence[Case]) -> StoredReplies:
+def load_replies(choice: stored_decisions.RunChoice, cases: Sequence[Case]) -> StoredReplies:
     """Return the stored replies to these cases, whatever their ratings.
 
     Models that read the gold are left out unless they are named. Raises UsageError where no run is
     of these cases or runs of several benchmarks are, DataError where a run has other actions.
     """
-    runs, damaged = graded_runs(choice.results_dir)
+    runs, damaged = stored_decisions.graded_runs(choice.results_dir)
     own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
     if not choice.models:
-        own = [r for r in own if is_ranked(r.record.spec.model)]
+        own = [r for r in own if stored_decisions.is_ranked(r.record.spec.model)]
     if not own:
         raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
     chosen = choice.of(own)
@@ -71,11 +67,11 @@ def load_replies(choice: RunChoice, cases: Sequence[Case]) -> StoredReplies:
     return StoredReplies(tuple(replies for _, replies in found), tuple(notes))
 
 
-def _read(run: GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
+def _read(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
     path = run.path.parents[1]
     endorsed: dict[str, list[tuple[str, ...]]] = {}
     asked = 0
-    for episode in read_episodes(path, read_plan(path)):
+    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
         case = cases.get(episode.instance.id)
         if case is None:
             continue
@@ -89,7 +85,7 @@ def _read(run: GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
     return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked, read)
 
 
-def _check_same(run: GradedRun, case: Case, episode: Episode) -> None:
+def _check_same(run: stored_decisions.GradedRun, case: Case, episode: Episode) -> None:
     """Raise DataError where a run asked other actions under the code of a case."""
     try:
         asked = stored_case(episode.instance)

@@ -11,23 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from medhelm.errors import UsageError
-from medhelm.stats.aggregation import Floats, Pooling
-from medhelm.stats.intervals import Interval, bootstrap, percentile, seed_of
-from medhelm.tables.format.column_kinds import count, measured, number, text, yes
-from medhelm.tables.format.table import (
-    Column,
-    Layout,
-    Part,
-    Row,
-    Settings,
-    Table,
-    Value,
-    make_table,
-)
+from medhelm import Column, Floats, Layout, Part, Table, make_table
+from medhelm.plugin import Settings, UsageError, aggregation, intervals
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
 from medhelm_benchmarks.noharm.rules.derive import consensus, to_point
@@ -38,7 +28,7 @@ PANELS = 200
 """Counts the draws of resampled ratings."""
 _SEVERE = len(ACTION_OVERALL.sums)
 """Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
-_overall = Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
+_overall = aggregation.Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
 _MEDIAN = "experts' median"
 
 Rated = Mapping[str, Mapping[str, int]]
@@ -51,19 +41,21 @@ def _of_both(
     """Return the columns of a score by the ratings of the cases and by the experts' medians."""
     by = ((f"{name}_file", "ratings of the cases", heading), (f"{name}_experts", "medians", other))
     return tuple(
-        number(column, f"{description}, by the {whose}", "share", shown if heading else "", None, 3)
+        kinds.number(
+            column, f"{description}, by the {whose}", "share", shown if heading else "", None, 3
+        )
         for column, whose, shown in by
     )
 
 
 RUBRICS = (
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether nearly all of its replies could be read"),
-    count("n", "cases behind the scores: those that every ranked model has", "n"),
-    count("asked", "replies asked for to cases that experts rated whole"),
-    count("read", "those of them that could be read", "read", of="asked"),
+    kinds.text("model", "name of the model", "model"),
+    kinds.yes("ranked", "whether nearly all of its replies could be read"),
+    kinds.count("n", "cases behind the scores: those that every ranked model has", "n"),
+    kinds.count("asked", "replies asked for to cases that experts rated whole"),
+    kinds.count("read", "those of them that could be read", "read", of="asked"),
     *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
-    *measured(
+    *kinds.measured(
         "difference",
         "overall_experts - overall_file",
         "share",
@@ -71,9 +63,9 @@ RUBRICS = (
         3,
         prefix="difference",
     ),
-    text("difference_method", "how that interval was made, or why there is none"),
-    count("rank_file", "rank by the ratings of the cases", "rank"),
-    count("rank_experts", "rank by the experts' medians", "experts"),
+    kinds.text("difference_method", "how that interval was made, or why there is none"),
+    kinds.count("rank_file", "rank by the ratings of the cases", "rank"),
+    kinds.count("rank_experts", "rank by the experts' medians", "experts"),
     *_of_both("severe_rate", "share of cases with a severe error", "severe"),
     *_of_both("safety", "safety"),
     *_of_both("completeness", "completeness"),
@@ -81,16 +73,16 @@ RUBRICS = (
 )
 
 SENSITIVITY = (
-    text("level", "model: over raters and draws; rater: under one rubric"),
-    text("rater", "whose ratings: a median, or one rater by number", "rater"),
-    text("model", "name of the model", "model"),
-    count("n", "cases behind the scores", "n"),
-    count("rank_file", "rank by the median of the file", "file"),
-    count("rank", "rank by the experts' median, or by the one rater", "rank"),
-    text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
-    text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
-    number("same_rank", "share of the draws with the rank of the median", "share"),
-    *measured(
+    kinds.text("level", "model: over raters and draws; rater: under one rubric"),
+    kinds.text("rater", "whose ratings: a median, or one rater by number", "rater"),
+    kinds.text("model", "name of the model", "model"),
+    kinds.count("n", "cases behind the scores", "n"),
+    kinds.count("rank_file", "rank by the median of the file", "file"),
+    kinds.count("rank", "rank by the experts' median, or by the one rater", "rank"),
+    kinds.text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
+    kinds.text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
+    kinds.number("same_rank", "share of the draws with the rank of the median", "share"),
+    *kinds.measured(
         "overall",
         "Overall under these ratings; range over the draws",
         "share",
@@ -98,7 +90,7 @@ SENSITIVITY = (
         3,
         prefix="overall",
     ),
-    *measured(
+    *kinds.measured(
         "severe_rate",
         "share of cases with a severe error",
         "share",
@@ -213,7 +205,7 @@ class Rubrics:
         ]
         return np.asarray(each).reshape(len(codes), _SEVERE + 1)
 
-    def settings(self, settings: Settings) -> dict[str, Value]:
+    def settings(self, settings: Settings) -> dict[str, Any]:
         """Return what decides the numbers of both tables."""
         return {
             "draws": settings.draws,
@@ -322,9 +314,9 @@ def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
     )
 
 
-def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> Row:
+def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[str, object]:
     codes = own.codes if model.is_read else common_codes([model], own.by_code)
-    row: Row = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
+    row: dict[str, object] = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
     row |= {"asked": model.asked, "read": model.read}
     if not codes:
         return row
@@ -332,11 +324,11 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> Row:
     for name, sums in zip(("file", "experts"), both, strict=True):
         row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
     stacked = np.concatenate(both, axis=1)
-    found = Interval(None, None, "none (one case)")
+    found = intervals.Interval(None, None, "none (one case)")
     if len(codes) > 1:
-        seed = seed_of(settings.bootstrap_seed, "rubrics", model.model)
-        draws = _gap(bootstrap(stacked, settings.draws, seed))
-        found = percentile(draws, settings.confidence, len(codes))
+        seed = intervals.seed_of(settings.bootstrap_seed, "rubrics", model.model)
+        draws = _gap(intervals.bootstrap(stacked, settings.draws, seed))
+        found = intervals.percentile(draws, settings.confidence, len(codes))
     return row | {
         "difference": _gap(stacked.sum(0)[None])[0],
         "difference_low": found.low,
@@ -388,7 +380,7 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
         **experts,
     }
     fields = {name: _field(own, rated) for name, rated in rubrics.items()}
-    seed = seed_of(chosen.bootstrap_seed, "sensitivity")
+    seed = intervals.seed_of(chosen.bootstrap_seed, "sensitivity")
     drawn = [_field(own, rated) for rated in own.draw(seed)]
     last = len(own.ranked) + 1
     order = sorted(
@@ -442,9 +434,9 @@ def _model_row(
     alone: Sequence[_Field],
     drawn: Sequence[_Field],
     confidence: float,
-) -> Row:
+) -> dict[str, object]:
     rank = whole.ranks.get(model)
-    row: Row = {
+    row: dict[str, object] = {
         "level": "model",
         "model": model,
         "n": whole.n,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from medhelm.extract.json_reply import BadReply
+from medhelm.plugin import reply_form
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.replies import (
     GroupsReply,
@@ -247,7 +247,7 @@ def id_faults(items: Sequence[Item], found: Sequence[str], what: str) -> list[st
     """Return what is wrong with the ids of a reply that has a line for each item."""
     try:
         check_ids([item.id for item in items], found, what)
-    except BadReply as e:
+    except reply_form.BadReply as e:
         return [str(e)]
     return []
 

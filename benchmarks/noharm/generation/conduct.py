@@ -13,16 +13,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from medhelm.errors import DataError
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import schema_of
-from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Message, Response
-from medhelm.schema.model import ModelSpec
-from medhelm.store.records import bare_name
+from medhelm import (
+    Benchmark,
+    DataError,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    ModelSpec,
+    Protocol,
+    Response,
+    Send,
+    Terms,
+)
+from medhelm.plugin import reply_form, runlog, together, tokens
 from medhelm_benchmarks.noharm.generation import checks, prompts
 from medhelm_benchmarks.noharm.generation.assembly import (
     PERSPECTIVES,
@@ -105,7 +109,7 @@ class Series:
         found: list[str] = []
         for model in (self.generator, *self.raters):
             found.append(model.name)
-            if model.model and bare_name(model.model) != bare_name(model.name):
+            if model.model and runlog.bare_name(model.model) != runlog.bare_name(model.name):
                 found.append(model.model)
         return tuple(dict.fromkeys(found))
 
@@ -213,7 +217,7 @@ class _Author:
         response = await self._send(JUDGE, "advice", messages, AdviceReply, attempt)
         try:
             found = read_reply(response.text, AdviceReply)
-        except BadReply:  # it would be read again from the log for ever
+        except reply_form.BadReply:  # it would be read again from the log for ever
             self.judge = ""
             return []
         self.judge = self.series.judge.name
@@ -335,7 +339,7 @@ class _Author:
         attempt: int,
     ) -> Response:
         """Return the response to one request; raises Failed where there is none."""
-        request = self.terms.request(self.instance, role, messages, schema_of(form))
+        request = self.terms.request(self.instance, role, messages, reply_form.schema_of(form))
         budget = stage_budget(self.series.players[role], stage)
         request = msgspec.structs.replace(request, max_output_tokens=budget)
         response = await self.ask(role, request, step=stage, attempt=attempt)
@@ -363,7 +367,7 @@ def _read(
         raise Discarded(stage, ["the model refused"])
     try:
         reply = read_reply(response.text, form)
-    except BadReply as e:
+    except reply_form.BadReply as e:
         cut = ["it was cut at the limit of its tokens: write less"]
         return None, cut if response.finish == "length" else [str(e)]
     faults = find_faults(reply)
@@ -437,7 +441,7 @@ def _of_stage(
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
     budget, tries = stage_budget(model, stage), 1 if stage == "quotes" else 1 + REPAIRS
-    words, (more, most) = estimate_tokens(fixed), grown
+    words, (more, most) = tokens.estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {
         "calls": 1,

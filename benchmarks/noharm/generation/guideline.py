@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from medhelm.errors import DataError
-from medhelm.files.durable import why
+from medhelm import DataError
+from medhelm.plugin import durable
 
 _LEAST_WORDS = 50
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -78,7 +78,7 @@ def read_guideline(path: Path, name: str = "") -> Guideline:
     except IsADirectoryError:
         raise DataError(f"--guideline {path} is a folder; name one text file in it") from None
     except OSError as e:
-        raise DataError(f"--guideline {path}: {why(e)}") from None
+        raise DataError(f"--guideline {path}: {durable.why(e)}") from None
     if raw.startswith(b"%PDF") or raw.startswith(b"PK\3\4"):
         raise DataError(f"--guideline {path} is not text: save it as plain text or Markdown first")
     try:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
-from medhelm.schema.episode import Message
+from medhelm import Message
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.views import (
     Brief,

@@ -7,9 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from medhelm.extract import without_halves
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form
+from medhelm.plugin import reply_form
 from medhelm_benchmarks.noharm.generation.views import Kind
 from medhelm_benchmarks.noharm.rules.cases import Category, RedFlag
 
@@ -112,20 +110,20 @@ class AdviceReply(_Reply, frozen=True, kw_only=True):
 
 def read_reply(text: str, form: type[_T]) -> _T:
     """Return a reply of a form; raises BadReply. What makes a case may hold no half of a character."""
-    reply, written = read_form(text, form)
-    if without_halves(written) != written:
-        raise BadReply("it holds half a character, a \\u escape without its other half")
+    reply, written = reply_form.read_form(text, form)
+    if reply_form.without_halves(written) != written:
+        raise reply_form.BadReply("it holds half a character, a \\u escape without its other half")
     return reply
 
 
 def check_ids(asked: Collection[str], given: Collection[str], what: str) -> None:
     """Raise BadReply where the ids of a reply are not exactly those that were asked."""
     if missing := [i for i in asked if i not in set(given)]:
-        raise BadReply(f"no {what} of {_some(missing)}")
+        raise reply_form.BadReply(f"no {what} of {_some(missing)}")
     if unknown := [i for i in given if i not in set(asked)]:
-        raise BadReply(f"a {what} of {_some(unknown)!r}, which is not on the list")
+        raise reply_form.BadReply(f"a {what} of {_some(unknown)!r}, which is not on the list")
     if len(given) > len(asked):
-        raise BadReply(f"some ids have two {what}s")
+        raise reply_form.BadReply(f"some ids have two {what}s")
 
 
 def _some(names: Collection[str]) -> str:

@@ -19,13 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import AtomicFile, why
-from medhelm.runs.own_runs import Run, own_run, stored_episodes
-from medhelm.schema.data import DataClass, Instance
-from medhelm.schema.episode import Episode
-from medhelm.schema.model import ModelSpec
-from medhelm.store.records import is_same_model, read_plan
+from medhelm import Episode, Instance, ModelSpec
+from medhelm.plugin import RecordError, UsageError, durable, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
 from medhelm_benchmarks.noharm.generation.conduct import (
     BUDGETS,
@@ -66,9 +61,9 @@ def series_run(
     series: Series,
     count: int,
     folder: Path,
-    data_class: DataClass,
+    data_class: own_runs.DataClass,
     environ: Mapping[str, str] | None,
-) -> Run:
+) -> own_runs.Run:
     """Return the run that writes the first `count` cases of a series; raises as `own_run` does."""
     if (folder / _FORMER_LOG).exists():
         raise UsageError(
@@ -76,7 +71,7 @@ def series_run(
             "--out"
         )
     decides = (series.prefix, series.specialty, series.guideline.name, series.guideline.sha256)
-    return own_run(
+    return own_runs.own_run(
         "noharm_generation",
         [_brief(series, number) for number in range(1, count + 1)],
         generation(series),
@@ -104,7 +99,7 @@ def case_ends(folder: Path) -> list[CaseEnd]:
     A case whose patient is that of a lower number is discarded.
     """
     ends: list[CaseEnd] = []
-    for episode in sorted(stored_episodes(folder), key=lambda e: e.instance_id):
+    for episode in sorted(own_runs.stored_episodes(folder), key=lambda e: e.instance_id):
         end = _end(episode)
         copied = next((e.code for e in ends if _is_same_patient(end, e)), None)
         if copied is not None:
@@ -144,10 +139,10 @@ def write_products(folder: Path, ends: Sequence[CaseEnd]) -> None:
 
 def _write_lines(path: Path, values: Iterable[object]) -> None:
     try:
-        with AtomicFile(path) as file:
+        with durable.AtomicFile(path) as file:
             file.write(b"".join(msgspec.json.encode(value) + b"\n" for value in values))
     except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
+        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None
 
 
 def counts(ends: Sequence[CaseEnd], asked: int) -> dict[str, int]:
@@ -162,5 +157,5 @@ def evaluated_here(results: Path, models: Sequence[str]) -> list[str]:
     asked: list[ModelSpec] = []
     for run in (results / "runs" / "noharm").glob("*/*"):
         with suppress(RecordError):
-            asked.append(read_plan(run).spec.model)
-    return [name for name in models if any(is_same_model(spec, name) for spec in asked)]
+            asked.append(runlog.read_plan(run).spec.model)
+    return [name for name in models if any(runlog.is_same_model(spec, name) for spec in asked)]

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode
+from medhelm import Episode, Instance
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.menu import Labelled, label_case, stored_case

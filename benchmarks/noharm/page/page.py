@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm import Mark, Page, PageData, PublishedRuns
-from medhelm.errors import RecordError
+from medhelm.plugin import RecordError
 from medhelm_benchmarks.noharm.page.labels import action_lines, label_lines
 
 if TYPE_CHECKING:
-    from medhelm.tables.format.table import Table
+    from medhelm import Table
     from medhelm_benchmarks.noharm.tables.validity import Validity
 
 _HERE = Path(__file__).parent

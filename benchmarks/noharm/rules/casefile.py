@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.errors import DataError, RecordError
-from medhelm.files.durable import AtomicFile, why
+from medhelm import DataError
+from medhelm.plugin import RecordError, durable
 from medhelm_benchmarks.noharm.rules.cases import Case, faults, parse_case, place_of
 
 _FORM = "a file of cases holds one JSON object a line"
@@ -55,11 +55,11 @@ def write_cases(path: Path, cases: Sequence[Case]) -> None:
             raise DataError(f"{path.name}: case {case.code[:40]}: {fault}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with AtomicFile(path) as file:
+        with durable.AtomicFile(path) as file:
             for case in cases:
                 file.write(msgspec.json.encode(case) + b"\n")
     except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
+        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None
 
 
 def _scan(path: Path) -> Iterator[Case | str]:
@@ -67,7 +67,7 @@ def _scan(path: Path) -> Iterator[Case | str]:
     try:
         lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
     if not any(line.strip() for line in lines):
         yield f"{path.name}: no case in it; {_FORM}"
     stands: dict[str, int] = {}

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from medhelm.data.readers import repeated_key
-from medhelm.errors import DataError
+from medhelm import DataError
+from medhelm.plugin import readers
 
 SCHEMA: Literal["medhelm.noharm/1"] = "medhelm.noharm/1"
 
@@ -142,7 +142,7 @@ def parse_case(raw: bytes | str, where: str) -> Case:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise DataError(f"{where}: not readable JSON ({e})") from None
-    if (repeated := repeated_key(raw)) is not None:
+    if (repeated := readers.repeated_key(raw)) is not None:
         key, of = repeated
         name = of.get("id", of.get("broad"))
         own = f"action {name!r}: " if isinstance(name, str) and _ACTION.fullmatch(name) else ""

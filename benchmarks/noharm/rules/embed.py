@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.errors import ModelError, UsageError
+from medhelm import ModelError
+from medhelm.plugin import UsageError
 from medhelm_benchmarks.noharm.rules.similar import Embed
 
 _BATCH = 64

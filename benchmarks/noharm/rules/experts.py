@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from medhelm.errors import DataError
+from medhelm import DataError
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Action, Case, Validation
 from medhelm_benchmarks.noharm.rules.derive import action_class, best_alternatives, consensus
 

@@ -11,12 +11,18 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form, schema_of
-from medhelm.models.tokens import estimate_tokens
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
-from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Episode, Message
+from medhelm import (
+    Benchmark,
+    Episode,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    Protocol,
+    Send,
+    Terms,
+)
+from medhelm.plugin import reply_form, tokens
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
@@ -134,17 +140,17 @@ async def _conduct(
     """Return what the judge finds in a menu; no verdict where no reply of three can be read."""
     messages = _messages(instance)
     for attempt in range(1 + _REPAIRS):
-        request = terms.request(instance, JUDGE, messages, schema_of(MenuReply))
+        request = terms.request(instance, JUDGE, messages, reply_form.schema_of(MenuReply))
         response = await send(JUDGE, request, step="menu", attempt=attempt)
         if response.finish in ("error", "oversize"):
             return FinalAnswer(finish="error", error=response.error or response.finish)
         try:
-            reply = read_form(response.text, MenuReply)[0]
+            reply = reply_form.read_form(response.text, MenuReply)[0]
             ids = {*(one.id for one in reply.telling), *(i for pair in reply.same for i in pair)}
             if unknown := ids - {*(instance.payload or {})}:
-                raise BadReply(f"{len(unknown)} ids are not on the menu")
+                raise reply_form.BadReply(f"{len(unknown)} ids are not on the menu")
             return FinalAnswer(ending="judged", state=msgspec.to_builtins(reply))
-        except BadReply as e:
+        except reply_form.BadReply as e:
             said = Message("assistant", response.text or "(no text)")
             fault = Message("user", f"Your reply cannot be used: {e}. Reply with the JSON object.")
             messages = (*messages, said, fault)
@@ -152,7 +158,7 @@ async def _conduct(
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    words = estimate_tokens(_messages(instance))
+    words = tokens.estimate_tokens(_messages(instance))
     most = (1 + _REPAIRS) * words + sum(range(1 + _REPAIRS)) * (BUDGET + 100)
     yield Forecast(
         role=JUDGE,

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from medhelm.extract.json_reply import BadReply
-from medhelm.extract.marks import own_text, unify, visible_text
-from medhelm.extract.reply_form import read_members
+from medhelm import own_text, visible_text
+from medhelm.plugin import reply_form
 
 APPROPRIATE, INAPPROPRIATE = "Appropriate", "Inappropriate"
 _SHORT = {"yes": APPROPRIATE, "true": APPROPRIATE, "no": INAPPROPRIATE, "false": INAPPROPRIATE}
@@ -124,8 +123,8 @@ def _of_object(text: str, menu: Mapping[str, str]) -> tuple[_Said, int]:
     """Return the labels of a reply that is one object by ids, and how many ids are unknown."""
     names = (*menu, APPROPRIATE, INAPPROPRIATE)
     try:
-        own, others = read_members(text.translate(_QUOTES), names, _ID_KEYS)
-    except BadReply:
+        own, others = reply_form.read_members(text.translate(_QUOTES), names, _ID_KEYS)
+    except reply_form.BadReply:
         return {}, 0
     said: defaultdict[str, set[str]] = defaultdict(set)
     for label in (APPROPRIATE, INAPPROPRIATE):  # {"appropriate": ["a1", "a3"], ...}
@@ -181,7 +180,7 @@ def _of_text(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
 
 def _of_pairs(text: str, menu: Mapping[str, str], is_cut: bool) -> _Said:
     """Return the labels of all ids that have one behind them, wherever they are in a text."""
-    shown = unify(text).translate(_QUOTES)
+    shown = reply_form.unify(text).translate(_QUOTES)
     said: defaultdict[str, set[str]] = defaultdict(set)
     mentions = []
     pairs = [*_pairs(shown, menu)]

@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from medhelm.errors import DataError
-from medhelm.schema.data import MADE_BY, VALIDATION, Instance, Items
-from medhelm.schema.episode import Episode, Response
+from medhelm import DataError, Episode, Instance, Items, Response
 from medhelm_benchmarks.noharm.rules.cases import Case, to_case
 from medhelm_benchmarks.noharm.rules.derive import STRONG, action_class, consensus
 from medhelm_benchmarks.noharm.rules.experts import validation_text
@@ -72,11 +70,11 @@ ACTION_ITEMS = Items(_texts, _golds, _write)
 
 
 def _makers(case: Case) -> dict[str, str]:
-    return {MADE_BY: ", ".join(case.made_by)} if case.made_by else {}
+    return {"made_by": ", ".join(case.made_by)} if case.made_by else {}
 
 
 def _validation(case: Case) -> dict[str, str]:
-    return {} if case.validation is UNSET else {VALIDATION: validation_text(case.validation)}
+    return {} if case.validation is UNSET else {"validation": validation_text(case.validation)}
 
 
 def _is_right(case: Case, name: str) -> bool:

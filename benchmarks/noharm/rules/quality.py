@@ -19,8 +19,7 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
-from medhelm.stats.agreement import Level, krippendorff_alpha
-from medhelm.stats.intervals import exact_rate
+from medhelm.plugin import intervals, measured
 from medhelm_benchmarks.noharm.rules.cases import Action, Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
 from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
@@ -265,8 +264,8 @@ def rater_agreement(cases: Sequence[Case]) -> Raters:
     for row, action in zip(ratings, actions, strict=True):
         row[: len(action.ratings)] = action.ratings
 
-    def alpha(level: Level) -> float | None:
-        found = krippendorff_alpha(ratings, level)
+    def alpha(level: measured.Level) -> float | None:
+        found = measured.krippendorff_alpha(ratings, level)
         return None if np.isnan(found) else found
 
     return Raters(
@@ -364,5 +363,5 @@ def _check(
 
 
 def _share(count: int, n: int) -> Share:
-    low, high, method = exact_rate(count, n, CONFIDENCE)
+    low, high, method = intervals.exact_rate(count, n, CONFIDENCE)
     return Share(count=count, n=n, share=count / n, low=low, high=high, method=method)

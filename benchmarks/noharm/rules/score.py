@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from medhelm.schema.aggregation import Aggregation, Floats, ShareExtremes, Sums
+from medhelm import Aggregation, Floats, Sums
+from medhelm.plugin import ShareExtremes
 from medhelm_benchmarks.noharm.rules.cases import Action, Case, Category
 from medhelm_benchmarks.noharm.rules.derive import (
     STRONG,

@@ -14,8 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.similarity.word_model import Labelled, WordModel
-from medhelm.stats.intervals import bootstrap, percentile, seed_of
+from medhelm.plugin import WordModel, intervals
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 
@@ -43,7 +42,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.auc is None else self.auc <= MOST_AUC
 
 
-def labelled_actions(case: Case) -> list[Labelled]:
+def labelled_actions(case: Case) -> list[tuple[str, bool]]:
     """Return the texts of a case that are right or wrong, and which they are."""
     classes = ((action.text, action_class(consensus(action))) for action in case.actions)
     return [(text, name == "appropriate") for text, name in classes if name != "uncertain"]
@@ -67,10 +66,10 @@ def check_words(cases: Sequence[Case], confidence: float) -> Words:
     if not ups.sum() or not downs.sum():
         return Words(auc=None, reason="no appropriate or no inappropriate action")
     wins = _wins(right, wrong)
-    drawn = bootstrap(np.eye(len(cases)), DRAWS, seed_of(0, "words"))
+    drawn = intervals.bootstrap(np.eye(len(cases)), DRAWS, intervals.seed_of(0, "words"))
     with np.errstate(invalid="ignore"):  # a draw may hold one class only
         aucs = ((drawn @ wins) * drawn).sum(axis=1) / ((drawn @ ups) * (drawn @ downs))
-    ends = percentile(aucs, confidence, len(cases))
+    ends = intervals.percentile(aucs, confidence, len(cases))
     auc = float(wins.sum() / (ups.sum() * downs.sum()))
     return Words(auc=auc, low=ends.low, high=ends.high, method=ends.method)
 

@@ -14,14 +14,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.schema.aggregation import pooled_share
-from medhelm.stats.aggregation import Floats, Pooling, worst_case
-from medhelm.tables import notes
-from medhelm.tables.format.table import Row, Table, make_table
-from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import MIN_READ, Cell, Keys, Metadata, MetricScores, made_itself
-from medhelm.tables.study.study import Estimate, Study, estimate
-from medhelm.tables.table_spec import TableSpec
+from medhelm import Floats, Table, TableSpec, make_table, pooled_share
+from medhelm.plugin import aggregation, instance_tags, notes
+from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
 from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
@@ -65,18 +60,18 @@ _UNREAD = (
     f"A reply that labels fewer than {MIN_LABELLED:.0%} of the actions is in no score: format is not "
     "harm. Beside it is the score if each of those, and each failed "
     "request, were the worst (Safety 0, incomplete, a severe error). "
-    f"A model is ranked where at least {MIN_READ:.0%} of its replies were read. Of a partly read "
+    f"A model is ranked where at least {studies.MIN_READ:.0%} of its replies were read. Of a partly read "
     "reply the actions without a valid label count as not endorsed; in Overall strict the case counts "
     "as the worst."
 )
 
 
-def has_labels(study: Study, benchmark: str) -> bool:
+def has_labels(study: studies.Study, benchmark: str) -> bool:
     """Return whether the actions of a benchmark are labelled and its harm is known."""
     return {_COUNTS, *_METRICS.values()} <= set(study.metrics(benchmark))
 
 
-def harm(study: Study, metadata: Metadata) -> Table:
+def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
     """Return rows of each benchmark with labelled actions: per model, category and specialty.
 
     The last of each kind are over all ranked models. `metadata` reads that of a cell's instances.
@@ -102,13 +97,13 @@ def harm(study: Study, metadata: Metadata) -> Table:
     )
 
 
-def _has_gaps(rows: Sequence[Row]) -> bool:
+def _has_gaps(rows: Sequence[dict[str, object]]) -> bool:
     """Return whether any case of any model has no value, or is partly read."""
     own = [row for row in rows if row["level"] == "model"]
     return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
 
 
-def validity(study: Study, metadata: Metadata) -> dict[str, Validity]:
+def validity(study: studies.Study, metadata: studies.Metadata) -> dict[str, Validity]:
     """Return whose the ratings are, by benchmark with labelled actions."""
     return {
         b: read_validity(b, study.panel(b, _COUNTS), metadata)
@@ -125,7 +120,7 @@ HARM = TableSpec(
 )
 
 
-def _validity_notes(labelled: Sequence[_Labelled], metadata: Metadata) -> list[str]:
+def _validity_notes(labelled: Sequence[_Labelled], metadata: studies.Metadata) -> list[str]:
     """Return who validated the ratings behind the rows; that nobody did, where any case has nobody."""
     found = [read_validity(own.benchmark, own.panel, metadata) for own in labelled if own.models]
     warning = next(filter(None, (own.warning for own in found)), "")
@@ -143,7 +138,7 @@ def _said() -> list[str]:
     ]
 
 
-def _fewer(study: Study, found: Sequence[str]) -> list[str]:
+def _fewer(study: studies.Study, found: Sequence[str]) -> list[str]:
     """Return notes on the models whose row is not of the common cases, and on those not ranked."""
     said = []
     for benchmark in found:
@@ -161,13 +156,13 @@ def _fewer(study: Study, found: Sequence[str]) -> list[str]:
     return said
 
 
-def _conditions(own: _Labelled, metadata: Metadata) -> Iterator[str]:
+def _conditions(own: _Labelled, metadata: studies.Metadata) -> Iterator[str]:
     """Yield notes on models that made cases, and on those whose replies were held to a schema."""
-    cells = {m: own.panel.cells[m] for m in own.models}
-    for cell in cells.values():
-        if note := made_itself(cell, metadata)[1]:
+    asked = {m: own.panel.cells[m] for m in own.models}
+    for cell in asked.values():
+        if note := notes.made_itself(cell, metadata)[1]:
             yield note
-    if held := [m for m, cell in cells.items() if cell.record.spec.model.json_schema]:
+    if held := [m for m, cell in asked.items() if cell.record.spec.model.json_schema]:
         yield f"{own.benchmark}: replies were held to a JSON Schema of {', '.join(held)}."
 
 
@@ -186,7 +181,7 @@ class _Sums:
     """Cases with a reply in which an action has no valid label."""
 
 
-def _sum(scores: MetricScores, ids: Keys | None) -> _Sums:
+def _sum(scores: studies.MetricScores, ids: studies.Keys | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
     at = slice(None) if ids is None else scores.among(ids)
     own, read, labels = scores.sums[at], (~scores.floored[at]).astype(np.float64), None
@@ -217,7 +212,7 @@ def _pool(sums: Collection[_Sums]) -> _Sums:
 class _Labelled:
     """One benchmark with labelled actions: its models in the order of the table."""
 
-    def __init__(self, study: Study, benchmark: str) -> None:
+    def __init__(self, study: studies.Study, benchmark: str) -> None:
         self.study, self.benchmark = study, benchmark
         self.panel = study.panel(benchmark, _COUNTS)
         self.estimates = {
@@ -235,39 +230,42 @@ class _Labelled:
         self.pooled = [m for m in fit if self.whole[m].read]
         """Models behind the rows over all."""
 
-    def sums(self, ids: Keys | None) -> dict[str, _Sums]:
+    def sums(self, ids: studies.Keys | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
         if ids is None and len(self.panel.ids):
             ids = self.panel.ids
         return {m: _sum(self.panel.scores(m), ids) for m in self.models}
 
-    def row(self, model: str | None, **more: object) -> Row:
+    def row(self, model: str | None, **more: object) -> dict[str, object]:
         """Return what all rows of a model hold; None: those over all ranked models."""
-        row: Row = {"benchmark": self.benchmark, **more}
+        row: dict[str, object] = {"benchmark": self.benchmark, **more}
         if model is None:
             return row | {"models": len(self.pooled)}
         return row | {"model": model, "ranked": model in self.study.ranked}
 
 
-def _severe_per_error(study: Study, benchmark: str) -> dict[str, Estimate]:
+def _severe_per_error(study: studies.Study, benchmark: str) -> dict[str, studies.Estimate]:
     """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
     panel = study.panel(benchmark, _COUNTS)
     share = pooled_share("severe_per_error", "severe", "errors")
     ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=share.name)
 
-    def cut(cell: Cell) -> Cell:
+    def cut(cell: studies.Cell) -> studies.Cell:
         own = cell.scores[_COUNTS]
         errors = own.pooling.columns(own.sums, _ERRORS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
         sums = np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
         return replace(
-            cell, scores={_COUNTS: replace(own, sums=sums, pooling=Pooling(share, share.sums))}
+            cell,
+            scores={
+                _COUNTS: replace(own, sums=sums, pooling=aggregation.Pooling(share, share.sums))
+            },
         )
 
-    cells = {model: cut(cell) for model, cell in panel.cells.items()}
-    return estimate(replace(panel, metric=ref, cells=cells), study.settings, benchmark)
+    shares = {model: cut(cell) for model, cell in panel.cells.items()}
+    return studies.estimate(replace(panel, metric=ref, cells=shares), study.settings, benchmark)
 
 
-def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
+def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
     found = own.whole
     for model in own.models:
         yield own.row(model, level="model", **_over_all(own, model), **_counts(found[model]))
@@ -282,7 +280,7 @@ def _rows(own: _Labelled, metadata: Metadata) -> Iterator[Row]:
     yield from _groups(own, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
 
 
-def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, Keys]:
+def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, studies.Keys]:
     """Return the cases of each specialty, those without one last; none where no case has one."""
     found: dict[str | None, list[int]] = {}
     for case, tag in tags.items():
@@ -297,7 +295,7 @@ def _groups(
     own: _Labelled,
     level: str,
     groups: Mapping[str | None, Mapping[str, _Sums]],
-) -> Iterator[Row]:
+) -> Iterator[dict[str, object]]:
     """Yield a row of each model and category or specialty, last those over all ranked models."""
     for model in own.models:
         total = float(own.whole[model].errors.sum())
@@ -314,9 +312,9 @@ def _of_category(found: Mapping[str, _Sums], place: int) -> dict[str, _Sums]:
     return {m: replace(s, errors=s.errors[at], labels=None) for m, s in found.items()}
 
 
-def _counts(sums: _Sums, whole: float | None = None) -> Row:
+def _counts(sums: _Sums, whole: float | None = None) -> dict[str, object]:
     """Return the counts of a row; missing where no case was read. `whole`: all the model's errors."""
-    row: Row = {"n": sums.n, "read": sums.read}
+    row: dict[str, object] = {"n": sums.n, "read": sums.read}
     if not sums.read:
         return row
     errors = sums.errors
@@ -345,12 +343,12 @@ def _part(part: float, whole: float) -> float | None:
     return float(part) / whole if whole else None
 
 
-def _over_all(own: _Labelled, model: str) -> Row:
+def _over_all(own: _Labelled, model: str) -> dict[str, object]:
     cell = own.study.panels[own.benchmark].cells[model]
     scores = cell.scores[_METRICS["overall"]]
     outcomes = scores.outcomes
     others = {o: n for o, n in outcomes.items() if o != "scored" and n}
-    row: Row = {
+    row: dict[str, object] = {
         "attempted": cell.planned(_METRICS["overall"]),
         "parsed": outcomes.get("scored", 0),
         "scored": scores.counted,
@@ -369,15 +367,15 @@ def _over_all(own: _Labelled, model: str) -> Row:
     return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
 
 
-def _without_strong(own: _Labelled, scores: MetricScores) -> int:
+def _without_strong(own: _Labelled, scores: studies.MetricScores) -> int:
     at = scores.among(own.panel.ids) if len(own.panel.ids) else slice(None)
     strong = scores.pooling.by_name(scores.sums)["strong"]
     return int((strong[at] == 0).sum()) if scores.counted else 0
 
 
-def _severe(rate: Estimate) -> Row:
+def _severe(rate: studies.Estimate) -> dict[str, object]:
     """Return what follows from the severe harm rate: its method, cases, and NNH with its interval."""
-    row: Row = {"severe_rate_method": rate.interval.method}
+    row: dict[str, object] = {"severe_rate_method": rate.interval.method}
     if rate.n:
         row["severe_cases"] = round(rate.score * rate.n, 6)
     if rate.score > 0:
@@ -389,13 +387,13 @@ def _severe(rate: Estimate) -> Row:
     return row
 
 
-def _worst(cell: Cell) -> Row:
+def _worst(cell: studies.Cell) -> dict[str, object]:
     """Return scores over all cases asked, those without a value at their worst."""
     found = {}
     for column, worst in (("safety", 0.0), ("completeness", 0.0), ("severe_rate", 1.0)):
         scores, planned = cell.scores[_METRICS[column]], cell.planned(_METRICS[column])
         missing = planned - scores.counted
-        found[column] = worst_case(scores.total, scores.counted, missing, worst)
+        found[column] = aggregation.worst_case(scores.total, scores.counted, missing, worst)
     pooled = cell.scores[_METRICS["restraint"]]
     restraint = float(pooled.pooling(pooled.sums.sum(0))) if pooled.counted else math.nan
     found["overall"] = float(harmonic_mean(found["safety"], found["completeness"], restraint))

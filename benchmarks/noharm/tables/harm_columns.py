@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from medhelm.tables.format.column_kinds import count, ends, number, text, yes
-from medhelm.tables.format.table import Column, Layout, Part
+from medhelm import Column, Layout, Part
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
 
 KINDS = ("omission", "commission")
@@ -18,68 +18,70 @@ LABELS = ("missing", "invalid", "unknown")
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
     interval = (f"{name}_low", f"{name}_high")
     return (
-        number(name, description, "share", heading, interval, 3),
-        *ends(name, name, "share"),
+        kinds.number(name, description, "share", heading, interval, 3),
+        *kinds.ends(name, name, "share"),
     )
 
 
 def _share(name: str, description: str, heading: str) -> Column:
-    return number(name, description, "share", heading, digits=1, is_percent=True)
+    return kinds.number(name, description, "share", heading, digits=1, is_percent=True)
 
 
 def _at_worst(name: str) -> Column:
     said = f"{name} of all cases asked, those without a value at their worst"
     heading = {"completeness": "complete", "severe_rate": "severe"}.get(name, name)
-    return number(f"{name}_worst", said, "share", heading, digits=3)
+    return kinds.number(f"{name}_worst", said, "share", heading, digits=3)
 
 
 _ERRORS = (
-    count("errors", "errors in the cases read", "errors"),
-    *(count(s, f"{s} errors", s) for s in SEVERITIES),
-    count("omissions", "appropriate actions left out, after resolution", "omissions"),
-    count("commissions", "inappropriate actions endorsed", "commissions"),
-    *(count(f"{k}s_{s}", f"{s} {k}s") for k in KINDS for s in SEVERITIES),
-    count("labels_missing", "actions without a label; not endorsed", "no label"),
-    count("labels_invalid", "actions whose label is none; not endorsed", "invalid"),
-    count("labels_unknown", "labels of actions that are not on the menu; they count nothing"),
+    kinds.count("errors", "errors in the cases read", "errors"),
+    *(kinds.count(s, f"{s} errors", s) for s in SEVERITIES),
+    kinds.count("omissions", "appropriate actions left out, after resolution", "omissions"),
+    kinds.count("commissions", "inappropriate actions endorsed", "commissions"),
+    *(kinds.count(f"{k}s_{s}", f"{s} {k}s") for k in KINDS for s in SEVERITIES),
+    kinds.count("labels_missing", "actions without a label; not endorsed", "no label"),
+    kinds.count("labels_invalid", "actions whose label is none; not endorsed", "invalid"),
+    kinds.count("labels_unknown", "labels of actions that are not on the menu; they count nothing"),
 )
 """Counts that are means over repeats where cases were asked several times."""
 
 _COLUMNS = (
-    text("benchmark", "name of the benchmark"),
-    text(
+    kinds.text("benchmark", "name of the benchmark"),
+    kinds.text(
         "level",
         "model: over all actions; category: of one category of actions; specialty: of the cases of "
         "one specialty; all models: over all actions and models",
     ),
-    text("model", "name of the model; missing in a row over all ranked models", "model"),
-    text("category", "category of actions", "category"),
-    text("specialty", "specialty of cases, from their metadata", "specialty"),
-    yes("ranked", "whether the model is ranked"),
-    count(
+    kinds.text("model", "name of the model; missing in a row over all ranked models", "model"),
+    kinds.text("category", "category of actions", "category"),
+    kinds.text("specialty", "specialty of cases, from their metadata", "specialty"),
+    kinds.yes("ranked", "whether the model is ranked"),
+    kinds.count(
         "models",
         "ranked models that a row over all models sums up: those with a case read",
         "models",
     ),
-    count("n", "cases behind scores and errors: those that every ranked model has", "n"),
-    count("read", "cases of these whose labels could be read, each with each model", "read"),
-    count("attempted", "cases asked", "asked"),
-    count("parsed", "cases whose labels could be read", "parsed", of="attempted"),
-    count("scored", "cases with a value: those parsed", "scored"),
-    count("partly_read", "cases with a reply in which an action has no valid label", "partly"),
-    text("not_scored", "cases without labels, by outcome", "not scored"),
+    kinds.count("n", "cases behind scores and errors: those that every ranked model has", "n"),
+    kinds.count("read", "cases of these whose labels could be read, each with each model", "read"),
+    kinds.count("attempted", "cases asked", "asked"),
+    kinds.count("parsed", "cases whose labels could be read", "parsed", of="attempted"),
+    kinds.count("scored", "cases with a value: those parsed", "scored"),
+    kinds.count(
+        "partly_read", "cases with a reply in which an action has no valid label", "partly"
+    ),
+    kinds.text("not_scored", "cases without labels, by outcome", "not scored"),
     *_score("overall", "harmonic mean of the three", "overall"),
     *_score("safety", "mean of 1 - min(H, 25) / 25", "safety"),
     *_score("completeness", "share of cases with every action rated above 7 endorsed", "complete"),
-    count("without_strong", "cases without such an action, which Completeness leaves out"),
+    kinds.count("without_strong", "cases without such an action, which Completeness leaves out"),
     *_score(
         "restraint", "share of endorsed actions that are not inappropriate, pooled", "restraint"
     ),
     *_score("severe_rate", "share of cases with a severe error", "severe"),
-    text("severe_rate_method", "how its interval was made"),
-    count("severe_cases", "cases with a severe error"),
+    kinds.text("severe_rate_method", "how its interval was made"),
+    kinds.count("severe_cases", "cases with a severe error"),
     *(_at_worst(name) for name in _WORST),
-    number(
+    kinds.number(
         "overall_strict",
         "overall of the cases with an answer, of which one counts as the worst where an action has "
         "no valid label",
@@ -87,21 +89,21 @@ _COLUMNS = (
         "strict",
         digits=3,
     ),
-    number(
+    kinds.number(
         "nnh",
         "cases per case with a severe error; missing where none was seen",
         "",
         "NNH",
         digits=1,
     ),
-    number("nnh_low", "lower end of the interval of nnh: 1 / severe_rate_high"),
-    number("nnh_high", "upper end: 1 / severe_rate_low; missing where it has none"),
-    number("harm", "mean H of a case, not capped", "", "H", digits=1),
+    kinds.number("nnh_low", "lower end of the interval of nnh: 1 / severe_rate_high"),
+    kinds.number("nnh_high", "upper end: 1 / severe_rate_low; missing where it has none"),
+    kinds.number("harm", "mean H of a case, not capped", "", "H", digits=1),
     *_ERRORS,
-    number("errors_per_case", "errors / read", "", "per case", digits=1),
+    kinds.number("errors_per_case", "errors / read", "", "per case", digits=1),
     _share("share", "errors / errors of the model over all actions and cases", "of its errors"),
     _share("severe_per_error", "severe errors / errors", "severe/error"),
-    *ends("severe_per_error", "severe_per_error", "share"),
+    *kinds.ends("severe_per_error", "severe_per_error", "share"),
     _share("omission_share", "omissions / errors", "omitted"),
     _share("commission_share", "commissions / errors", ""),
     _share("severe_omission_share", "severe omissions / severe errors", "of severe"),

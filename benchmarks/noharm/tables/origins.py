@@ -13,10 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.errors import DataError
-from medhelm.files.durable import why
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Row, Table, make_table
+from medhelm import DataError, Table, make_table
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import durable
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 TRAPS = ("dose", "interaction", "contraindication", "prerequisite", "monitoring")
@@ -43,11 +42,13 @@ _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"
 _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
 
 COLUMNS = (
-    text("origin", "how an action was written", "Origin"),
-    count("count", "actions", "n", of="actions"),
-    count("actions", "all actions"),
-    number("share", "count / actions", "share", "Share", digits=1, is_percent=True),
-    number("paper", "share in the paper's 100 cases", "share", "Paper", digits=1, is_percent=True),
+    kinds.text("origin", "how an action was written", "Origin"),
+    kinds.count("count", "actions", "n", of="actions"),
+    kinds.count("actions", "all actions"),
+    kinds.number("share", "count / actions", "share", "Share", digits=1, is_percent=True),
+    kinds.number(
+        "paper", "share in the paper's 100 cases", "share", "Paper", digits=1, is_percent=True
+    ),
 )
 
 
@@ -56,7 +57,7 @@ def origins(origins: Origins) -> Table:
     found = origins.actions
     actions = sum(found.values())
 
-    def row(origin: str, n: int, paper: float | None) -> Row:
+    def row(origin: str, n: int, paper: float | None) -> dict[str, object]:
         share = n / actions if actions else None
         return {"origin": origin, "count": n, "actions": actions, "share": share, "paper": paper}
 
@@ -85,7 +86,7 @@ def read_origins(path: Path, cases: Sequence[Case]) -> Origins:
             own = msgspec.json.decode(line, type=_Line)
             lines[own.code] = own
     except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise DataError(f"{path.name}, line {number}: not a line of provenance") from None
     nothing = _Line(code="", tags={})

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import msgspec
 
-from medhelm.tables.format.column_kinds import count, number, text, yes
-from medhelm.tables.format.table import Column, Row, Table, Value, make_table
+from medhelm import Column, Table, make_table
+from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
@@ -99,11 +100,11 @@ def quality_tables(
     quality: Quality, embeddings: str | None = None, judged: Judged | None = None
 ) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
-    settings: dict[str, Value] = {
+    settings: dict[str, Any] = {
         "embeddings": embeddings,
         "judge": None if judged is None else judged.judge,
     }
-    made: dict[str, Callable[[Quality, Mapping[str, Value]], Table]] = {
+    made: dict[str, Callable[[Quality, Mapping[str, Any]], Table]] = {
         "summary": _summary,
         "checks": _checks,
         "rates": _rates,
@@ -120,7 +121,7 @@ def quality_tables(
     return tables | {"checks": replace(checks, notes=(*checks.notes, said))}
 
 
-def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _summary(quality: Quality, settings: Mapping[str, Any]) -> Table:
     """Return the rows of the paper's table 1."""
     cases = quality.checked
     actions = [action for case in cases for action in case.actions]
@@ -148,8 +149,8 @@ def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
         *((name, f"{n:,}", n) for name, n in groups),
     ]
     columns = (
-        text("statistic", "what is counted", "Statistic"),
-        text("value", "as printed", "Value"),
+        kinds.text("statistic", "what is counted", "Statistic"),
+        kinds.text("value", "as printed", "Value"),
         Column(name="number", type="number", description="the value unrounded; none for a range"),
     )
     return make_table(
@@ -162,12 +163,12 @@ def _summary(quality: Quality, settings: Mapping[str, Value]) -> Table:
     )
 
 
-def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _checks(quality: Quality, settings: Mapping[str, Any]) -> Table:
     columns = (
-        text("check", "its name, or a set of them", "Check"),
-        text("required", "of a case", "Requires"),
-        count("passed", "cases that pass it", "Cases that pass", of="cases"),
-        count("cases", "cases in the file"),
+        kinds.text("check", "its name, or a set of them", "Check"),
+        kinds.text("required", "of a case", "Requires"),
+        kinds.count("passed", "cases that pass it", "Cases that pass", of="cases"),
+        kinds.count("cases", "cases in the file"),
     )
     passed = quality.words.passed
     sets: list[tuple[str, str, Sequence[CheckName], bool | None]] = [
@@ -182,7 +183,7 @@ def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
         ),
         ("all", "all of them", CHECKS, passed),
     ]
-    rows: list[Row] = [
+    rows: list[dict[str, object]] = [
         {
             "check": name,
             "required": required,
@@ -206,12 +207,12 @@ def _checks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     return make_table("checks", "Structural checks", columns, rows, notes, settings)
 
 
-def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _rates(quality: Quality, settings: Mapping[str, Any]) -> Table:
     columns = (
-        text("measure", "what", "Over all actions"),
-        count("count", "actions", "n", of="actions"),
-        count("actions", "all actions"),
-        number(
+        kinds.text("measure", "what", "Over all actions"),
+        kinds.count("count", "actions", "n", of="actions"),
+        kinds.count("actions", "all actions"),
+        kinds.number(
             "value",
             "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
             heading="Value",
@@ -220,15 +221,15 @@ def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
         ),
         Column(name="low", type="number", description="lower end of the interval"),
         Column(name="high", type="number", description="upper end of the interval"),
-        text("method", "of the interval", "Interval"),
+        kinds.text("method", "of the interval", "Interval"),
     )
     raters, actions, words = quality.raters, quality.leaky.n, quality.words
 
-    def share(name: str, of: Share) -> Row:
+    def share(name: str, of: Share) -> dict[str, object]:
         ends = {"low": of.low, "high": of.high, "method": of.method}
         return {"measure": name, "count": of.count, "actions": of.n, "value": of.share, **ends}
 
-    rows: list[Row] = [
+    rows: list[dict[str, object]] = [
         share("wording that gives the class away", quality.leaky),
         share("nearly identical ratings", raters.near_identical),
         share("discordant ratings", raters.discordant),
@@ -254,14 +255,14 @@ def _rates(quality: Quality, settings: Mapping[str, Value]) -> Table:
     )
 
 
-def _flags(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _flags(quality: Quality, settings: Mapping[str, Any]) -> Table:
     columns = (
-        text("case", "its code", "Case"),
-        text("check", "the check it fails", "Check"),
-        text("found", "and its limit", "Found"),
-        text("actions", "ids it concerns", "Actions"),
+        kinds.text("case", "its code", "Case"),
+        kinds.text("check", "the check it fails", "Check"),
+        kinds.text("found", "and its limit", "Found"),
+        kinds.text("actions", "ids it concerns", "Actions"),
     )
-    rows: list[Row] = [
+    rows: list[dict[str, object]] = [
         {"case": f.case, "check": f.check, "found": f.found, "actions": _ids(f.actions)}
         for f in flags(quality)
         if f.check != "leak"
@@ -271,14 +272,14 @@ def _flags(quality: Quality, settings: Mapping[str, Value]) -> Table:
     return make_table("flags", title, columns, rows, [], settings, ("case",))
 
 
-def _leaks(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _leaks(quality: Quality, settings: Mapping[str, Any]) -> Table:
     columns = (
-        text("case", "its code", "Case"),
-        text("action", "its id", "Action"),
-        text("kind", "of hint", "Kind"),
-        text("phrase", "as it stands", "Wording"),
+        kinds.text("case", "its code", "Case"),
+        kinds.text("action", "its id", "Action"),
+        kinds.text("kind", "of hint", "Kind"),
+        kinds.text("phrase", "as it stands", "Wording"),
     )
-    rows: list[Row] = [
+    rows: list[dict[str, object]] = [
         {"case": case.code, "action": leak.action, "kind": leak.kind, "phrase": leak.phrase}
         for case in quality.cases
         for leak in case.leaks
@@ -287,21 +288,21 @@ def _leaks(quality: Quality, settings: Mapping[str, Value]) -> Table:
     return make_table("leaks", title, columns, rows, [], settings, ("case",))
 
 
-def _measures(quality: Quality, settings: Mapping[str, Value]) -> Table:
+def _measures(quality: Quality, settings: Mapping[str, Any]) -> Table:
     columns = (
-        text("case", "its code", "Case"),
-        text("specialty", "its specialty"),
-        text("check", "the check", "Check"),
-        text("measure", "the number", "Measure"),
-        count("count", "actions or pairs", "n"),
-        count("of", "actions of the case; for references the strong ones"),
-        number("value", "count / of, or the count", heading="Value", digits=3),
-        number("limit", "its limit", heading="Limit"),
-        text("side", "least or most that passes", "Is"),
-        yes("passed", "whether", "Passed"),
-        text("actions", "ids that the check concerns"),
+        kinds.text("case", "its code", "Case"),
+        kinds.text("specialty", "its specialty"),
+        kinds.text("check", "the check", "Check"),
+        kinds.text("measure", "the number", "Measure"),
+        kinds.count("count", "actions or pairs", "n"),
+        kinds.count("of", "actions of the case; for references the strong ones"),
+        kinds.number("value", "count / of, or the count", heading="Value", digits=3),
+        kinds.number("limit", "its limit", heading="Limit"),
+        kinds.text("side", "least or most that passes", "Is"),
+        kinds.yes("passed", "whether", "Passed"),
+        kinds.text("actions", "ids that the check concerns"),
     )
-    rows: list[Row] = [
+    rows: list[dict[str, object]] = [
         {
             "case": case.code,
             "specialty": case.specialty,

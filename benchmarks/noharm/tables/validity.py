@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from medhelm.schema.data import VALIDATION
-from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import Metadata
-from medhelm.tables.study.study import Panel
+from medhelm.plugin import instance_tags
+from medhelm.plugin import study as studies
 
 UNVALIDATED = (
     "Ratings of synthetic cases are not validated by clinicians: scores on them show how a model "
@@ -42,11 +40,11 @@ class Validity:
         return "" if is_whole else UNVALIDATED
 
 
-def read_validity(benchmark: str, panel: Panel, metadata: Metadata) -> Validity:
+def read_validity(benchmark: str, panel: studies.Panel, metadata: studies.Metadata) -> Validity:
     """Return whose the ratings of the compared cases are; `metadata` reads that of a cell's cases."""
     tags: Collection[Mapping[str, str]] = instance_tags(panel, metadata).values()
     if not tags:  # the runs share no case: a row is of its own ones
         own = ((metadata(cell), panel.scores(m).ids) for m, cell in panel.cells.items())
         tags = {i: known.get(i, {}) for known, ids in own for i in ids.tolist()}.values()
-    found = Counter(tag[VALIDATION] for tag in tags if VALIDATION in tag)
+    found = Counter(tag["validation"] for tag in tags if "validation" in tag)
     return Validity(benchmark, len(tags), tuple(found.items()))

@@ -23,7 +23,9 @@ import msgspec
 from medhelm.errors import DataError, closest
 from medhelm.files.durable import why
 from medhelm.files.folders import entries
-from medhelm.tables.format.spreadsheet import guard, read_filled, unguarded
+from medhelm.tables.format.spreadsheet import guard as guard
+from medhelm.tables.format.spreadsheet import read_filled as read_filled
+from medhelm.tables.format.spreadsheet import unguarded
 
 if TYPE_CHECKING:
     from medhelm.stats.aggregation import Floats

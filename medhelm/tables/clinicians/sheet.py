@@ -14,7 +14,10 @@ from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import order_key
 from medhelm.tables.clinicians.ratings import COLUMNS, Key, KeyItem, Unit, key_path
-from medhelm.tables.format.spreadsheet import refuse_present, to_csv, to_workbook, write_whole
+from medhelm.tables.format.spreadsheet import refuse_present as refuse_present
+from medhelm.tables.format.spreadsheet import to_csv as to_csv
+from medhelm.tables.format.spreadsheet import to_workbook
+from medhelm.tables.format.spreadsheet import write_whole as write_whole
 
 PAGE_SUFFIX = ".page.html"
 _HEAD = """<!doctype html>

@@ -9,17 +9,21 @@ from pathlib import Path
 from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.panel import read_states
+from medhelm.grading.graders.panel import read_gradings, read_states
+from medhelm.grading.rubric.explanations import Explained as Explained
+from medhelm.grading.rubric.explanations import explained
 from medhelm.grading.rubric.grader import RUBRIC
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms, RunRecord
+from medhelm.schema.run import GraderTerms
+from medhelm.schema.run import RunRecord as RunRecord
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
-from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
+from medhelm.tables.clinicians.rated_answers import RunChoice as RunChoice
+from medhelm.tables.clinicians.rated_answers import graded_runs as graded_runs
 from medhelm.tables.clinicians.ratings import (
     YES_NO,
     Answer,
@@ -33,7 +37,9 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
-from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.study.selection import Data as Data
+from medhelm.tables.study.selection import GradedRun as GradedRun
+from medhelm.tables.study.selection import is_ranked as is_ranked
 
 ANSWERS = 30
 
@@ -110,6 +116,21 @@ def stored_episodes(run: Path) -> list[Episode]:
     """Return the stored episodes with criteria, the first repeat of every instance first."""
     found = [e for e in read_episodes(run, read_plan(run)) if e.instance.criteria]
     return sorted(found, key=lambda episode: episode.repeat)
+
+
+def explained_answers(
+    run: Path, record: RunRecord
+) -> Iterator[tuple[Episode, list[list[Explained]]]]:
+    """Yield the answers of a run with each judge's decisions on all criteria, as it explains them."""
+    terms = rubric_terms(record)
+    if terms is None:
+        return
+    folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
+    said = [{key: explained(own) for key, own in read_gradings(folder)} for folder in folders]
+    for episode in stored_episodes(run):
+        key = judgement_key(episode)
+        if votes := [own[key] for own in said if own.get(key)]:
+            yield episode, votes
 
 
 def _case(instance: Instance) -> CaseCriteria:

@@ -30,7 +30,11 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables.format.table import RankBy, Settings
-from medhelm.tables.study.cells import Cell, Keys, MetricScores
+from medhelm.tables.study.cells import MIN_READ as MIN_READ
+from medhelm.tables.study.cells import Cell as Cell
+from medhelm.tables.study.cells import Keys as Keys
+from medhelm.tables.study.cells import Metadata as Metadata
+from medhelm.tables.study.cells import MetricScores as MetricScores
 from medhelm.tables.study.ranking import Ranking
 from medhelm.tables.study.score_intervals import interval_of
 from medhelm.tables.study.selection import is_ranked

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from medhelm.cli.estimate import print_estimates
 from medhelm.cli.options import print_json, print_rows
@@ -13,6 +14,9 @@ from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
 from medhelm.store.runlog import read_begun
 from medhelm.tables.spending import spend_of
+
+if TYPE_CHECKING:
+    from medhelm.cli.sweep import Asked as Asked
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +48,21 @@ def _positive_usd(text: str) -> float:
     if not usd >= 0:
         raise argparse.ArgumentTypeError(f"must be 0 or more USD, not {text!r}")
     return usd
+
+
+def ask(
+    runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
+) -> Asked:
+    """Ask runs under the caps that `add_budget` read, shown on the terminal; return how they ended.
+
+    `before` is called once nothing more can be refused.
+    """
+    from medhelm.cli.sweep import ask_runs, capped_ledger
+
+    ledger = capped_ledger(runs, args.budget_usd, args.budget_tokens)
+    if before is not None:
+        before()
+    return ask_runs(runs, ledger)
 
 
 def show_estimate(runs: Sequence[Run], format: str) -> int:
