@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from medhelm.extract.half_characters import without_halves as without_halves
 from medhelm.extract.json_reply import NOT_ONE, VERDICT, read_json
 from medhelm.extract.json_reply import BadReply as BadReply
+from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import unify as unify
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}

@@ -19,7 +19,7 @@ from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.formats import MARKS
 from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
-from medhelm.tables.study.makers import made_itself as made_itself
+from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.study import Panel, Study
 
 _MANY = 10

@@ -10,9 +10,8 @@ from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_gradings, read_states
-from medhelm.grading.rubric.explanations import Explained as Explained
-from medhelm.grading.rubric.explanations import explained
-from medhelm.grading.rubric.grader import RUBRIC
+from medhelm.grading.rubric.grader import RUBRIC, explained
+from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
