@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.cli.asking import add_asking, positive, show_estimate
+from medhelm.cli.model_calls import add_asking, positive, show_estimate
 from medhelm.cli.options import (
     add_data_dir,
     add_format,

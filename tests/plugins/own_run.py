@@ -20,7 +20,7 @@ from medhelm import (
 )
 from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.errors import MedhelmError
-from medhelm.plugin import asking as options
+from medhelm.plugin import model_calls as options
 from medhelm.protocols.parallel import together
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run

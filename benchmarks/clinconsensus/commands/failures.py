@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from medhelm.plugin import UsageError, asking, options, tables
+from medhelm.plugin import UsageError, model_calls, options, tables
 
 _ANSWERS = 20
 
@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=options.DEFAULT_RESULTS,
         help="(default: %(default)s)",
     )
-    asking.add_budget(parser, "--judge")
+    model_calls.add_budget(parser, "--judge")
     options.add_plugins(parser)
     tables.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import asking, options, own_runs, sheet
+    from medhelm.plugin import model_calls, options, own_runs, sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import read_labels, write_sheet
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     model = options.find_model(args.judge, options.open_registry(args.plugin).models)
     run = labelling_run(some or answers[:1], model, Path(args.results_dir), os.environ)
     runs = [run] if own_runs.has_instances(run) else []
-    asked = asking.ask(runs, args)
+    asked = model_calls.ask(runs, args)
     labels = read_types(some, model, run.path)
     by = f"{args.judge}, which nobody has compared with people"
     tables.emit([failures_table(answers, labels, by, chosen)], form, args.out)

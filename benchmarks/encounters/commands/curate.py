@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm import DataError, ModelSpec
-from medhelm.plugin import UsageError, asking, options
+from medhelm.plugin import UsageError, model_calls, options
 from medhelm_benchmarks.encounters.curation.protocol import (
     BUDGETS,
     CURATOR,
@@ -48,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="folder of the cases (default: DIR-cases)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    asking.add_asking(parser)
+    model_calls.add_asking(parser)
     options.add_plugins(parser)
     options.add_format(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where an article cannot be read or no case was made; else the code of what stopped it."""
-    from medhelm.plugin import asking, own_runs
+    from medhelm.plugin import model_calls, own_runs
     from medhelm_benchmarks.encounters.curation.products import go_on_from_former, write_products
 
     players = _players(args)
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
     )
     if args.estimate:
-        return asking.show_estimate([work], args.format)
-    asked = asking.ask([work], args, lambda: go_on_from_former(out, players, args.seed))
+        return model_calls.show_estimate([work], args.format)
+    asked = model_calls.ask([work], args, lambda: go_on_from_former(out, players, args.seed))
     ends = write_products(out, articles)
     if args.format == "json":
         _print_json(out, ends, asked.ledger.spent_tokens)
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
             out, ends, asked.ledger.spent_tokens, left=len(by_name.keys() - {e.case for e in ends})
         )
         if (record := asked.end.endings[0].record) is not None:
-            asking.print_usage(work, record)
+            model_calls.print_usage(work, record)
     asked.raise_worst()
     return int(len(articles) < len(folders) or not any(e.status == "made" for e in ends))
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.plugin import UsageError, asking, options, tables
+from medhelm.plugin import UsageError, model_calls, options, tables
 
 if TYPE_CHECKING:
-    from medhelm.plugin import asking, stored_decisions
+    from medhelm.plugin import model_calls, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output format (default: by the suffix of --out, else terminal)",
     )
     parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
-    asking.add_budget(parser, "the judge")
+    model_calls.add_budget(parser, "the judge")
     options.add_plugins(parser)
 
 
@@ -118,12 +118,12 @@ def _chosen(
 
 def _judge(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
-) -> tuple[asking.Asked, dict[str, tuple[Fault, ...]]]:
+) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]]]:
     """Return how the asking of the judge ended, and what it found in each encounter.
 
     What an earlier version has stored is not asked again.
     """
-    from medhelm.plugin import asking, options, own_runs
+    from medhelm.plugin import model_calls, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
@@ -158,7 +158,7 @@ def _judge(
         )
     if not runs and not judged:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
-    asked = asking.ask(runs, args)
+    asked = model_calls.ask(runs, args)
     for own in runs:
         judged |= by_judge.judged_faults(own.path)
     return asked, judged

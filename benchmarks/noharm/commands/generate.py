@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from medhelm.plugin import UsageError, asking, options, tokens
+from medhelm.plugin import UsageError, model_calls, options, tokens
 from medhelm_benchmarks.noharm.generation.conduct import Series, stage_budget
 from medhelm_benchmarks.noharm.generation.guideline import read_guideline
 from medhelm_benchmarks.noharm.generation.series import (
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
     )
     parser.add_argument(
-        "--n", type=asking.positive, default=10, metavar="N", help="cases (default: 10)"
+        "--n", type=model_calls.positive, default=10, metavar="N", help="cases (default: 10)"
     )
     parser.add_argument(
         "--model",
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=options.DEFAULT_RESULTS,
         help="results in which models are looked for that are evaluated, too (default: %(default)s)",
     )
-    asking.add_asking(parser)
+    model_calls.add_asking(parser)
     options.add_plugins(parser)
     options.add_format(parser)
 
@@ -89,14 +89,14 @@ def run(args: argparse.Namespace) -> int:
     environ = None if args.estimate else os.environ
     own = series_run(series, args.n, folder, args.guideline_class, environ)
     if args.estimate:
-        return asking.show_estimate([own], args.format)
+        return model_calls.show_estimate([own], args.format)
     _check_windows(series, args.guideline)
     for name in evaluated_here(results, series.made_by):
         _say(
             f"warning: {name} is evaluated in {results}, too: scores on cases that a model wrote "
             "or rated itself say little"
         )
-    asked = asking.ask([own], args)
+    asked = model_calls.ask([own], args)
     ends = case_ends(folder)
     write_products(folder, ends)
     found, cases = counts(ends, args.n), folder / "cases.jsonl"
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(series, found, cases)
         if (record := asked.end.endings[0].record) is not None:
-            asking.print_usage(own, record)
+            model_calls.print_usage(own, record)
         gone = [e for e in ends if e.status != "made"]
     for end in gone:
         _say(f"{end.code} {end.status} ({end.stage}: {'; '.join(end.shown_reasons)[:100]})")

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from medhelm import DataError
-from medhelm.plugin import UsageError, asking, options, own_runs, tables
+from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
 from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=options.DEFAULT_RESULTS,
         help="where verdicts are kept",
     )
-    asking.add_asking(parser)
+    model_calls.add_asking(parser)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
     )
@@ -86,11 +86,11 @@ def run(args: argparse.Namespace) -> int:
     if args.estimate:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
-        return asking.show_estimate([judge], "json" if form == "json" else "text")
+        return model_calls.show_estimate([judge], "json" if form == "json" else "text")
     asked = None
     judged = None
     if judge is not None:
-        asked = asking.ask([judge], args)
+        asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
