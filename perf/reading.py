@@ -167,6 +167,8 @@ def judged(row: Row, got: Any) -> str:
     expected = row["expected"]
     if got is None:
         return "rightly unread" if expected is None else "unread"
+    if isinstance(expected, dict) and got.items() < expected.items():
+        return "unread"  # the labels that are missing are counted apart
     if row["kind"] == "number" and expected is not None:
         allowed = [expected, *row.get("also", ())]
         return _named(any(abs(got - v) <= max(0.005 * abs(v), 0.005) for v in allowed))

@@ -143,6 +143,7 @@ _STANDALONE = late(r"(?<![\w'\u2019-])\(?[A-Z]\)?(?![\w'\u2019-])")
 _QUOTED = late(r"\S{0,3}[\"'\u201d\u2019]\s+(?:is|was|would|may|seems)\b")
 _NEAR_CUT = 20
 """Characters behind a lettered line within which a cut makes it unclear."""
+_REACH = 300  # characters beside a statement that may change it: a reply may be one long sentence
 OF_OTHERS = late(
     r"\b(?:why\snot|(?:the\s)?others?|incorrect|wrong|rejected|eliminated|ruled\sout|(?:less|un)\s?likely)\b"
     r"[^.]{0,60}$",
@@ -187,11 +188,11 @@ class _Place(NamedTuple):
 
     @property
     def before(self) -> str:
-        return self.sentence[: self.match.start()]
+        return self.sentence[max(0, self.match.start() - _REACH) : self.match.start()]
 
     @property
     def behind(self) -> str:
-        return self.sentence[self.match.end() :]
+        return self.sentence[self.match.end() : self.match.end() + _REACH]
 
     @property
     def line(self) -> str:
@@ -310,11 +311,10 @@ def _choice(place: _Place) -> str:
 
 def _left(place: _Place) -> str:
     """Return the one option that is left, unless the sentence leaves more open."""
-    if UNSETTLED.search(place.before) or UNSETTLED.search(place.options.blanked(place.behind)):
+    behind = place.options.blanked(place.behind)
+    if UNSETTLED.search(place.before) or UNSETTLED.search(behind):
         return ""
-    return (
-        "" if DENIED.search(place.options.blanked(place.behind)) else place.options.read(place.line)
-    )
+    return "" if DENIED.search(behind) else place.options.read(place.line)
 
 
 def _subject(place: _Place) -> str:

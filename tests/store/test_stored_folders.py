@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -16,7 +17,9 @@ from typing import Any
 
 import pytest
 
-from medhelm import MedhelmError, load_results, score
+from medhelm import MedhelmError, Metric, load_results, score
+from medhelm.plugins import registry
+from medhelm.runs import planning
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_folders.kinds import DATA, KINDS, PLUGINS, TABLES, WHOLE, Kind, answer
 from tests.stored_folders.tabulated import differing, write_tables
@@ -88,9 +91,32 @@ Copy = Callable[[str], Path]
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Copy:
-    """A function that copies the stored runs of a kind to where they may be changed."""
-    return lambda kind: shutil.copytree(WHOLE / kind, tmp_path / "results")
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    """A function that copies the stored runs of a kind to where they may be changed.
+
+    Metrics have the versions that the stored gradings name, and a plugin the hash of its file then:
+    another version, or another file, is graded anew.
+    """
+    today = registry._with_origin
+
+    def copy(kind: str) -> Path:
+        paths = (WHOLE / kind).glob("runs/*/*/*/gradings/*/summary.json")
+        records = [json.loads(path.read_bytes()) for path in paths]
+        metrics = [m for record in records for m in record["grading"]["metrics"]]
+        stored = {(m["name"], m["scoring"]): m["version"] for m in metrics}
+
+        def as_stored(value: Any, origin: str) -> Any:
+            value = today(value, origin)
+            if isinstance(value, Metric) and (key := (value.name, value.scoring)) in stored:
+                return dataclasses.replace(value, version=stored[key])
+            return value
+
+        monkeypatch.setattr(registry, "_with_origin", as_stored)
+        plugin = records[0]["card"]["plugin"]
+        monkeypatch.setattr(planning, "_plugin", lambda origin: plugin)
+        return shutil.copytree(WHOLE / kind, tmp_path / "results")
+
+    return copy
 
 
 def asked(server: FaultServer) -> Counter[str]:
