@@ -470,7 +470,7 @@ def _lines(options: Options, plain: str) -> Iterator[Statement]:
         ):
             continue
         is_first = match.start() <= at < match.end()
-        if options.is_own(match[1]) or (is_first and not WRONG.match(match[1])):
+        if options.is_own(match[1]) or (is_first and not WRONG.match(match[1][2:])):
             letter = options.letter_at(plain[match.start(1) : match.end() + options.reach])
             if is_first:
                 yield from _of_line(letter)
