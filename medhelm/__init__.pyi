@@ -25,6 +25,7 @@ from medhelm.errors import BudgetReached as BudgetReached  # the cap of cost or 
 from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend, in one line
 from medhelm.errors import ModelError as ModelError  # a model cannot be asked
 from medhelm.errors import PrivacyRefused as PrivacyRefused  # data that a model may not see
+from medhelm.errors import UnknownName as UnknownName  # a name that does not exist, with the nearest known ones
 
 # -- Every plugin
 from medhelm.plugins.hookspecs import hookimpl as hookimpl  # marks the function of a hook

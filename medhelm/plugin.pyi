@@ -5,7 +5,6 @@
 # -- Errors that a command prints in one line
 from medhelm.errors import UsageError as UsageError  # an option or a config that is wrong
 from medhelm.errors import RecordError as RecordError  # a stored file that cannot be read
-from medhelm.errors import UnknownName as UnknownName  # the same for a name, with the nearest known ones
 from medhelm.errors import closest as closest  # the known names nearest to a misspelt one
 
 # -- Commands

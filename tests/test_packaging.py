@@ -167,7 +167,20 @@ def test_only_names_of_ours_are_at_top_level(wheel: Path) -> None:
 
 
 def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
-    kinds = {".py", ".toml", ".yaml", ".json", ".jsonl", ".sql", ".typed", ".html", ".css", ".js"}
+    kinds = {
+        ".py",
+        ".pyi",
+        ".md",
+        ".toml",
+        ".yaml",
+        ".json",
+        ".jsonl",
+        ".sql",
+        ".typed",
+        ".html",
+        ".css",
+        ".js",
+    }
     wanted = {
         f"{place}/{path.relative_to(tree / folder).as_posix()}"
         for folder, place in PLACES.items()

@@ -34,8 +34,9 @@ from medhelm import (
     Request,
     Response,
     Terms,
+    UnknownName,
 )
-from medhelm.plugin import RoleTerms, UnknownName
+from medhelm.plugin import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import unify as unify
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
+_BREAKS = re.compile(r"[\s_-]+")
 _WRAPPER = re.compile(
     rf"(?:(?:my|the|final|overall|judge|jury)[_ -]?)?(?:{VERDICT}|criteri(?:a|on)|response|item)s?",
     re.IGNORECASE,
@@ -230,8 +232,9 @@ def _by_spelling(names: Iterable[str]) -> dict[str, str]:
     return {_folded(n): n for n in names if cases[_folded(n)] == 1} | {n: n for n in names}
 
 
+@lru_cache(maxsize=4096)  # a reply has the same few keys many times
 def _folded(key: str) -> str:
-    return re.sub(r"[\s_-]+", "_", key.strip().casefold())
+    return _BREAKS.sub("_", key.strip().casefold())
 
 
 def _holds(value: Any, names: Iterable[str]) -> bool:

@@ -24,14 +24,7 @@ from medhelm import (
     TableSpec,
     make_table,
 )
-from medhelm.plugin import (
-    Settings,
-    UsageError,
-    aggregation,
-    instance_tags,
-    intervals,
-    notes,
-)
+from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.columns import share
