@@ -108,12 +108,9 @@ DIFFERENCES = (
 )
 
 ACTIONS_LAYOUT = Layout(
-    leaving=("harm_changed", "within_1", "class_kappa", "reversed", "cases", "difference"),
     main=("kappa_quadratic",),
 )
-DIFFERENCES_LAYOUT = Layout(
-    leaving=("category", "reversed", "experts_median"), main=("difference",)
-)
+DIFFERENCES_LAYOUT = Layout(main=("difference",))
 
 _Rows = NDArray[np.bool_]
 

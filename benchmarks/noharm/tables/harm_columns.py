@@ -117,19 +117,7 @@ _SPLIT = ("errors", *SEVERITIES, "omissions", "commissions", "omission_share")
 _ROW = ("errors", "share", *SEVERITIES, "omissions", "commissions")
 
 LAYOUT = Layout(
-    leaving=(
-        "not_scored",
-        "parsed",
-        "labels_invalid",
-        "labels_missing",
-        "read",
-        "share",
-        "models",
-        "omission_share",
-        "n",
-    ),
     main=("overall", "severe_rate"),
-    bare=("restraint", "completeness", "safety", "overall", "severe_rate"),
     missing={"model": "all models", "specialty": "(none)"},
 )
 

@@ -103,10 +103,6 @@ class Layout:
 
     main: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    leaving: tuple[str, ...] = ()
-    """Has no effect: columns of numbers leave a narrow terminal from the right."""
-    bare: tuple[str, ...] = ()
-    """Has no effect."""
 
 
 @dataclass(frozen=True, kw_only=True)
