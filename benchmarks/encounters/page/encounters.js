@@ -5,7 +5,7 @@
   const { h } = medhelm;
   const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
   const CONDUCT = ["turns", "questions", "actions", "tests_first", "turns_to_decision"];
-  const FAULTS = ["cases", "lines", "leak", "invented_finding", "role_break", "hint", "meta_language", "mixed_speech", "clean"];
+  const FAULTS = ["cases", "lines", "leak", "invented_finding", "role_break", "mixed_speech", "clean"];
   const MARKED = ["clean", "marked", "mean", "mean_unmarked", "difference"];
   const PAIRED = ["score_one", "score_other", "difference", "p_holm", "n"];
   const WORDS = [
