@@ -49,6 +49,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     json_schema: dict[str, Any] | None = None
     """JSON Schema of the object that the answer must be, where the endpoint holds answers to one;
     None: free text."""
+    candidates: tuple[str, ...] = ()
+    """Texts that could come next, whose log-probabilities are asked for in place of an answer."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,6 +63,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cached_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+
+class Likelihood(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How likely a model finds one candidate behind the messages of a request."""
+
+    logprob: float
+    """Natural logarithm, summed over the candidate's tokens."""
+    tokens: int
+    is_greedy: bool = False
+    """True if the model would have written it by itself at temperature 0."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +95,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fingerprint: str = ""
     finished_at: float = 0.0
     """Unix time; provenance only."""
+    likelihoods: tuple[Likelihood, ...] = ()
+    """Of the request's candidates, in their order; empty where none were asked for."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,6 +132,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The protocol's own name of how it ended ('capped'); empty where it has none."""
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
+    unread: str = ""
+    """Why the form in which the answer was asked for holds none; empty: it holds one, or the text is read freely."""
     stale: tuple[Call, ...] = ()
     """Stored calls that are not part of it any more: another request is sent in their place now, or
     none. They were paid for."""
@@ -155,5 +171,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def request_key(request: Request) -> str:
     """Return 16 hex digits over what a request sends: messages, budget, decoding, seed, schema."""
-    sent = msgspec.structs.replace(request, instance_id="", repeat=0)
+    sent = msgspec.structs.asdict(msgspec.structs.replace(request, instance_id="", repeat=0))
+    if not request.candidates:  # keys of before there were any
+        del sent["candidates"]
     return hashlib.blake2b(msgspec.json.encode(sent), digest_size=8).hexdigest()

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import PART, DataClass, Rubric
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
@@ -41,6 +42,13 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Versions of the strategies of roles that have one, but for the first version."""
     variant: str = ""
     """The form in which a robustness run asks the questions again; empty: as they are."""
+    asking: Asking | None = None
+    """How it is asked where that is not as the benchmark declares."""
+    examples: tuple[str, ...] = ()
+    """Ids of the drawn examples, in the order in which they are shown; the last ones stand by for an instance
+    that shares its cluster with an earlier one."""
+    examples_sha256: str = ""
+    """Of the file or split that they are drawn from."""
 
     @property
     def column(self) -> str:
