@@ -27,7 +27,14 @@ _WRAPPER = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")
-_TYPES = {"array": list, "boolean": bool, "string": str, "number": (int, float)}
+_TYPES = {
+    "array": list,
+    "boolean": bool,
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "null": type(None),
+}
 _SCALES = ("max", "maximum", "max_score", "out_of", "of", "scale")
 _T = TypeVar("_T")
 

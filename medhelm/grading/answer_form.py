@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from medhelm.extract.marks import visible_text
-from medhelm.extract.reply_form import BadReply, fit, read_members
+from medhelm.extract.reply_form import BadReply, fit, read_object
 from medhelm.prompts.askings import ANSWER, MARK, REASONS
 from medhelm.prompts.messages import option_labels
 from medhelm.schema.asking import Asking
@@ -27,6 +27,8 @@ from medhelm.store.runlog import read_episodes
 _MARKED = re.compile(
     rf"^[^\w\n]{{0,8}}{MARK[:-1]}[*_`]{{0,3}}[ \t]*[:\uff1a][*_` \t]*", re.IGNORECASE | re.MULTILINE
 )
+_REPLY = {"properties": {REASONS: {}, ANSWER: {}}, "required": [ANSWER], "type": "object"}
+"""Schema of every reply; its answer is looked at afterwards."""
 _AROUND = " \t\r\n*_`()[]\"'.\u201c\u201d"
 """Signs around a letter that say nothing."""
 
@@ -104,12 +106,7 @@ def _same(said: str, option: str) -> bool:
 
 def _in_object(text: str, instance: Instance, metric: Metric | None) -> str:
     """Return the answer of a reply that is one JSON object, as the text that metrics read."""
-    own, others = read_members(text, (ANSWER, REASONS))
-    if ANSWER not in own:
-        raise BadReply(f"the object has no {ANSWER}")
-    if any(isinstance(value, dict | list) for value in others.values()):
-        raise BadReply("the object holds another one, beside the answer")
-    value = own[ANSWER]
+    value = read_object(text, _REPLY)[ANSWER]
     if metric is not None and metric.answer_schema is not None:
         return metric.write_answer(fit(value, metric.answer_schema, ANSWER))
     if instance.choices:
@@ -122,7 +119,10 @@ def _in_object(text: str, instance: Instance, metric: Metric | None) -> str:
 def _as_text(value: Any) -> str:
     """Return a value with its unit, labels or a text as the reply that the published prompt asks for."""
     if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "unit"}:
-        found = f"{_as_text(value['value'])} {_as_text(value.get('unit') or '')}".strip()
+        unit = value.get("unit") or ""
+        if not isinstance(unit, str):
+            raise BadReply("the unit is no text")
+        found = f"{_as_text(value['value'])} {unit}".strip()
     elif isinstance(value, list) and all(isinstance(v, str) for v in value):
         found = ", ".join(v.strip() for v in value) or "none"
     elif isinstance(value, bool | dict | list) or value is None:

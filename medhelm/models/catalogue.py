@@ -114,6 +114,7 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
 
 
 def yaml_values(text: bytes, place: str) -> dict[str, Any]:
+    """Return the keys and values of a config file; raises UsageError, naming the place."""
     refuse_many(text, place)
     try:
         values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
