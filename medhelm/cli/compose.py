@@ -24,7 +24,7 @@ import msgspec
 
 from medhelm.cli.config_errors import first_line, meant_option, not_utf8, translate, unreadable
 from medhelm.cli.overrides import as_meant, refuse_lists
-from medhelm.config import DEFAULT_ASKING, JuryChoice
+from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
@@ -50,8 +50,8 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
     With an option that only shows something (--cfg, --info), Hydra shows it, and there is no job.
     """
     asked = read_options(argv)
-    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
     names = fill_groups(asked, registry)
+    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
     found: list[dict[str, Any]] = []
     with _our_errors(asked, names):
         if asked.shows:
@@ -319,7 +319,7 @@ def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, As
         files = [item for item in _items(value) if item.endswith(SUFFIXES)] if key == "ask" else []
         for file in files:
             name = Path(file).stem
-            if name in registry.askings or name == DEFAULT_ASKING:
+            if name in registry.askings:
                 raise UsageError(
                     f"ask={file}: there is an asking {name!r} already; rename the file"
                 )

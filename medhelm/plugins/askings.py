@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from medhelm.config import DEFAULT_ASKING, convert
+from medhelm.config import convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.files.durable import why
 from medhelm.models.catalogue import yaml_values
@@ -32,10 +32,8 @@ def find_asking(name: str, known: Mapping[str, Asking]) -> Asking:
             return _asking(name, Path(name).expanduser().read_bytes(), name)
         except OSError as e:
             raise UsageError(f"ask {name}: {why(e)}") from None
-    if name == DEFAULT_ASKING:
-        return Asking(name=name)
     if name not in known:
-        raise UnknownName("ask", name, [*known, DEFAULT_ASKING], "Or name a file: ask=FILE.yaml.")
+        raise UnknownName("ask", name, known, "Or name a file: ask=FILE.yaml.")
     return known[name]
 
 
