@@ -23,6 +23,7 @@ import numpy as np
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
@@ -216,6 +217,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
             protocol_version=spec.protocol_version,
             cast={role: _stripped_model(model) for role, model in spec.cast.items()},
             settings={k: v for k, v in spec.settings.items() if isinstance(v, bool | int | float)},
+            asking=_stripped_asking(spec.asking),
         ),
         request_hash=record.request_hash,
         grading=grading if has_text(card) else change(grading, parts=()),
@@ -317,6 +319,7 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
         "dataset sha256": spec.dataset_sha256,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}",
         "prompt sha256": spec.prompt_sha256,
+        **_asked(spec),
         "instances at most": spec.max_instances,
         "repeats": spec.repeats,
         "seed": spec.seed,
@@ -337,6 +340,30 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
         "scoring": record.grading.scoring,
     }
     return [(name, value) for name, value in found.items() if value is not None]
+
+
+_OWN_WORDS = ("instruction", "system", "template", "closing")
+
+
+def _stripped_asking(asking: Asking | None) -> Asking | None:
+    """Return an asking with hashes in the place of the user's own words."""
+    if asking is None:
+        return None
+    words = {name: _sha(said) for name in _OWN_WORDS if (said := getattr(asking, name))}
+    return msgspec.structs.replace(asking, examples_from="", **words)
+
+
+def _asked(spec: RunSpec) -> dict[str, Value]:
+    """Return how a run was asked, where that is not as the benchmark declares; own words as hashes."""
+    if (asking := _stripped_asking(spec.asking)) is None:
+        return {}
+    chosen: dict[str, Value] = msgspec.to_builtins(asking)
+    said = {
+        f"asked, {name.replace('_', ' ')}": value
+        for name, value in chosen.items()
+        if name != "name"
+    }
+    return {"asked": asking.name} | said
 
 
 def plain_name(name: str) -> str:

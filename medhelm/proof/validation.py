@@ -16,13 +16,13 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
+from medhelm.data.examples import draw_examples
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError, UsageError
@@ -190,7 +190,7 @@ def _measure(
         if why := why_not(ask, benchmark, dataset):
             raise UsageError(f"it cannot be asked otherwise: {why}")
         main = registry.metric(benchmark.metrics[0])
-        benchmark = as_asked_by(benchmark, ask, main, _few(ask, dataset))
+        benchmark = as_asked_by(benchmark, ask, main, _drawn(benchmark, ask, dataset, root))
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
@@ -278,9 +278,11 @@ def _answered(
         yield name, episode if asking is None else stated(episode, asking, main)
 
 
-def _few(ask: Asking, dataset: Dataset) -> tuple[Instance, ...]:
-    """Return instances that stand for examples, whose golds are in prompts that are only looked at."""
-    return tuple(islice(dataset.instances(), ask.examples))
+def _drawn(benchmark: Benchmark, ask: Asking, dataset: Dataset, root: Path) -> tuple[Instance, ...]:
+    """Return the examples that a run with seed 0 is shown; of samples without a file of examples none."""
+    if not ask.examples or (dataset.data == "sample" and not ask.examples_from):
+        return ()
+    return draw_examples(benchmark, ask, dataset, 0, root).instances
 
 
 def _values(

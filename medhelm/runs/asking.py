@@ -12,6 +12,7 @@ import msgspec
 from medhelm.config import Job, data_root
 from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
+from medhelm.data.variants import as_shown, varied
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.baselines import open_baseline
 from medhelm.models.providers import known_provider
@@ -21,7 +22,7 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.asking import Asking, Form
-from medhelm.schema.data import Benchmark, Example, Instance
+from medhelm.schema.data import Benchmark, Example, Instance, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 from medhelm.schema.score import Metric
@@ -113,6 +114,19 @@ def ask_benchmark(
     except MedhelmError as e:
         raise UsageError(f"ask={asking.name}: {e}") from None
     return AskedBenchmark(asked, replace(protocol, sends_schema=asking.form == "schema"), drawn)
+
+
+def in_variant(asked: Benchmark, how: Variant, seed: int, registry: Registry) -> Benchmark:
+    """Return a benchmark whose worked examples are in the form in which its questions are asked again."""
+    own = asked.asked
+    if own is None or not own.examples:
+        return asked
+    metric, examples = registry.metric(asked.metrics[0]), []
+    for example in own.examples:
+        one = varied(example.instance, how, seed, asked.languages) or example.instance
+        reply = gold_reply(asked, own.asking, metric, one, as_shown(one, one.references[0]))
+        examples.append(Example(one, reply))
+    return replace(asked, asked=replace(own, examples=tuple(examples)))
 
 
 def as_asked_by(

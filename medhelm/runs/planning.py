@@ -28,7 +28,13 @@ from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
-from medhelm.runs.asking import AskedBenchmark, ask_benchmark, unasked_note, why_not
+from medhelm.runs.asking import (
+    AskedBenchmark,
+    ask_benchmark,
+    in_variant,
+    unasked_note,
+    why_not,
+)
 from medhelm.runs.casting import (
     can_play,
     choose_cast,
@@ -229,7 +235,8 @@ class _Planner:
                 self._forms[key] = vary(run.dataset, how, job.seed)
             if (dataset := self._forms[key]) is None:
                 continue
-            benchmark = with_labels(run.benchmark, how)
+            asked = in_variant(run.benchmark, how, job.seed, self._registry)
+            benchmark = with_labels(asked, how)
             sha256 = prompt_sha256(benchmark, run.spec.model.system_prompt)
             spec = msgspec.structs.replace(run.spec, variant=how, prompt_sha256=sha256)
             path = run_path(Path(job.results_dir), spec)
