@@ -22,7 +22,6 @@ from typing import Literal
 import msgspec
 
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
-from medhelm.data.examples import draw_examples
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError, UsageError
@@ -52,7 +51,7 @@ from medhelm.proof.checks import (
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.proof.scripted_judges import jury_fault, rubric_fault
-from medhelm.runs.asking import as_asked_by, gold_reply, why_not
+from medhelm.runs.asking import as_asked_by, examples_shown, gold_reply, why_not
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Instance
@@ -190,7 +189,7 @@ def _measure(
         if why := why_not(ask, benchmark, dataset):
             raise UsageError(f"it cannot be asked otherwise: {why}")
         main = registry.metric(benchmark.metrics[0])
-        benchmark = as_asked_by(benchmark, ask, main, _drawn(benchmark, ask, dataset, root))
+        benchmark = as_asked_by(benchmark, ask, main, examples_shown(benchmark, ask, dataset, root))
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
@@ -276,13 +275,6 @@ def _answered(
             text = gold_reply(benchmark, asking, main, instance, text)
         episode = Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
         yield name, episode if asking is None else stated(episode, asking, main)
-
-
-def _drawn(benchmark: Benchmark, ask: Asking, dataset: Dataset, root: Path) -> tuple[Instance, ...]:
-    """Return the examples that a run with seed 0 is shown; of samples without a file of examples none."""
-    if not ask.examples or (dataset.data == "sample" and not ask.examples_from):
-        return ()
-    return draw_examples(benchmark, ask, dataset, 0, root).instances
 
 
 def _values(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from medhelm.config import Job, data_root
 from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
-from medhelm.data.variants import as_shown, varied
+from medhelm.data.variants import VARIANTS, as_shown, chosen_variants, varied
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.baselines import open_baseline
 from medhelm.models.providers import known_provider
@@ -84,6 +85,37 @@ def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
     if not any(run.spec.asking for run in runs):
         raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
     return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
+
+
+def refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
+    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
+        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
+    )
+
+
+def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
+    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
+    asked = {v for job in jobs for v in chosen_variants(job.variants)}
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
+    lacking: dict[str, list[str]] = {}
+    for name, own in found.items():
+        if missing := [v for v in VARIANTS if v in asked - own]:
+            lacking.setdefault(", ".join(missing), []).append(name)
+    if not lacking:
+        return ""
+    parts = (
+        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
+        f"{', ...' * (len(names) > 1)})"
+        for missing, names in lacking.items()
+    )
+    return f"Not every benchmark has all variants: {'; '.join(parts)}."
 
 
 def ask_benchmark(
@@ -170,3 +202,12 @@ def _check_budget(asking: Asking, benchmark: Benchmark, model: ModelSpec) -> Non
             f"{benchmark.name}: {budget} output tokens are too few for the answer that "
             f"ask={asking.name} wants; give {where} at least {least}"
         )
+
+
+def examples_shown(
+    benchmark: Benchmark, ask: Asking, dataset: Dataset, root: Path
+) -> tuple[Instance, ...]:
+    """Return the examples that a run with seed 0 is shown; of samples without a file of examples none."""
+    if not ask.examples or (dataset.data == "sample" and not ask.examples_from):
+        return ()
+    return draw_examples(benchmark, ask, dataset, 0, root).instances

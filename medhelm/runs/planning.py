@@ -17,7 +17,7 @@ import msgspec
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.sources import can_fetch
-from medhelm.data.variants import VARIANTS, can_vary, chosen_variants, vary, with_labels
+from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
@@ -32,7 +32,9 @@ from medhelm.runs.asking import (
     AskedBenchmark,
     ask_benchmark,
     in_variant,
+    refuse_no_form,
     unasked_note,
+    variants_note,
     why_not,
 )
 from medhelm.runs.casting import (
@@ -153,11 +155,11 @@ class _Planner:
             raise _all_without(self._without, self._registry)
         runs = tuple(self._runs.values())
         _refuse_idle(self._unplayed, runs, self._registry)
-        _refuse_no_form(jobs, runs)
+        refuse_no_form(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),
-            _variants_note(jobs, runs),
+            variants_note(jobs, runs),
             _jury_note(jobs, runs, self._registry, self._environ),
         )
         runs = tuple(self._under_one_name(runs))
@@ -284,37 +286,6 @@ def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
         "model.rename=true (in Python rename=True) changes the stored name; if it is another one, "
         f"give it another model.model (now {run.spec.model.model!r})"
     )
-
-
-def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
-    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
-    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
-        return
-    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
-    raise UsageError(
-        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
-        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
-    )
-
-
-def _variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
-    asked = {v for job in jobs for v in chosen_variants(job.variants)}
-    found: dict[str, set[str]] = {}
-    for run in runs:
-        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
-    lacking: dict[str, list[str]] = {}
-    for name, own in found.items():
-        if missing := [v for v in VARIANTS if v in asked - own]:
-            lacking.setdefault(", ".join(missing), []).append(name)
-    if not lacking:
-        return ""
-    parts = (
-        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
-        f"{', ...' * (len(names) > 1)})"
-        for missing, names in lacking.items()
-    )
-    return f"Not every benchmark has all variants: {'; '.join(parts)}."
 
 
 def _all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:

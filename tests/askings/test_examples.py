@@ -158,4 +158,8 @@ def test_examples_change_with_the_form_of_the_questions(pubmed: Benchmark) -> No
     assert shuffled is not None
     (example,) = shuffled.examples
     place = "ABC".index(example.reply[-1])
-    assert example.instance.choices[place] == "no" and example.instance.choices != ("yes", "no", "maybe")
+    assert example.instance.choices[place] == "no" and example.instance.choices != (
+        "yes",
+        "no",
+        "maybe",
+    )
