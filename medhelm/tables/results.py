@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.config import convert
-from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
@@ -20,7 +19,6 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
-    SCORES_HASH,
     find_gradings,
     find_runs,
     find_unreadable,
@@ -33,6 +31,7 @@ from medhelm.tables.gate import Unread, gate
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
     CHOSEN_COLUMNS,
     COLUMNS,
@@ -49,10 +48,8 @@ from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 _MANY = 5
-_BATCH = 4096
 
 
 class Results:
@@ -413,41 +410,6 @@ def _damage(damaged: list[str]) -> list[str]:
     return (
         [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
     )
-
-
-def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a graded run in batches.
-
-    Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.path / "scores.parquet"
-    expected = run.record.provenance.get(SCORES_HASH)
-    try:
-        if expected and file_sha256(path) != expected:
-            raise RecordError(
-                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
-            )
-        there = pq.read_schema(path).names
-        missing = [c for c in columns if c not in there]
-        if missing:
-            raise RecordError(
-                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
-            )
-        coded = [c for c in ("metric", "outcome") if c in there]
-        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
-            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
-                yield from file.iter_batches(
-                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
-                )
-    except FileNotFoundError:
-        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
-        fix = "`medhelm score` writes it again"
-        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
 
 
 def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
