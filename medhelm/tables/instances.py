@@ -179,8 +179,13 @@ class Answer:
 
     @property
     def thoughts(self) -> str:
-        """Return what of the reply are thoughts."""
+        """Return what of the reply's text are thoughts."""
         return split_thoughts(self.episode.text)[0]
+
+    @property
+    def reply(self) -> str:
+        """Return what of the reply's text are no thoughts."""
+        return split_thoughts(self.episode.text)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +283,8 @@ def frame_of(answers: Iterable[Answer], *, has_text: bool) -> pd.DataFrame:
     """Return a DataFrame with a row an answer; without `has_text` its columns of texts are missing."""
     import pandas as pd
 
-    return pd.DataFrame([_row(answer, has_text) for answer in answers])
+    rows = [_row(answer, has_text) for answer in answers]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["instance_id", "score", "outcome"])
 
 
 def _row(answer: Answer, has_text: bool) -> dict[str, Any]:
@@ -292,7 +298,7 @@ def _row(answer: Answer, has_text: bool) -> dict[str, Any]:
         "choices": instance.choices,
         "references": instance.references,
         "prompt": tuple((m.role, m.content) for m in answer.prompt),
-        "reply": episode.text,
+        "reply": answer.reply,
         "thoughts": answer.thoughts,
         "turns": answer.turns,
         "judges": [msgspec.to_builtins(said) | {"criteria": c} for said, c in answer.judges],

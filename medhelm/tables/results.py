@@ -15,9 +15,10 @@ from medhelm.config import convert
 from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
-from medhelm.schema.score import Scoring
+from medhelm.schema.score import Outcome, Scoring
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -28,6 +29,7 @@ from medhelm.store.records import (
 from medhelm.tables.compare import compare
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
+from medhelm.tables.instances import Answer, Wanted, data_class, frame_of, instances
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
@@ -41,7 +43,7 @@ from medhelm.tables.study.cells import (
     read_chosen,
     read_metadata,
 )
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, of_names
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
@@ -138,6 +140,41 @@ class Results:
     def tables(self) -> Mapping[str, Table]:
         """The tables that need no option, by name, each made when it is taken."""
         return _Tables(self)
+
+    @property
+    def runs(self) -> tuple[GradedRun, ...]:
+        """The runs that tables are made of."""
+        return tuple(cell.run for cell in self._cells)
+
+    def instances(
+        self,
+        benchmark: str,
+        model: str | None = None,
+        *,
+        ids: Iterable[str] = (),
+        outcome: Outcome | None = None,
+        score: float | tuple[float, float] | None = None,
+        limit: int | None = None,
+        text_of: Iterable[DataClass] = (),
+    ) -> pd.DataFrame:
+        """Return stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
+
+        `outcome` and `score` (a value, or lowest and highest) are those of the main metric; `limit` holds
+        for each model. Texts of data that are not public are missing, unless `text_of` names their class.
+        Raises UnknownName, and RecordError where files of a run cannot be read.
+        """
+        runs = of_names(self.runs, [benchmark], None if model is None else [model])
+        low_high = score if score is None or isinstance(score, tuple) else (score, score)
+        wanted = Wanted(
+            ids=tuple(ids), outcomes=[outcome] if outcome else (), score=low_high, limit=limit
+        )
+        protocols = load_registry().protocols if any(r.record.spec.protocol for r in runs) else {}
+        found: list[Answer] = []
+        for run in runs:
+            protocol = protocols.get(run.record.spec.protocol)
+            found += instances(run, wanted, protocol.transcript if protocol else None).shown
+        strictest = data_class(of_names(self.runs, [benchmark], None))
+        return frame_of(found, has_text=strictest in ("public", *text_of))
 
     def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
         """Return the paired comparison of two models; raises UnknownName."""
