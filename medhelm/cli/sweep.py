@@ -39,12 +39,14 @@ _LOAD_AFTER_S = 0.5
 """The first requests are on their way by then."""
 
 
-def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
+def run_jobs(
+    jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
+) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
     asked = _run(jobs, registry)
     endings = asked.end.endings
     graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
-    show_tables(graded, Path(jobs[0].results_dir), registry)
+    show_tables(graded, Path(jobs[0].results_dir), registry, is_demo=is_demo)
     for line in trial_lines(endings):
         print(line)
     asked.raise_worst(command)
@@ -63,22 +65,26 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
         raise end.stopped
 
 
-def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> None:
-    """Print the tables of finished runs and where all of it lies."""
+def show_tables(
+    gradings: Sequence[Path], results: Path, registry: Registry, *, is_demo: bool = False
+) -> None:
+    """Print the tables of finished runs, of the demo a screen of them, and where all of it lies."""
+    from medhelm.cli.demo import print_ranking
     from medhelm.cli.printed_commands import tables_command
+    from medhelm.cli.tables import make_tables, on_screen
+    from medhelm.tables.benchmarks import of_one_run
     from medhelm.tables.format.formats import print_tables
-    from medhelm.tables.jury import brief
     from medhelm.tables.results import load_gradings
 
     if gradings:
         try:
             loaded = load_gradings(gradings, plugins=registry)
-            jury = brief(loaded.tables["jury"])
-            further = [jury] if jury.rows else []
-            further += [loaded.tables["robustness"]] if loaded.has_variants else []
-            further += [loaded.tables[name] for name in ("mde", "cost")]
-            print_tables([loaded.tables["benchmarks"], *further])
-            print_tables([loaded.tables["overall"]])  # last, with all its notes: it stays on screen
+            if is_demo:
+                print_ranking(loaded)
+            else:
+                tables, _ = make_tables(loaded, on_screen(loaded))
+                is_one = len(loaded.runs) == 1 and not loaded.has_variants
+                print_tables([of_one_run(t) for t in tables[:1]] if is_one else tables)
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}\n\nEach run by itself:")
             for line in run_lines(gradings, results):
