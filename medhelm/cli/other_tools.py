@@ -45,7 +45,7 @@ _WITHOUT = {
     "num_fewshot": "benchmarks have no few-shot setting: each declares its own prompt",
     "fewshot": "benchmarks have no few-shot setting: each declares its own prompt",
     "max_train_instances": "benchmarks have no few-shot setting: each declares its own prompt",
-    "log_samples": "every request and response is kept in the run folder",
+    "log_samples": "every request and response is kept in the run folder; `medhelm show` prints them",
     "use_cache": "answers are kept in the run folder: the same command asks nothing twice",
     "resume": "the same command goes on where it stopped",
     "retry": "the same command asks again what failed",

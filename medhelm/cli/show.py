@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     declared = registry.benchmarks.get(run.record.spec.benchmark)
     classes = {data_class([run]), declared.data_class if declared is not None else "public"}
     closed = sorted(classes - {"public"})
-    has_text = not closed or sys.stdout.isatty()
+    has_text = not closed or _is_terminal()
     out = open_console()
     print_lines(_head(found, args), out, is_prose=True)
     if not has_text:
@@ -94,6 +94,10 @@ def run(args: argparse.Namespace) -> int:
         lines = [*_answer(answer, has_text), ("", "")]
         print_lines([(clean(text, "\n\t"), style) for text, style in lines], out, is_prose=True)
     return 0
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _range(text: str) -> tuple[float, float]:
@@ -172,6 +176,8 @@ def _asked(answer: Answer) -> Iterator[Line]:
             next((o for o in options if o.startswith(f"{r}. ")), r) for r in instance.references
         ]
         yield from _part("gold", "\n".join(golds))
+    if instance.criteria:
+        yield from _part("criteria", "\n".join(f"{c.name}: {c.text}" for c in instance.criteria))
 
 
 def _replied(answer: Answer) -> Iterator[Line]:

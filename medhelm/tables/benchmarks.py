@@ -143,7 +143,8 @@ def of_one_run(table: Table) -> Table:
     flags = ["flags"] if any(row["flags"] for row in table.rows) else []
     chosen = table.choose([*_OF_ONE, *flags])
     named = (replace(c, heading="USD") if c.name == "total_cost_usd" else c for c in chosen.columns)
-    return replace(chosen, columns=tuple(named))
+    said = tuple(n for n in chosen.notes if not n.startswith(notes.NOT_SCORED))  # a column says it
+    return replace(chosen, columns=tuple(named), notes=said)
 
 
 def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
