@@ -268,7 +268,6 @@ JSON = {
     "validate": ("validate headqa", "reports"),
     "estimate": ("estimate model=openai/x benchmark=headqa data=sample", "runs"),
     "score": ("score", "runs"),
-    "runs list": ("runs list", "runs"),
     "data": ("data where headqa", "files"),
 }
 

@@ -62,14 +62,14 @@ def _others(apart: Mapping[str, Study]) -> Iterator[str]:
         if len(firsts) == 1:
             first = f"{firsts[0]['model']} is first, win rate {firsts[0]['win_rate']:.2f}"
         count = len(study.ranking.benchmarks)
-        yield f"{name}, ranked apart over {count} of {len(study.cells)} benchmarks: {first}."
+        yield f"{name}, apart, over {count} of {len(study.cells)} benchmarks: {first}."
 
 
 def _synthetic(rows: Sequence[Mapping[str, Value]]) -> str:
     gold = ", ".join(str(row["model"]).rpartition("/")[2] for row in rows if not row["ranked"])
     return (
-        "Synthetic: the samples, written for this package. Rules stand for models and judges "
-        f"({gold} read the gold and have no rank): the scores say nothing about any model."
+        f"Synthetic: samples, models and judges ({gold} read the gold: no rank). The scores say "
+        "nothing about any model."
     )
 
 

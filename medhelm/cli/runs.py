@@ -1,132 +1,164 @@
-"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file."""
+"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file.
+
+A run that a process works on is refused. An archive is read back before anything is removed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import shutil
 import sys
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from medhelm.cli.options import add_format, print_json, print_rows
+from medhelm.cli.options import print_rows
 from medhelm.config import DEFAULT_RESULTS
-from medhelm.errors import RecordError, UsageError, below
-from medhelm.store.archives import archive_run, find_run, held, remove_run, run_folders
+from medhelm.errors import RecordError, UnknownName, UsageError, below
+from medhelm.files.durable import AtomicFile, lock_file, make_private, why
 from medhelm.store.records import read_plan, stored_records
 from medhelm.tables.format.formats import clean
 
-_RUN = "folder of a run, as the tables name it, or the first digits of its hash"
+_REMOVED = ".removed"
+"""Folder for what is being removed: a run that is half removed is not taken for one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the actions and their options."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     shown = actions.add_parser("list", help="every stored run, with its state, score and size")
-    for option in ("benchmark", "model"):
-        shown.add_argument(f"--{option}", metavar="NAME", help=f"only runs of this {option}")
-    add_format(shown)
-    removed = actions.add_parser("remove", help="remove runs; asks first")
-    removed.add_argument("runs", nargs="+", metavar="RUN", help=_RUN)
+    shown.add_argument("benchmark", nargs="?", default="*", metavar="BENCHMARK")
+    removed = actions.add_parser("remove", help="remove a run; asks first")
     removed.add_argument("--yes", action="store_true", help="do not ask")
     archive = actions.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
-    archive.add_argument("runs", nargs=1, metavar="RUN", help=_RUN)
     archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
-    archive.add_argument(
-        "--remove", action="store_true", help="remove the run when the archive is read back"
-    )
+    archive.add_argument("--remove", action="store_true", help="then remove the run")
+    for action in (removed, archive):
+        action.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
     for action in (shown, removed, archive):
-        action.add_argument(
-            "--results-dir",
-            default=DEFAULT_RESULTS,
-            metavar="DIR",
-            help="folder of results (default: %(default)s)",
-        )
+        action.add_argument("--results-dir", default=DEFAULT_RESULTS, metavar="DIR")
 
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit code of one action; raises RunLocked for a run that is at work."""
     results = Path(args.results_dir)
     if args.action == "list":
-        return _list(args, results)
-    folders = list(dict.fromkeys(find_run(results, name) for name in args.runs))
-    return (_remove if args.action == "remove" else _archive)(args, results, folders)
+        return _list(results, args.benchmark)
+    folder = _find(results, args.run)
+    name = clean(folder.relative_to(results).as_posix())
+    if args.action == "remove" and not args.yes and not _is_meant(name):
+        print("Nothing was removed.")
+        return 1
+    with _held(folder):
+        if args.action == "archive":
+            out = Path(args.out or f"{'-'.join(folder.parts[-3:])}.zip")
+            print(f"Archived: {out}\nSHA-256: {_archive(results, folder, out)}")
+            print("It holds all texts of the run, which is there again where it is unpacked.")
+        if args.action == "remove" or args.remove:
+            _remove(results, folder)
+            print(f"Removed: {name}")
+    return 0
 
 
-def _list(args: argparse.Namespace, results: Path) -> int:
-    facts = [_facts(results, run) for run in run_folders(results)]
-    if not facts:
-        raise UsageError(f"no run {below(results)}; --results-dir DIR names another folder")
-    wanted = {name: getattr(args, name) for name in ("benchmark", "model") if getattr(args, name)}
-    facts = [f for f in facts if all(f[name] == value for name, value in wanted.items())]
-    if args.format == "json":
-        print_json("runs", {"runs": facts})
-        return 0
+def _list(results: Path, benchmark: str) -> int:
+    folders = _folders(results, benchmark)
+    if not folders:
+        of = "" if benchmark == "*" else f" of {benchmark}"
+        raise UsageError(f"no run{of} {below(results)}; --results-dir DIR names another folder")
+    states = [_state(folder) for folder in folders]
+    sizes = [sum(p.stat().st_size for p in f.rglob("*") if p.is_file()) for f in folders]
     columns = {
-        "run": [clean(f["run"]) for f in facts],
-        "state": [f["state"] for f in facts],
-        "score": ["–" if f["score"] is None else f"{f['score']:.3f}" for f in facts],
-        "graded": [f["graded_at"][:10] or "–" for f in facts],
-        "MB": [f"{f['bytes'] / 1e6:.2f}" for f in facts],
+        "run": [clean(f.relative_to(results).as_posix()) for f in folders],
+        "state": [state for state, _ in states],
+        "score": [score for _, score in states],
+        "MB": [f"{size / 1e6:.2f}" for size in sizes],
     }
-    print_rows(columns, numbers=("score", "MB"), keys=("run",), leaving=("graded", "MB", "score"))
+    print_rows(columns, numbers=("score", "MB"), keys=("run",), leaving=("MB", "score"))
     return 0
 
 
-def _facts(results: Path, run: Path) -> dict[str, Any]:
-    """Return what is known of a stored run; of a damaged one its folder and size."""
-    facts: dict[str, Any] = {
-        "run": run.relative_to(results).as_posix(),
-        "benchmark": run.parents[1].name,
-        "model": run.parent.name,
-        "data": None,
-        "state": "damaged",
-        "instances": None,
-        "metric": None,
-        "score": None,
-        "graded_at": "",
-        "bytes": sum(p.stat().st_size for p in run.rglob("*") if p.is_file()),
-    }
+def _state(folder: Path) -> tuple[str, str]:
+    """Return the state of a stored run, and its score by the newest grading."""
     try:
-        plan = read_plan(run)
+        read_plan(folder)
     except RecordError:
-        return facts
-    spec = plan.spec
-    facts |= {"benchmark": spec.column, "model": spec.model.name, "data": spec.data}
-    facts |= {"state": "not graded", "instances": plan.instances}
-    for record in stored_records(run)[:1]:
-        facts |= {"state": record.state, "graded_at": record.provenance.get("graded_at", "")}
-        for result in record.results[:1]:
-            facts |= {"metric": result.metric, "score": result.value}
-    return facts
+        return "damaged", "–"
+    for record in stored_records(folder):
+        value = record.results[0].value
+        return record.state, "–" if value is None else f"{value:.3f}"
+    return "not graded", "–"
 
 
-def _remove(args: argparse.Namespace, results: Path, folders: Sequence[Path]) -> int:
-    named = ", ".join(clean(f.relative_to(results).as_posix()) for f in folders)
-    if not args.yes:
-        if not sys.stdin.isatty():
-            raise UsageError("runs remove asks in a terminal; elsewhere add --yes")
-        print(f"To be removed with all their answers: {named}")
-        print("`medhelm runs archive RUN` keeps a run in one file.")
-        if input("Remove? [y/N] ").strip().lower() not in ("y", "yes"):
-            print("Nothing was removed.")
-            return 1
-    for folder in folders:
-        with held(folder):
-            remove_run(results, folder)
-    print(f"Removed: {named}")
-    return 0
+def _folders(results: Path, benchmark: str = "*") -> list[Path]:
+    return sorted(p for p in (results / "runs").glob(f"{benchmark}/*/*") if p.is_dir())
 
 
-def _archive(args: argparse.Namespace, results: Path, folders: Sequence[Path]) -> int:
-    folder = folders[0]
-    name = "-".join(folder.relative_to(results / "runs").parts)
-    out = Path(args.out or f"{name}.zip")
-    with held(folder):
-        digest = archive_run(results, folder, out)
-        if args.remove:
-            remove_run(results, folder)
-    print(f"Archived: {out}\nSHA-256: {digest}")
-    print("It holds all texts of the run. Unpacked in a results folder, the run is there again.")
-    if args.remove:
-        print(f"Removed: {clean(folder.relative_to(results).as_posix())}")
-    return 0
+def _find(results: Path, name: str) -> Path:
+    """Return the folder of a run by its path, from the results folder or from here, or by its hash."""
+    folders = _folders(results)
+    paths = {(results / name).absolute(), Path(name).absolute()}
+    found = [f for f in folders if f.absolute() in paths or f.name == name]
+    if not found:
+        known = [f.relative_to(results).as_posix() for f in folders]
+        raise UnknownName("run", name, known, "`medhelm runs list` shows all.")
+    if len(found) > 1 or found[0].is_symlink():
+        raise UsageError(f"{name} is a link, or of several runs; give the whole folder of one")
+    return found[0]
+
+
+def _is_meant(name: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("runs remove asks in a terminal; elsewhere add --yes")
+    print(f"{name} is to be removed with all answers. `medhelm runs archive` keeps them in a file.")
+    return input("Remove it? [y/N] ").strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a run folder alone, with those of its judges."""
+    with ExitStack() as locks:
+        for path in [folder / "lock", *sorted(folder.glob("*/*/lock"))]:
+            locks.enter_context(lock_file(path))
+        yield
+
+
+def _archive(results: Path, folder: Path, out: Path) -> str:
+    """Write a zip of a run with its hash beside it, and return the hash; raises UsageError, RecordError."""
+    if out.exists():
+        raise UsageError(f"{out} is there already; name another with --out FILE.zip")
+    files = [p for p in sorted(folder.rglob("*")) if not p.is_dir() and p.name != "lock"]
+    if links := [p for p in files if p.is_symlink()]:
+        raise RecordError(f"{links[0]} is a symbolic link, which is not archived; take it away")
+    try:
+        with (
+            AtomicFile(out) as handle,
+            zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as packed,
+        ):
+            for path in files:
+                packed.write(path, path.relative_to(results))
+        with zipfile.ZipFile(out) as packed:
+            if packed.testzip() or len(packed.namelist()) < len(files):
+                raise RecordError(f"{out} does not hold all of {folder}: remove it and try again")
+        with open(out, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with AtomicFile(out.with_name(f"{out.name}.sha256")) as handle:
+            handle.write(f"{digest}  {out.name}\n".encode())
+    except OSError as e:
+        raise RecordError(f"cannot archive {folder} in {out}: {why(e)}") from None
+    return digest
+
+
+def _remove(results: Path, folder: Path) -> None:
+    """Remove a run's folder, and those above it that are empty then; raises RecordError."""
+    aside = results / _REMOVED
+    try:
+        make_private(aside)
+        folder.rename(aside / folder.name)
+        shutil.rmtree(aside)
+    except OSError as e:
+        raise RecordError(f"cannot remove {folder}: {why(e)}") from None
+    with suppress(OSError):  # they hold other runs
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -18,7 +18,7 @@ from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
 from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
 from medhelm.grading.rubric.grader import explained
 from medhelm.schema.data import DataClass, Instance
-from medhelm.schema.episode import Episode, Message
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, JuryTerms
 from medhelm.schema.score import Outcome
 from medhelm.store.records import judge_folders
@@ -26,13 +26,11 @@ from medhelm.store.runlog import read_log
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import GradedRun
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _SCORES = ("instance_id", "repeat", "metric", "value", "outcome", "extracted", "reason", "metadata")
 
 Key = tuple[str, int]
 """Id of an instance, and the place of the repeat."""
+Row = dict[str, Any]
 Transcript = Callable[[Episode], Iterable[tuple[str, str]]]
 """Returns who said what in an episode of many calls, in order; nothing of one with a single call."""
 
@@ -159,164 +157,96 @@ def by_call(episode: Episode) -> Iterator[tuple[str, str]]:
         yield call.role, call.response.text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """One stored answer with all that is known of it."""
-
-    run: GradedRun
-    episode: Episode
-    line: Line
-    judges: tuple[tuple[JudgeReply, tuple[str, ...]], ...]
-    """Each judge's verdict, and the criteria that its ratings are of."""
-    turns: tuple[tuple[str, str], ...]
-    """(who, text) of an episode of many calls."""
-
-    @property
-    def prompt(self) -> tuple[Message, ...]:
-        """Return what the model under test was sent first; empty for a rule, which is handed the instance."""
-        first = next((c.messages for c in self.episode.calls if c.messages), ())
-        return self.episode.messages or first
-
-    @property
-    def thoughts(self) -> str:
-        """Return what of the reply's text are thoughts."""
-        return split_thoughts(self.episode.text)[0]
-
-    @property
-    def reply(self) -> str:
-        """Return what of the reply's text are no thoughts."""
-        return split_thoughts(self.episode.text)[1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Which answers of a run are looked at."""
-
-    ids: Sequence[str] = ()
-    """Of instances; none: all."""
-    outcomes: Collection[Outcome] = ()
-    """By the main metric; none: all."""
-    score: tuple[float, float] | None = None
-    """Lowest and highest value of the main metric."""
-    limit: int | None = None
-
-    def takes(self, key: Key, line: Line) -> bool:
-        """Return whether an answer is one of these, whatever the limit."""
-        main = line.scores[0]
-        if self.ids and key[0] not in self.ids:
-            return False
-        if self.outcomes and main.outcome not in self.outcomes:
-            return False
-        if self.score is None:
-            return True
-        low, high = self.score
-        return main.value is not None and low - _SLACK <= main.value <= high + _SLACK
-
-
-_SLACK = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answers:
-    """The answers of a run that were looked for."""
-
-    shown: list[Answer]
-    found: int
-    """Those that fit, before the limit."""
-    total: int
-    unread: int
-    """Those to be shown whose text the log does not hold any more."""
-
-
 def instances(
-    run: GradedRun, wanted: Wanted | None = None, transcript: Transcript | None = None
-) -> Answers:
-    """Return the answers of a run by id and repeat, with the verdicts of all judges.
+    run: GradedRun,
+    transcript: Transcript | None = None,
+    *,
+    has_text: bool,
+    ids: Sequence[str] = (),
+    takes: Callable[[MetricLine], bool] = lambda _: True,
+    limit: int | None = None,
+) -> tuple[list[Row], int, int]:
+    """Return answers of a run by id and repeat; then how many fit whatever the limit, and of how many.
 
-    `transcript` is that of the run's protocol. Raises UnknownName for an id that the run does not
-    have, RecordError where its files cannot be read.
+    `transcript` is that of the run's protocol. Without `has_text` all that quotes an instance or a reply
+    is None. `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
+    Raises UnknownName for an id that the run does not have, RecordError where its files cannot be read.
     """
-    wanted, lines = wanted or Wanted(), read_lines(run)
+    lines = read_lines(run)
     known = dict.fromkeys(instance for instance, _ in lines.keys)
-    for name in wanted.ids:
+    for name in ids:
         if name not in known:
-            hint = f"{run.benchmark} x {run.model} has {len(known):,} instances."
             # ids of data that are not public may be those of people
-            raise UnknownName("instance", name, known if is_public([run]) else (), hint)
-    fitting = [key for key in lines.keys if wanted.takes(key, lines.found[key])]
-    keys = dict.fromkeys(fitting[: wanted.limit])
+            near = known if has_text else ()
+            raise UnknownName("instance", name, near, f"{run.model} was asked {len(known):,}.")
+    asked = [key for key in lines.keys if not ids or key[0] in ids]
+    fitting = [key for key in asked if takes(lines.found[key].scores[0])]
+    keys = dict.fromkeys(fitting[:limit])
     try:
         log = read_log(run.path.parents[1]) if keys else ()
         episodes = {k: e for e in log if (k := (e.instance.id, e.repeat)) in keys}
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
-    judged = {key: judgement_key(episode) for key, episode in episodes.items()}
-    judges = read_judges(run, {*judged.values()})
-    shown = [
-        Answer(
-            run=run,
-            episode=episode,
-            line=lines.found[key],
-            judges=tuple((j.on(judged[key]), j.asked(episode.instance)) for j in judges),
-            turns=tuple((transcript or by_call)(episode)) if episode.calls else (),
+    if lost := [key for key in keys if key not in episodes]:
+        raise RecordError(
+            f"{run.folder}: responses.jsonl does not hold {len(lost)} of {len(keys)} answers, such "
+            f"as {lost[0][0]!r}; the same `medhelm run` asks them again"
         )
-        for key in keys
-        if (episode := episodes.get(key)) is not None
-    ]
-    return Answers(
-        shown=shown, found=len(fitting), total=len(lines.keys), unread=len(keys) - len(shown)
-    )
+    judged = {key: judgement_key(episodes[key]) for key in keys}
+    judges = read_judges(run, {*judged.values()})
+    rows = []
+    for key in keys:
+        episode, line = episodes[key], lines.found[key]
+        texts = _texts(episode, line, transcript or by_call)
+        said = [(judge.on(judged[key]), judge.asked(episode.instance)) for judge in judges]
+        rows.append(
+            {
+                **{"benchmark": run.benchmark, "model": run.model},
+                **{"instance_id": key[0], "repeat": key[1]},
+                **{"score": line.scores[0].value, "outcome": line.scores[0].outcome},
+                **(texts if has_text else dict.fromkeys(texts)),
+                "judges": [_judge(reply, criteria, has_text) for reply, criteria in said],
+                "outcomes": {score.metric: score.outcome for score in line.scores},
+                **{score.metric: score.value for score in line.scores},
+                **{"finish": episode.finish, "error": episode.error},
+                **msgspec.to_builtins(episode.usage),
+                **{"latency_s": episode.response.latency_s, "run": run.folder},
+            }
+        )
+    return rows, len(fitting), len(lines.keys)
+
+
+def _texts(episode: Episode, line: Line, transcript: Transcript) -> Row:
+    """Return what quotes an instance or a reply, in the order in which a reader wants it."""
+    instance, (thoughts, reply) = episode.instance, split_thoughts(episode.text)
+    prompt = episode.messages or next((c.messages for c in episode.calls if c.messages), ())
+    return {
+        "context": instance.context,
+        "question": instance.question,
+        "choices": instance.choices,
+        "prompt": tuple((m.role, m.content) for m in prompt),
+        "references": instance.references,
+        "criteria": tuple(f"{c.name}: {c.text}" for c in instance.criteria),
+        "turns": tuple(transcript(episode)) if episode.calls else (),
+        "thoughts": thoughts,
+        "reply": reply,
+        "read": line.extracted,
+        "reasons": {s.metric: s.reason for s in line.scores if s.reason},
+    }
+
+
+def _judge(said: JudgeReply, criteria: Sequence[str], has_text: bool) -> Row:
+    names = [*criteria, *(f"criterion {n}" for n in range(len(criteria), len(said.ratings or ())))]
+    return {
+        "judge": said.judge,
+        "ended": said.ended,
+        "ratings": dict(zip(names, said.ratings or (), strict=False)),
+        "reasons": dict(zip(names, said.reasons, strict=False)) if has_text else None,
+        "replies": said.replies if has_text else None,
+    }
 
 
 def data_class(runs: Iterable[GradedRun]) -> DataClass:
     """Return the strictest class of data that any of some runs states."""
     order = get_args(DataClass)
     return max((run.record.card.data_class for run in runs), key=order.index, default="public")
-
-
-def is_public(runs: Iterable[GradedRun]) -> bool:
-    """Return whether the texts of some runs are of public data."""
-    return data_class(runs) == "public"
-
-
-def frame_of(answers: Iterable[Answer], *, has_text: bool) -> pd.DataFrame:
-    """Return a DataFrame with a row an answer; without `has_text` its columns of texts are missing."""
-    import pandas as pd
-
-    rows = [_row(answer, has_text) for answer in answers]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["instance_id", "score", "outcome"])
-
-
-def _row(answer: Answer, has_text: bool) -> dict[str, Any]:
-    episode, main = answer.episode, answer.line.scores[0]
-    instance, response = episode.instance, episode.response
-    texts = {
-        "read": answer.line.extracted,
-        "reason": main.reason,
-        "context": instance.context,
-        "question": instance.question,
-        "choices": instance.choices,
-        "references": instance.references,
-        "prompt": tuple((m.role, m.content) for m in answer.prompt),
-        "reply": answer.reply,
-        "thoughts": answer.thoughts,
-        "turns": answer.turns,
-        "judges": [msgspec.to_builtins(said) | {"criteria": c} for said, c in answer.judges],
-    }
-    return {
-        "benchmark": answer.run.benchmark,
-        "model": answer.run.model,
-        "instance_id": instance.id,
-        "repeat": episode.repeat,
-        "metric": main.metric,
-        "score": main.value,
-        "outcome": main.outcome,
-        **(texts if has_text else dict.fromkeys(texts)),
-        "finish": response.finish,
-        "error": response.error,
-        "input_tokens": response.usage.input_tokens,
-        "output_tokens": response.usage.output_tokens,
-        "latency_s": response.latency_s,
-        "run": answer.run.folder,
-        **{line.metric: line.value for line in answer.line.scores[1:]},
-    }

@@ -5,11 +5,11 @@ A folder that cannot be read is named in a note and left out. The others are sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from medhelm.config import convert
 from medhelm.errors import RecordError, UsageError, below
@@ -18,7 +18,7 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
-from medhelm.schema.score import Outcome, Scoring
+from medhelm.schema.score import Scoring
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -29,7 +29,7 @@ from medhelm.store.records import (
 from medhelm.tables.compare import compare
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
-from medhelm.tables.instances import Answer, Wanted, data_class, frame_of, instances
+from medhelm.tables.instances import data_class, instances
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
@@ -137,44 +137,29 @@ class Results:
         )
 
     @property
-    def tables(self) -> Mapping[str, Table]:
-        """The tables that need no option, by name, each made when it is taken."""
-        return _Tables(self)
-
-    @property
     def runs(self) -> tuple[GradedRun, ...]:
         """The runs that tables are made of."""
         return tuple(cell.run for cell in self._cells)
 
     def instances(
-        self,
-        benchmark: str,
-        model: str | None = None,
-        *,
-        ids: Iterable[str] = (),
-        outcome: Outcome | None = None,
-        score: float | tuple[float, float] | None = None,
-        limit: int | None = None,
-        text_of: Iterable[DataClass] = (),
+        self, benchmark: str, model: str | None = None, *, text_of: Iterable[DataClass] = ()
     ) -> pd.DataFrame:
-        """Return stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
+        """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
 
-        `outcome` and `score` (a value, or lowest and highest) are those of the main metric; `limit` holds
-        for each model. Texts of data that are not public are missing, unless `text_of` names their class.
-        Raises UnknownName, and RecordError where files of a run cannot be read.
+        Texts of data that are not public are missing, unless `text_of` names their class. Raises
+        UnknownName, and RecordError where files of a run cannot be read.
         """
-        runs = of_names(self.runs, [benchmark], None if model is None else [model])
-        low_high = score if score is None or isinstance(score, tuple) else (score, score)
-        wanted = Wanted(
-            ids=tuple(ids), outcomes=[outcome] if outcome else (), score=low_high, limit=limit
-        )
-        protocols = load_registry().protocols if any(r.record.spec.protocol for r in runs) else {}
-        found: list[Answer] = []
-        for run in runs:
+        import pandas as pd
+
+        every = of_names(self.runs, [benchmark], None)
+        has_text = data_class(every) in ("public", *text_of)
+        protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
+        rows: list[dict[str, Any]] = []
+        for run in of_names(every, None, None if model is None else [model]):
             protocol = protocols.get(run.record.spec.protocol)
-            found += instances(run, wanted, protocol.transcript if protocol else None).shown
-        strictest = data_class(of_names(self.runs, [benchmark], None))
-        return frame_of(found, has_text=strictest in ("public", *text_of))
+            transcript = protocol.transcript if protocol else None
+            rows += instances(run, transcript, has_text=has_text)[0]
+        return pd.DataFrame(rows)
 
     def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
         """Return the paired comparison of two models; raises UnknownName."""
@@ -230,25 +215,6 @@ def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
         if panel is not None and model not in panel.cells:
             panels[benchmark] = replace(panel, unfit={**panel.unfit, model: NOT_GRADED})
     study.panels = panels
-
-
-class _Tables(Mapping[str, Table]):
-    """The tables of results under the default settings."""
-
-    def __init__(self, results: Results) -> None:
-        self._results = results
-
-    def __getitem__(self, name: str) -> Table:
-        if name not in list(self):
-            raise KeyError(name)
-        return self._results.typed(name)
-
-    def __iter__(self) -> Iterator[str]:
-        specs = self._results.known.specs.values()
-        return iter([spec.name for spec in specs if spec.needs is None])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
 
 
 def load_results(

@@ -83,7 +83,7 @@ def test_a_rule_answers_what_its_role_is_sent_and_costs_nothing(
     assert said == {"asker": "xyz", "helper": "XYZ"}  # the gold, then what the helper was sent
     ended = [x["response"]["text"] for x in lines if "ending" in x]
     assert sorted(ended) == ["ABC", "XYZ"]
-    (row,) = load_results(tmp_path, plugins=[plugin]).tables["cost"].rows[:1]
+    (row,) = load_results(tmp_path, plugins=[plugin]).typed("cost").rows[:1]
     assert row["usage_unknown"] == 0 and row["output_tokens"] == 0
 
 
