@@ -15,10 +15,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from medhelm.cli.options import print_rows
+from medhelm.cli.sweep import settings_apart
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError, below
 from medhelm.files.durable import AtomicFile, lock_file, make_private, why
-from medhelm.store.records import read_plan, stored_records
+from medhelm.store.records import Plan, read_plan, stored_records
 from medhelm.tables.format.formats import clean
 
 _REMOVED = ".removed"
@@ -67,26 +68,35 @@ def _list(results: Path, benchmark: str) -> int:
     if not folders:
         of = "" if benchmark == "*" else f" of {benchmark}"
         raise UsageError(f"no run{of} {below(results)}; --results-dir DIR names another folder")
-    states = [_state(folder) for folder in folders]
+    plans = [_plan(folder) for folder in folders]
+    apart = iter(settings_apart([plan.spec for plan in plans if plan is not None]))
+    states = [
+        ("damaged", "–") if p is None else _state(f) for f, p in zip(folders, plans, strict=True)
+    ]
     sizes = [sum(p.stat().st_size for p in f.rglob("*") if p.is_file()) for f in folders]
     columns = {
         "run": [clean(f.relative_to(results).as_posix()) for f in folders],
         "state": [state for state, _ in states],
         "score": [score for _, score in states],
         "MB": [f"{size / 1e6:.2f}" for size in sizes],
+        "apart by": [clean(next(apart)) if plan is not None else "" for plan in plans],
     }
+    columns = {name: cells for name, cells in columns.items() if any(cells)}
     print_rows(columns, numbers=("score", "MB"), keys=("run",), leaving=("MB", "score"))
     return 0
 
 
+def _plan(folder: Path) -> Plan | None:
+    try:
+        return read_plan(folder)
+    except RecordError:
+        return None
+
+
 def _state(folder: Path) -> tuple[str, str]:
     """Return the state of a stored run, and its score by the newest grading."""
-    try:
-        read_plan(folder)
-    except RecordError:
-        return "damaged", "–"
     for record in stored_records(folder):
-        value = record.results[0].value
+        value = record.results[0].value if record.results else None
         return record.state, "–" if value is None else f"{value:.3f}"
     return "not graded", "–"
 
@@ -98,7 +108,8 @@ def _folders(results: Path, benchmark: str = "*") -> list[Path]:
 def _find(results: Path, name: str) -> Path:
     """Return the folder of a run by its path, from the results folder or from here, or by its hash."""
     folders = _folders(results)
-    paths = {(results / name).absolute(), Path(name).absolute()}
+    given = (results / name).absolute(), Path(name).absolute()
+    paths = {*given, *(path.parents[1] for path in given if path.parent.name == "gradings")}
     found = [f for f in folders if f.absolute() in paths or f.name == name]
     if not found:
         known = [f.relative_to(results).as_posix() for f in folders]

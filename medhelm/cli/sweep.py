@@ -26,7 +26,7 @@ from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.records import read_record
 
 _LATE: tuple[str, ...] = (
@@ -125,24 +125,31 @@ def trial_lines(endings: Sequence[Ending]) -> list[str]:
 def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
     """Return a line for each graded run: its score, what sets it apart, and its folder."""
     records = [read_record(path) for path in gradings]
-    specs = [_flat(msgspec.to_builtins(r.spec)) for r in records]
     lines = []
-    for path, record, spec in zip(gradings, records, specs, strict=True):
-        cell = (record.spec.column, record.spec.model.name)
-        rivals = [
-            s
-            for s, r in zip(specs, records, strict=True)
-            if (r.spec.column, r.spec.model.name) == cell
-        ]
-        apart = [k for k in spec if len({str(s.get(k)) for s in rivals}) > 1]
+    for path, record, apart in zip(
+        gradings, records, settings_apart([r.spec for r in records]), strict=True
+    ):
         main = record.results[0]
         score = "no score" if main.value is None else f"{main.value:.3f}"
-        settings = "".join(f"{k}={spec[k]}, " for k in apart if not k.endswith("sha256"))
         lines.append(
-            f"{cell[0]} x {cell[1]}, {settings}{main.metric} {score} "
-            f"({_counted(record)}): {path.parent.parent.relative_to(results)}"
+            f"{record.spec.column} x {record.spec.model.name}, {apart}{apart and ', '}"
+            f"{main.metric} {score} ({_counted(record)}): {path.parents[1].relative_to(results)}"
         )
     return lines
+
+
+def settings_apart(specs: Sequence[RunSpec]) -> list[str]:
+    """Return the settings of each run that are not those of all runs of its model on its benchmark."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for spec in specs:
+        own = cells.setdefault((spec.column, spec.model.name), [])
+        own.append(_flat(msgspec.to_builtins(spec)))
+    found = []
+    for spec in specs:
+        rivals, flat = cells[spec.column, spec.model.name], _flat(msgspec.to_builtins(spec))
+        apart = [k for k in flat if len({str(rival.get(k)) for rival in rivals}) > 1]
+        found.append(", ".join(f"{k}={flat[k]}" for k in apart if not k.endswith("sha256")))
+    return found
 
 
 def _counted(record: RunRecord) -> str:

@@ -32,7 +32,8 @@ def test_remove_asks_and_takes_the_empty_folders_with_it(
     answer(monkeypatch, "")
     assert run_command(["runs", "remove", str(run)]) == 1 and run.is_dir()
     answer(monkeypatch, "y")
-    assert run_command(["runs", "remove", run.name]) == 0
+    (grading,) = run.glob("gradings/*")  # as the tables name it
+    assert run_command(["runs", "remove", str(grading.relative_to("medhelm-results"))]) == 0
     assert not run.parent.exists() and run.parents[1].is_dir()
     assert sorted(p.name for p in Path("medhelm-results").iterdir()) == ["runs"]
     assert capsys.readouterr().out.count("Removed: ") == 1
@@ -81,6 +82,23 @@ def test_what_leads_out_of_the_folder_is_not_archived(
     assert moved.is_dir()
     assert run_command(["runs", "remove", str(tmp_path), "--yes"]) == 2
     assert (tmp_path / "outside").is_file()
+
+
+def test_the_list_says_what_sets_runs_of_one_cell_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 7):
+        argv = ["model=baseline/random", "benchmark=headqa", "data=sample", f"seed={seed}"]
+        assert run_command(["run", *argv]) == 0
+    capsys.readouterr()
+    assert run_command(["tables"]) == 2
+    assert "medhelm runs list headqa" in capsys.readouterr().err
+    assert run_command(["runs", "list", "headqa"]) == 0
+    said = capsys.readouterr().out
+    assert "seed=0" in said and "seed=7" in said and said.count("complete") == 2
+    assert run_command(["runs", "list", "medec"]) == 2
+    assert "no run of medec" in capsys.readouterr().err
 
 
 def test_a_damaged_run_is_listed_and_removed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
