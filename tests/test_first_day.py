@@ -27,7 +27,7 @@ SECTIONS = ("medhelm run", "medhelm show", "medhelm runs", "medhelm tables", "me
 
 def reply(prompt: str) -> str:
     """Answer with a thought before the letter; to one question with words that hold no answer."""
-    if "Sample" in prompt or "chromosomes" in prompt:
+    if "pure water" in prompt:
         return "<think>Counting does not help here.</think>I would rather not say."
     return "<think>The first one fits.</think>Answer: A"
 
@@ -165,7 +165,7 @@ def test_an_unparsed_answer_is_seen_with_its_prompt_and_its_thoughts(shell: Shel
     assert places == sorted(places)
     assert "[thoughts] Counting does not help here." in said
     assert "[reply] I would rather not say." in said and "[read] nothing" in said
-    assert "chromosomes" in said.partition("[prompt, user]")[2].partition("[references]")[0]
+    assert "pure water" in said.partition("[prompt, user]")[2].partition("[references]")[0]
     assert "exact_match 0 (unparsed)" in said
     assert "1 shown" in shell.do("medhelm show headqa openai/ward-a --score 0 --limit 1")
 

@@ -83,8 +83,9 @@ def show_tables(
                 print_ranking(loaded)
             else:
                 tables, _ = make_tables(loaded, on_screen(loaded))
-                is_one = len(loaded.runs) == 1 and not loaded.has_variants
-                print_tables([of_one_run(t) for t in tables[:1]] if is_one else tables)
+                if len(loaded.runs) == 1:
+                    tables[0] = of_one_run(tables[0])
+                print_tables(tables)
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}\n\nEach run by itself:")
             for line in run_lines(gradings, results):

@@ -234,7 +234,7 @@ def run(args: argparse.Namespace) -> int:
     form = chosen_format(args.format, args.out)
     chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
     results = load(args, args.benchmark, args.model, args.run or (), known)
-    is_screen = form == "terminal" and not args.table
+    is_screen = form == "terminal" and not args.table and not args.columns
     tables, code = make_tables(
         results, on_screen(results) if is_screen else names, chosen, args.by, args.metrics
     )
