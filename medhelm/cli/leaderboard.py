@@ -18,7 +18,6 @@ from medhelm.cli.tables import (
     emit,
     settings,
 )
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
@@ -169,17 +168,6 @@ def report(built: Built) -> None:
         f"{done}{removed}"
     )
     print(f"Open it: {built.index.resolve().as_uri()}")
-
-
-def show_demo(registry: Registry) -> None:
-    """Build the site of the offline demo and say how to open it."""
-    from medhelm_leaderboard.collect import Wanted
-    from medhelm_leaderboard.site import SiteOptions, build_site
-
-    results = Path(DEFAULT_RESULTS)
-    wanted = Wanted(results=results, data="sample", latest=True)
-    options = SiteOptions(command=f"medhelm leaderboard build --out {DEFAULT_SITE} --data sample")
-    report(build_site(wanted, results / DEFAULT_SITE, registry, options))
 
 
 def _serve(args: argparse.Namespace) -> int:

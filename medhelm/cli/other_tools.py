@@ -46,7 +46,7 @@ _WITHOUT = {
     "gen_kwargs": _ARGUMENTS,
     "generate_kwargs": _ARGUMENTS,
     "profile": "thresholds belong to `medhelm gate --profile NAME`",
-    "log_samples": "every request and response is kept in the run folder",
+    "log_samples": "every request and response is kept in the run folder; `medhelm show` prints them",
     "use_cache": "answers are kept in the run folder: the same command asks nothing twice",
     "resume": "the same command goes on where it stopped",
     "retry": "the same command asks again what failed",

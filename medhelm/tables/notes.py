@@ -27,6 +27,8 @@ _MANY = 10
 
 NOT_GRADED = "not graded"
 """Reason for no rank on a benchmark whose run is stored but has no grading."""
+NOT_SCORED = "Not scored"
+"""Beginning of the note on the outcomes of runs."""
 
 _MEANINGS = {
     "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",
@@ -185,7 +187,7 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
     by_cuts = sorted(main, key=lambda row: (-_number(row.get("ended_at_budget")), _run(row)))
     return [
         *_note(
-            "Not scored",
+            NOT_SCORED,
             ((r, f"{r['not_scored']} of {r['planned']:,}") for r in main if r.get("not_scored")),
         ),
         *_note("Too few with a value", ((r, _covered(r)) for r in few)),

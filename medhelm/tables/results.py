@@ -5,22 +5,21 @@ A folder that cannot be read is named in a note and left out. The others are sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from medhelm.config import convert
-from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
-    SCORES_HASH,
     find_gradings,
     find_runs,
     find_unreadable,
@@ -30,9 +29,11 @@ from medhelm.store.records import (
 from medhelm.tables.compare import compare
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
+from medhelm.tables.instances import data_class, instances
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
     CHOSEN_COLUMNS,
     COLUMNS,
@@ -42,17 +43,15 @@ from medhelm.tables.study.cells import (
     read_chosen,
     read_metadata,
 )
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, of_names
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 _MANY = 5
-_BATCH = 4096
 
 
 class Results:
@@ -138,9 +137,29 @@ class Results:
         )
 
     @property
-    def tables(self) -> Mapping[str, Table]:
-        """The tables that need no option, by name, each made when it is taken."""
-        return _Tables(self)
+    def runs(self) -> tuple[GradedRun, ...]:
+        """The runs that tables are made of."""
+        return tuple(cell.run for cell in self._cells)
+
+    def instances(
+        self, benchmark: str, model: str | None = None, *, text_of: Iterable[DataClass] = ()
+    ) -> pd.DataFrame:
+        """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
+
+        Texts of data that are not public are missing, unless `text_of` names their class. Raises
+        UnknownName, and RecordError where files of a run cannot be read.
+        """
+        import pandas as pd
+
+        every = of_names(self.runs, [benchmark], None)
+        has_text = data_class(every) in ("public", *text_of)
+        protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
+        rows: list[dict[str, Any]] = []
+        for run in of_names(every, None, None if model is None else [model]):
+            protocol = protocols.get(run.record.spec.protocol)
+            transcript = protocol.transcript if protocol else None
+            rows += instances(run, transcript, has_text=has_text)[0]
+        return pd.DataFrame(rows)
 
     def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
         """Return the paired comparison of two models; raises UnknownName."""
@@ -196,25 +215,6 @@ def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
         if panel is not None and model not in panel.cells:
             panels[benchmark] = replace(panel, unfit={**panel.unfit, model: NOT_GRADED})
     study.panels = panels
-
-
-class _Tables(Mapping[str, Table]):
-    """The tables of results under the default settings."""
-
-    def __init__(self, results: Results) -> None:
-        self._results = results
-
-    def __getitem__(self, name: str) -> Table:
-        if name not in list(self):
-            raise KeyError(name)
-        return self._results.typed(name)
-
-    def __iter__(self) -> Iterator[str]:
-        specs = self._results.known.specs.values()
-        return iter([spec.name for spec in specs if spec.needs is None])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
 
 
 def load_results(
@@ -413,41 +413,6 @@ def _damage(damaged: list[str]) -> list[str]:
     return (
         [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
     )
-
-
-def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a graded run in batches.
-
-    Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.path / "scores.parquet"
-    expected = run.record.provenance.get(SCORES_HASH)
-    try:
-        if expected and file_sha256(path) != expected:
-            raise RecordError(
-                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
-            )
-        there = pq.read_schema(path).names
-        missing = [c for c in columns if c not in there]
-        if missing:
-            raise RecordError(
-                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
-            )
-        coded = [c for c in ("metric", "outcome") if c in there]
-        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
-            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
-                yield from file.iter_batches(
-                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
-                )
-    except FileNotFoundError:
-        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
-        fix = "`medhelm score` writes it again"
-        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
 
 
 def _metadata(cell: Cell) -> dict[int, dict[str, str]]:

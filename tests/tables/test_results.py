@@ -48,7 +48,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     }
     assert len(results.typed("slices", by="difficulty").rows) == 30
     frame = results.table("overall")
-    assert list(frame["model"]) == [r["model"] for r in results.tables["overall"].rows]
+    assert list(frame["model"]) == [r["model"] for r in results.typed("overall").rows]
     assert frame["win_rate"].between(0, 1).all() and frame.attrs["settings"]["draws"] == 1000
 
 

@@ -232,7 +232,8 @@ def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedR
             one, two = several[:2]
             raise UsageError(
                 f"{model} has {len(several)} runs on {benchmark} ({one.folder} and {two.folder}); "
-                "--latest (latest=True) takes the newest, or remove the one that is not meant"
+                "--latest (latest=True) takes the newest, --run DIR that one; `medhelm runs list "
+                f"{benchmark}` says what sets them apart, `medhelm runs remove` takes one away"
             )
     kept = [max(several, key=_age) for several in cells.values()]
     return sorted(kept, key=lambda r: (r.benchmark, r.model)), len(runs) - len(kept)
