@@ -104,6 +104,7 @@ class AnthropicEndpoint(Endpoint):
         self._client = anthropic.AsyncAnthropic(
             api_key=self.access.key or "none",  # without one the SDK looks for others
             base_url=self.access.url,
+            default_headers=dict(self.access.headers),
             max_retries=0,
             http_client=anthropic.DefaultAsyncHttpxClient(
                 follow_redirects=False,  # the key would go along

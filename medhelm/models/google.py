@@ -19,6 +19,7 @@ from medhelm.models.network import find_proxy, open_session, read_network_error,
 from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     Answer,
+    Codec,
     Failure,
     count,
     decode_answer,
@@ -116,6 +117,7 @@ class GoogleEndpoint(Endpoint):
             api_key=self.access.key or "none",  # without one the SDK looks for others
             http_options=types.HttpOptions(
                 base_url=self.access.url,
+                headers=dict(self.access.headers),
                 api_version="v1beta",
                 retry_options=types.HttpRetryOptions(attempts=1),
                 aiohttp_client=self._session,
@@ -212,8 +214,26 @@ def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failur
     return failure
 
 
+def _write(spec: ModelSpec, request: Request) -> bytes:
+    return _ENCODER.encode(make_body(spec, request))
+
+
+def _read_failure(
+    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
+    held = {"responseJsonSchema": None} if spec.json_schema else {}
+    return read_refusal(status, payload, {"generationConfig": held})
+
+
+GEMINI = Codec(_write, read_candidates, _read_failure)
+"""The protocol as bytes, for addresses that are asked without the SDK."""
+
+
 def _details(payload: bytes) -> list[dict[str, Any]]:
-    body = msgspec.json.decode(payload)
+    try:
+        body = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
     error = body.get("error", body) if isinstance(body, dict) else {}
     details = error.get("details") if isinstance(error, dict) else None
     return [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []

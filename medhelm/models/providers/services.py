@@ -13,14 +13,15 @@ from medhelm.schema.model import ModelSpec
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
 
 
-def _openai_spec(model: str) -> ModelSpec:
+def named_openai(provider: str, model: str) -> ModelSpec:
     """Return the spec of a model without a config file, with the facts in OpenAI's names.
 
     The o series, and gpt-5 and later ones, think, take no temperature, and name the output budget differently.
     """
     thinks = _THINKING.match(model) is not None
     return ModelSpec(
-        name=f"openai/{model}",
+        name=f"{provider}/{model}",
+        provider=provider,
         model=model,
         reasoning=thinks,
         sampling=Sampling(temperature=None) if thinks else Sampling(),
@@ -28,12 +29,38 @@ def _openai_spec(model: str) -> ModelSpec:
     )
 
 
+def _openai_spec(model: str) -> ModelSpec:
+    """Return the spec of a model of the chat protocol."""
+    return named_openai("openai", model)
+
+
+def _responses_spec(model: str) -> ModelSpec:
+    """Return the spec of a model of the Responses protocol."""
+    return named_openai("openai_responses", model)
+
+
 def _open_openai(spec: ModelSpec, access: Access | None) -> Host:
     """Return the connections to a server."""
-    from medhelm.models.openai import OpenAIEndpoint
+    from medhelm.models.http_endpoint import HttpEndpoint
 
     assert access is not None
-    return OpenAIEndpoint(access, spec.max_concurrency)
+    return HttpEndpoint(access, spec.max_concurrency)
+
+
+def _check_responses(spec: ModelSpec) -> None:
+    """Refuse what the Responses protocol cannot carry."""
+    from medhelm.models.responses import check_spec
+
+    check_spec(spec)
+
+
+def _open_responses(spec: ModelSpec, access: Access | None) -> Host:
+    """Return the connections to a server."""
+    from medhelm.models.http_endpoint import HttpEndpoint
+    from medhelm.models.responses import RESPONSES
+
+    assert access is not None
+    return HttpEndpoint(access, spec.max_concurrency, RESPONSES)
 
 
 def _open_anthropic(spec: ModelSpec, access: Access | None) -> Host:
@@ -67,7 +94,7 @@ def _check_hf(spec: ModelSpec) -> None:
     check_local(spec)
 
 
-_OPENAI = Provider(
+OPENAI = Provider(
     name="openai",
     help="an OpenAI-protocol endpoint",
     open_host=_open_openai,
@@ -92,6 +119,38 @@ _OPENAI = Provider(
         "max_completion_tokens": BUDGET,
     },
     schema_fields=("response_format",),
+)
+
+_RESPONSES = Provider(
+    name="openai_responses",
+    help="an endpoint of OpenAI's Responses protocol",
+    open_host=_open_responses,
+    check=_check_responses,
+    spec_of=_responses_spec,
+    base_url=OPENAI.base_url,
+    key_env=OPENAI.key_env,
+    dropped=("/responses",),
+    path="/responses",
+    uses=SERVED,
+    holds_schema=True,
+    own_fields={
+        "model": "model.model",
+        "input": PROMPT,
+        "instructions": "model.system_prompt",
+        "stream": WHOLE_ANSWERS,
+        "background": WHOLE_ANSWERS,
+        "temperature": "model.sampling.temperature",
+        "top_p": "model.sampling.top_p",
+        "reasoning.effort": "model.sampling.reasoning_effort",
+        "max_output_tokens": BUDGET,
+    },
+    schema_fields=("text.format",),
+    tables=("reasoning", "text"),
+    fixes={
+        "reasoning": "set sampling.reasoning_effort: null",
+        "reasoning.effort": "set another sampling.reasoning_effort, or null",
+        "max_output_tokens": "set another max_output_tokens",
+    },
 )
 
 _ANTHROPIC = Provider(
@@ -124,7 +183,7 @@ _ANTHROPIC = Provider(
     },
 )
 
-_GOOGLE = Provider(
+GOOGLE = Provider(
     name="google",
     help="Google's Gemini service",
     open_host=_open_google,
@@ -183,4 +242,4 @@ _HF = Provider(
 @hookimpl
 def medhelm_providers() -> list[Provider]:
     """Return the providers."""
-    return [_OPENAI, _ANTHROPIC, _GOOGLE, _HF]
+    return [OPENAI, _RESPONSES, _ANTHROPIC, GOOGLE, _HF]
