@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -117,7 +118,10 @@ def _read_failure(
     spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
 ) -> Failure:
     fields = (*_SENT, *spec.extra_body, *(_SCHEMA_FIELD,) * spec.json_schema)
-    return read_failure(status, payload, fields, _SCHEMA_FIELD)
+    failure = read_failure(status, payload, fields, _SCHEMA_FIELD)
+    if failure.kind == "error" and failure.param.startswith(_SCHEMA_FIELD):
+        return dataclasses.replace(failure, kind="model", param=_SCHEMA_FIELD)
+    return failure
 
 
 def _read_usage(usage: Any) -> Usage:

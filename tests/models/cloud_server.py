@@ -19,9 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
 Body = dict[str, Any]
 
 
@@ -134,6 +131,9 @@ def serve(cloud: Cloud) -> Iterator[Cloud]:
 
 def service_account(folder: Path, cloud: Cloud) -> Path:
     """Return a file of a service account of Google Cloud whose tokens the server issues."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
         serialization.Encoding.PEM,

@@ -123,6 +123,10 @@ BEDROCK = Provider(
     },
     schema_fields=("outputConfig.textFormat",),
     tables=("outputConfig",),
+    fixes={
+        "max_tokens": "set a smaller max_output_tokens",
+        "stop_sequences": "set sampling.stop: []",
+    },
 )
 VERTEX = dataclasses.replace(
     GOOGLE,
