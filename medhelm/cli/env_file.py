@@ -29,9 +29,10 @@ def load_env_files(argv: Sequence[str]) -> None:
     for file in _files(argv):
         try:
             text = Path(file).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as e:
-            reason = why(e) if isinstance(e, OSError) else "it is not UTF-8"
-            raise UsageError(f"{OPTION} {file}: {reason}") from None
+        except OSError as e:
+            raise UsageError(f"{OPTION} {file}: {why(e)}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{OPTION} {file}: it is not UTF-8") from None
         found = dict(_variables(file, text))
         kept = [n for n, value in found.items() if os.environ.setdefault(n, value) != value]
         if kept:

@@ -48,7 +48,6 @@ HEADER_FORM = (
     "'NAME: Bearer $ITS_VARIABLE', in a shell in single quotes; values are written into no setting"
 )
 _NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
-NO_CREDENTIALS = "no valid credentials"
 TOO_MANY_FILES = "too many open files"
 """A failure of this machine, not of the server."""
 
@@ -120,6 +119,11 @@ def is_own_host(provider: Provider, base_url: str) -> bool:
     except ValueError:
         return False
     return host.endswith(provider.own_hosts)
+
+
+def has_key(spec: ModelSpec) -> bool:
+    """Return whether the user names a variable with a key, as such or for a header."""
+    return bool(key_variable(spec)) or _has_key_header(spec)
 
 
 def _has_key_header(spec: ModelSpec) -> bool:
@@ -314,17 +318,12 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
             " set model.base_url to the final address"
         )
     login = find_provider(spec.provider, spec.name).credentials
-    if failure.error == NO_CREDENTIALS:
-        return f"{who}: {login} are not there or have ended ({what}): sign in, {again}"
-    if status in (401, 403) and access.key_env is None and login and not access.headers:
-        return f"{who} does not accept {login} ({what}): give ones that may use it, {again}"
-    if status in (401, 403) and access.headers and access.key_env is None:
-        held = ", ".join(secret_variables(spec))
-        return f"{who} does not accept what {held} holds ({what}): set another, {again}"
-    if status in (401, 403) and access.key_env is None:
+    if status in (401, 403) and login and not has_key(spec):
+        return f"{who} does not accept {login} ({what}): renew them, {again}"
+    if status in (401, 403) and not has_key(spec):
         return f"{who} wants a key ({what}): name the variable that holds it in model.api_key_env"
     if status in (401, 403):
-        return f"{who} does not accept the key in {access.key_env} ({what}): set another, {again}"
+        return f"{who} does not accept the key in {', '.join(secret_variables(spec))} ({what}): set another, {again}"
     if failure.kind == "endpoint":
         return f"{who} has no credit or quota left ({what}): add some, {again}"
     if failure.param:

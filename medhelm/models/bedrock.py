@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from medhelm.errors import UsageError
+from medhelm.models.access import has_key
 from medhelm.models.wire import (
     Answer,
     Codec,
@@ -27,21 +27,11 @@ from medhelm.schema.model import ModelSpec
 _ENCODER = msgspec.json.Encoder()
 _REGION = re.compile(r"\bbedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d)\.")
 _SCHEMA_FIELD = "outputConfig.textFormat"
-_NAMED = {
-    "temperature": re.compile(r"\btemperature\b", re.I),
-    "top_p": re.compile(r"\btop_?p\b", re.I),
-    "max_tokens": re.compile(r"\bmax(imum)?[_ ]?tokens\b", re.I),
-    "stop_sequences": re.compile(r"\bstop_?sequences\b", re.I),
-    "additionalModelRequestFields": re.compile(
-        r"\b(additional_?model_?request_?fields|extraneous)"
-    ),
-}
+_NAMED = re.compile(r"\b(temperature|top_?p)\b", re.IGNORECASE)
 """Settings that messages of the service name in words."""
-_ENDED = frozenset(
-    {"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"}
-    | {"MissingAuthenticationTokenException", "IncompleteSignatureException"}
-)
-"""Refused for all models of an endpoint; other codes with the status 403 are about one."""
+ENDED = frozenset({"ExpiredTokenException", "UnrecognizedClientException"})
+_REFUSED = ENDED | {"InvalidSignatureException", "MissingAuthenticationTokenException"}
+"""Codes of a refusal of all requests; others with the status 403 are about one model."""
 
 
 class _Converse(msgspec.Struct):
@@ -54,26 +44,23 @@ _DECODER = msgspec.json.Decoder(_Converse)
 
 
 def check_spec(spec: ModelSpec) -> None:
-    """Refuse what the protocol has no field for, and an address without a region."""
+    """Refuse a setting that the protocol has no field for, and an address without a region."""
     if spec.sampling.reasoning_effort is not None:
         raise UsageError(
             f"model {spec.name!r}: Converse has no reasoning effort: give what the model takes in "
-            "model.extra_body.additionalModelRequestFields, for example "
-            "{thinking: {type: enabled, budget_tokens: 4096}}"
+            "model.extra_body.additionalModelRequestFields"
         )
-    if spec.base_url and not spec.api_key_env:
+    if spec.base_url and not has_key(spec):
         region_of(spec)
 
 
 def region_of(spec: ModelSpec) -> str:
     """Return the AWS region that requests are signed for; raises UsageError where none is named."""
-    found = _REGION.search(urlsplit(spec.base_url or "").netloc)
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if found or region:
-        return found[1] if found else str(region)
+    if found := _REGION.search(urlsplit(spec.base_url or "").netloc):
+        return found[1]
     raise UsageError(
         f"model {spec.name!r}: base_url names no AWS region: give "
-        "https://bedrock-runtime.REGION.amazonaws.com, or export AWS_REGION=..."
+        "https://bedrock-runtime.REGION.amazonaws.com, or a key in model.api_key_env"
     )
 
 
@@ -130,14 +117,14 @@ def _read_failure(
     schema = (_SCHEMA_FIELD,) * spec.json_schema
     failure = read_failure(status, payload, schema, _SCHEMA_FIELD)
     failure = dataclasses.replace(failure, code=code if code.isalnum() else failure.code)
-    if failure.code in _ENDED:
+    if failure.code in _REFUSED:
         return dataclasses.replace(failure, kind="endpoint")
     if status == 424:
         return dataclasses.replace(failure, kind="retry")
-    if failure.kind == "error" and failure.code == "ValidationException":
-        for param, words in _NAMED.items():
-            if words.search(failure.words):
-                return dataclasses.replace(failure, kind="model", param=param)
+    named = _NAMED.search(failure.words) if failure.code == "ValidationException" else None
+    if named and failure.kind == "error":
+        param = "temperature" if named[1].lower() == "temperature" else "top_p"
+        return dataclasses.replace(failure, kind="model", param=param)
     return failure
 
 

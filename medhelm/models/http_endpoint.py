@@ -34,12 +34,14 @@ class HttpEndpoint(Endpoint):
         codec: Codec = CHAT,
         *,
         key_header: str = "Authorization",
-        credentials: Credentials[Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
-        """`credentials`: what ends and is renewed, in place of a key."""
+        """`headers`: those of the protocol; `credentials`: what ends and is renewed, in place of a key."""
         super().__init__(access, max_concurrency)
         self.codec = codec
-        self._key_header, self._credentials = key_header, credentials
+        self._key_header, self._headers = key_header, headers or {}
+        self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
@@ -142,7 +144,7 @@ class HttpEndpoint(Endpoint):
         if self.access.key is not None:
             scheme = "Bearer " if self._key_header == "Authorization" else ""
             headers[self._key_header] = scheme + self.access.key
-        headers |= self.access.headers
+        headers |= {**self._headers, **self.access.headers}
         self._proxy = find_proxy(self.access)
         self._session = open_session(self.access, headers)
         return self._session

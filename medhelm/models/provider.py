@@ -64,7 +64,7 @@ class Provider:
     query: str = ""
     """The query of an address that has none of its own."""
     dropped: tuple[str, ...] = ()
-    """Endings of other protocols at the same address, which the SDK replaces by its own."""
+    """Endings of other protocols at the same address, which every address loses."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Modules that are imported to open a model -> the packages that have them."""
     extra: str = ""

@@ -13,6 +13,7 @@ from medhelm.models.wire import (
     Answer,
     Codec,
     Failure,
+    FailureKind,
     count,
     decode_answer,
     end_answer,
@@ -23,6 +24,8 @@ from medhelm.schema.model import ModelSpec
 
 _SCHEMA_FIELD = "text.format"
 _BROKEN = ("failed", "cancelled", "queued", "in_progress")
+_KINDS: dict[Any, FailureKind] = {"content_filter": "refusal", "invalid_prompt": "error"}
+"""Codes of requests that were taken and failed, which no other try mends."""
 _SENT = ("model", "max_output_tokens", "temperature", "top_p", "reasoning.effort", "reasoning")
 
 
@@ -86,7 +89,9 @@ def read_response(payload: bytes) -> Answer | Failure:
     if isinstance(response, Failure):
         return response
     if response.error or response.status in _BROKEN:
-        return _failed(response.error)
+        code = str(response.error.get("code")) if isinstance(response.error, dict) else ""
+        known = code if code in _KINDS else ""
+        return Failure(_KINDS.get(known, "retry"), "response failed", 200, code=known)
     messages = [item for item in response.output if item.type == "message"]
     if response.status != "incomplete" and not messages:
         return Failure("retry", "no message", 200, lost=True)
@@ -102,16 +107,6 @@ def read_response(payload: bytes) -> Answer | Failure:
         response.model,
         refused=any(part.get("type") == "refusal" for part in parts),
     )
-
-
-def _failed(error: Any) -> Failure:
-    """Return the failure of a request that was taken and then failed."""
-    code = error.get("code") if isinstance(error, dict) else None
-    if code == "content_filter":
-        return Failure("refusal", "response failed", 200, code=code)
-    if code == "invalid_prompt":
-        return Failure("error", "response failed", 200, code=code)
-    return Failure("retry", "response failed", 200)
 
 
 def _read_failure(

@@ -70,7 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._send(401, {"error": error})
             cloud.used[who] += 1
             body = json.loads(payload)
-            cloud.seen.append((host, parts.path, dict(self.headers), body))
+            cloud.seen.append(
+                (host, parts.path, {n.title(): v for n, v in self.headers.items()}, body)
+            )
         self._send(200, cloud.reply(body))
 
     def _who(self, cloud: Cloud, host: str, payload: bytes) -> str:

@@ -108,17 +108,13 @@ def test_aws_keys_that_nobody_renews_stop_the_run_with_one_line(
 def test_without_any_aws_keys_it_says_so(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(ModelError, match="the AWS credentials.*NoCredentialsError.*sign in"):
+    with pytest.raises(ModelError, match="the AWS credentials.*NoCredentialsError.*renew"):
         converse(spec("bedrock", f"http://{BEDROCK}"), 3)
     assert not aws.seen
 
 
-def test_the_region_is_that_of_the_address_or_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_region_is_that_of_the_address() -> None:
     pytest.importorskip("botocore")
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name, raising=False)
     check_model(spec("bedrock", "https://bedrock-runtime.us-gov-west-1.amazonaws.com"))
     with pytest.raises(UsageError, match="no AWS region"):
         check_model(spec("bedrock", "https://gateway.ward.example"))
@@ -150,7 +146,7 @@ def test_a_token_of_google_that_ends_is_renewed_once_and_no_answer_is_lost(
 
 def test_a_login_that_is_refused_stops_the_run_with_one_line(gcp: Cloud) -> None:
     gcp.refuses_tokens = True
-    with pytest.raises(ModelError, match="credentials of Google Cloud.*RefreshError.*sign in"):
+    with pytest.raises(ModelError, match="credentials of Google Cloud.*RefreshError.*renew"):
         converse(spec("vertex", LOCATION), 9)
 
 
@@ -169,6 +165,7 @@ def test_a_token_of_google_goes_to_google_alone(gcp: Cloud) -> None:
     [
         ("https://ward.openai.azure.com", "2024-10-21"),
         ("https://WARD.openai.azure.com/openai/", "2024-10-21"),
+        ("https://ward.openai.azure.com/openai/v1/", "2024-10-21"),
         ("https://ward.openai.azure.com/?api-version=2025-04-01-preview", "2025-04-01-preview"),
     ],
 )
@@ -185,8 +182,6 @@ def test_what_is_wrong_with_an_address_of_azure_is_said(monkeypatch: pytest.Monk
     copied = "https://w.openai.azure.com/openai/deployments/d/chat/completions?api-version=1"
     with pytest.raises(UsageError, match="ends before /openai/deployments.*model.model"):
         check_model(spec("azure", copied), environ)
-    with pytest.raises(UsageError, match="provider=openai"):
-        check_model(spec("azure", "https://w.openai.azure.com/openai/v1"), environ)
     with pytest.raises(ModelError, match="base_url is missing"):
         check_model(spec("azure", None), environ)
     with pytest.raises(ModelError, match="AZURE_OPENAI_API_KEY"):

@@ -67,7 +67,7 @@ SDKS = [
     ),
     Sdk(
         "anthropic",
-        "anthropic",
+        "aiohttp",
         "ANTHROPIC_API_KEY",
         message,
         "/v1/messages",
@@ -78,7 +78,7 @@ SDKS = [
     ),
     Sdk(
         "google",
-        "google.genai",
+        "aiohttp",
         "GEMINI_API_KEY",
         candidates,
         "/v1beta/models/m:generateContent",

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 from medhelm import hookimpl
+from medhelm.models.access import has_key
+from medhelm.models.anthropic import MESSAGES
+from medhelm.models.google import GEMINI
 from medhelm.models.hosts import Access, Host
 from medhelm.models.provider import BUDGET, PROMPT, SERVED, WHOLE_ANSWERS, Provider
+from medhelm.models.responses import RESPONSES
+from medhelm.models.responses import check_spec as check_responses
+from medhelm.models.wire import CHAT, Codec
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
+
+if TYPE_CHECKING:
+    from medhelm.models.credentials import Credentials
 
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
 
@@ -29,54 +41,29 @@ def named_openai(provider: str, model: str) -> ModelSpec:
     )
 
 
-def _openai_spec(model: str) -> ModelSpec:
-    """Return the spec of a model of the chat protocol."""
-    return named_openai("openai", model)
+def over_http(
+    codec: Codec,
+    *,
+    key_header: str = "Authorization",
+    headers: Mapping[str, str] | None = None,
+    login: Callable[[ModelSpec], Credentials] | None = None,
+) -> Callable[[ModelSpec, Access | None], Host]:
+    """Return what opens a server of a protocol. `login` makes what signs where no key is named."""
 
+    def open_host(spec: ModelSpec, access: Access | None) -> Host:
+        from medhelm.models.http_endpoint import HttpEndpoint
 
-def _responses_spec(model: str) -> ModelSpec:
-    """Return the spec of a model of the Responses protocol."""
-    return named_openai("openai_responses", model)
+        assert access is not None
+        return HttpEndpoint(
+            access,
+            spec.max_concurrency,
+            codec,
+            key_header=key_header,
+            headers=headers,
+            credentials=None if login is None or has_key(spec) else login(spec),
+        )
 
-
-def _open_openai(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to a server."""
-    from medhelm.models.http_endpoint import HttpEndpoint
-
-    assert access is not None
-    return HttpEndpoint(access, spec.max_concurrency)
-
-
-def _check_responses(spec: ModelSpec) -> None:
-    """Refuse what the Responses protocol cannot carry."""
-    from medhelm.models.responses import check_spec
-
-    check_spec(spec)
-
-
-def _open_responses(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to a server."""
-    from medhelm.models.http_endpoint import HttpEndpoint
-    from medhelm.models.responses import RESPONSES
-
-    assert access is not None
-    return HttpEndpoint(access, spec.max_concurrency, RESPONSES)
-
-
-def _open_anthropic(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to the service."""
-    from medhelm.models.anthropic import AnthropicEndpoint
-
-    assert access is not None
-    return AnthropicEndpoint(access, spec.max_concurrency)
-
-
-def _open_google(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to the service."""
-    from medhelm.models.google import GoogleEndpoint
-
-    assert access is not None
-    return GoogleEndpoint(access, spec.max_concurrency)
+    return open_host
 
 
 def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
@@ -97,8 +84,8 @@ def _check_hf(spec: ModelSpec) -> None:
 OPENAI = Provider(
     name="openai",
     help="an OpenAI-protocol endpoint",
-    open_host=_open_openai,
-    spec_of=_openai_spec,
+    open_host=over_http(CHAT),
+    spec_of=partial(named_openai, "openai"),
     base_url="https://api.openai.com/v1",
     key_env="OPENAI_API_KEY",
     path="/chat/completions",
@@ -124,9 +111,9 @@ OPENAI = Provider(
 _RESPONSES = Provider(
     name="openai_responses",
     help="an endpoint of OpenAI's Responses protocol",
-    open_host=_open_responses,
-    check=_check_responses,
-    spec_of=_responses_spec,
+    open_host=over_http(RESPONSES),
+    check=check_responses,
+    spec_of=partial(named_openai, "openai_responses"),
     base_url=OPENAI.base_url,
     key_env=OPENAI.key_env,
     dropped=("/responses",),
@@ -149,20 +136,20 @@ _RESPONSES = Provider(
     fixes={
         "reasoning": "set sampling.reasoning_effort: null",
         "reasoning.effort": "set another sampling.reasoning_effort, or null",
-        "max_output_tokens": "set another max_output_tokens",
     },
 )
 
 _ANTHROPIC = Provider(
     name="anthropic",
     help="Anthropic's service",
-    open_host=_open_anthropic,
+    open_host=over_http(
+        MESSAGES, key_header="x-api-key", headers={"anthropic-version": "2023-06-01"}
+    ),
     is_open=False,
     base_url="https://api.anthropic.com",
     key_env="ANTHROPIC_API_KEY",
-    dropped=("/v1",),
-    packages={"anthropic": "anthropic"},
-    extra="anthropic",
+    dropped=("/v1/messages", "/v1"),
+    path="/v1/messages",
     uses=SERVED,
     holds_schema=True,
     own_fields={
@@ -186,13 +173,12 @@ _ANTHROPIC = Provider(
 GOOGLE = Provider(
     name="google",
     help="Google's Gemini service",
-    open_host=_open_google,
+    open_host=over_http(GEMINI, key_header="x-goog-api-key"),
     is_open=False,
     base_url="https://generativelanguage.googleapis.com",
     key_env="GEMINI_API_KEY",
     dropped=("/openai", "/v1beta", "/v1"),
-    packages={"google.genai": "google-genai"},
-    extra="google",
+    path="/v1beta/models/{model}:generateContent",
     uses=(*SERVED, "send_seed"),
     sends_seed=True,
     holds_schema=True,
