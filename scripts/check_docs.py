@@ -49,7 +49,7 @@ _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"\+?(\w+(?:\.\w+)*)=\S")
-_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--help"}
+_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--env-file", "--help"}
 _PLACEHOLDERS = {"COMMAND", "KEY", "key", "model.KEY"}
 _FORBIDDEN = {  # in pieces, so that this file does not hold them itself
     r"/wor" r"k/|/hom" r"e/|/roo" r"t/|/User" r"s/": "a path of some machine",
@@ -259,7 +259,7 @@ def _check_command(
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
     is_open = name.startswith(
-        ("model.extra_body.", "cast.", "protocol.", "grader.")
+        ("model.extra_body.", "model.headers.", "cast.", "protocol.", "grader.")
     )  # keys of plugins
     return is_open or name in keys or name in _PLACEHOLDERS
 

@@ -58,7 +58,7 @@ class Provider:
     own_hosts: tuple[str, ...] = ()
     """Endings of hosts of a service where every user has an address: its key and credentials go there."""
     credentials: str = ""
-    """What its library finds and renews where no key is named, for messages; empty: nothing."""
+    """Credentials that its library finds and renews where no key is named, in words; empty: none."""
     path: str = ""
     """Every address ends in this path; `{model}` in it is the model's name."""
     query: str = ""
