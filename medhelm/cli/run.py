@@ -19,7 +19,6 @@ DEMO = ("benchmark=glob(*)", "data=sample")
 """The demo's options besides its models, which are all rules."""
 _COMPLETION = {"-sc", "--shell-completion"}
 _NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
-_HEADERS = re.compile(r"\.headers(\.|$)")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONG = 20
 """Names of variables that are longer and mix a-z with digits look like keys."""
@@ -101,8 +100,9 @@ def _refuse_keys(argv: Sequence[str]) -> None:
     for argument in argv:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
-        if _HEADERS.search(name):
-            if not all(map(header_variable, _header_values(name, value))):
+        if ".headers" in name:
+            held = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, held)):
                 raise UsageError(f"{name} {HEADER_FORM}")
             continue
         if name.endswith("api_key_env"):
@@ -118,14 +118,6 @@ def _refuse_keys(argv: Sequence[str]) -> None:
                 f"{name}=... is refused: keys are read from the environment only; "
                 "export the key and name its variable with model.api_key_env=NAME"
             )
-
-
-def _header_values(name: str, value: str) -> list[str]:
-    """Return the values of headers as they are typed, without quotes."""
-    held = [value]
-    if name.endswith(".headers"):
-        held = [v.partition(":")[2] for v in value.strip("{} ").split(",") if v.strip()]
-    return [v.strip(" '\"") for v in held]
 
 
 def _is_env_name(value: str) -> bool:

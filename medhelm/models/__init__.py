@@ -150,7 +150,7 @@ def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> 
 def _shared_by(provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
     """Return what models have in common that share a server and key, or weights in memory."""
     if access is not None:
-        return provider.name, *access.shared_by
+        return provider.name, access.shared_by
     return provider.name, spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 

@@ -277,9 +277,8 @@ def _base_address(provider: Provider, base: str) -> str:
     path = _SLASHES.sub("/", parts.path).rstrip("/").removesuffix("/chat/completions")
     for ending in provider.dropped:
         path = path.removesuffix(ending)
-    return urlunsplit(
-        (parts.scheme, login + at + host + port, path, parts.query or provider.query, "")
-    )
+    query = parts.query or provider.query
+    return urlunsplit((parts.scheme, login + at + host + port, path, query, ""))
 
 
 def _read_key(name: str, key_env: str, environ: Mapping[str, str]) -> str:
@@ -323,7 +322,8 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
     if status in (401, 403) and not has_key(spec):
         return f"{who} wants a key ({what}): name the variable that holds it in model.api_key_env"
     if status in (401, 403):
-        return f"{who} does not accept the key in {', '.join(secret_variables(spec))} ({what}): set another, {again}"
+        held = ", ".join(secret_variables(spec))
+        return f"{who} does not accept the key in {held} ({what}): set another, {again}"
     if failure.kind == "endpoint":
         return f"{who} has no credit or quota left ({what}): add some, {again}"
     if failure.param:

@@ -37,7 +37,6 @@ class HttpEndpoint(Endpoint):
         headers: Mapping[str, str] | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """`headers`: those of the protocol; `credentials`: what ends and is renewed, in place of a key."""
         super().__init__(access, max_concurrency)
         self.codec = codec
         self._key_header, self._headers = key_header, headers or {}

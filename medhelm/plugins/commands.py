@@ -133,8 +133,6 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
     module = own.get("module", alone or "_".join(words).replace("-", "_"))
     if not isinstance(module, str) or not isinstance(also, list):
         raise PluginError(f"{path}: {name!r}: module is a text, also a list of words")
-    if not isinstance(own.get("asks", False), bool):
-        raise PluginError(f"{path}: {name!r}: asks is true or false")
     if module != alone and "." not in module:
         module = f"{package}.{module}" if package else str(path.with_name(f"{module}.py"))
     return Command(
@@ -144,7 +142,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         also=(*also,),
         origin=str(path),
         owner=owner,
-        asks=own.get("asks", False),
+        asks=own.get("asks") is True,
     )
 
 
