@@ -50,7 +50,7 @@ _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"\+?(\w+(?:\.\w+)*)=\S")
-_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--help"}
+_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--env-file", "--help"}
 _PLACEHOLDERS = {"COMMAND", "KEY", "key", "model.KEY", "ask.KEY"}
 _OF_OTHER_TOOLS = {"--num_fewshot", "--fewshot_as_multiturn", "--system_instruction", "--epochs"}
 _OTHERS_KEYS = {"max_train_instances", "instructions"}
@@ -265,7 +265,7 @@ def _check_command(
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
     is_open = name.startswith(
-        ("model.extra_body.", "cast.", "protocol.", "grader.")
+        ("model.extra_body.", "model.headers.", "cast.", "protocol.", "grader.")
     )  # keys of plugins
     return is_open or name in keys or name in _PLACEHOLDERS
 

@@ -78,11 +78,16 @@ def execute(
 
 def _refuse_keys(argv: Sequence[str]) -> None:
     """Refuse anything that looks like a key on the command line, without repeating it."""
-    from medhelm.models.access import KEY_NAME, key_parameter
+    from medhelm.models.access import HEADER_FORM, KEY_NAME, header_variable, key_parameter
 
     for argument in argv:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
+        if ".headers" in name:
+            held = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, held)):
+                raise UsageError(f"{name} {HEADER_FORM}")
+            continue
         if name.endswith("api_key_env"):
             if value.strip("'\"") not in ("null", "") and not _is_env_name(value.strip("'\"")):
                 raise UsageError(

@@ -150,7 +150,7 @@ def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> 
 def _shared_by(provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
     """Return what models have in common that share a server and key, or weights in memory."""
     if access is not None:
-        return provider.name, *access.shared_by
+        return provider.name, access.shared_by
     return provider.name, spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 
@@ -183,8 +183,8 @@ def _blaming(provider: Provider, spec: ModelSpec, access: Access | None) -> Iter
         if provider.name in built_in():
             raise
         text = " ".join(str(error).split())[:300]
-        if access is not None and access.key:
-            text = text.replace(access.key, "***")
+        for secret in access.secrets if access is not None else ():
+            text = text.replace(secret, "***")
         raise ModelError(
             f"model {spec.name!r}: provider {provider.name!r} of {provider.origin} cannot open it: "
             f"{type(error).__name__}{f': {text}' if text else ''}; mend the plugin"

@@ -7,7 +7,7 @@ import dataclasses
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
@@ -103,9 +103,15 @@ class Endpoint(Host):
             error = f"{failure.error} {failure.code}".strip()
             self._server_messages.setdefault((spec.name, error), ServerMessage(spec, error, words))
 
+    def secrets(self) -> Iterable[str]:
+        """Return what no printed text may show."""
+        return self.access.secrets
+
     def words_of(self, failure: Failure) -> str:
         """Return the server's words as one line that a terminal can show, without the key."""
-        words = failure.words.replace(self.access.key or "\0", "***")
+        words = failure.words
+        for secret in self.secrets():
+            words = words.replace(secret, "***")
         return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
     def server_messages(self) -> Sequence[ServerMessage]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from medhelm.models.access import server_address
+from medhelm.models.access import is_key_header, server_address
 from medhelm.models.hosts import is_loopback
 from medhelm.models.provider import DECIDING
 from medhelm.models.providers import known_provider
@@ -48,6 +48,8 @@ def without_unused(spec: ModelSpec) -> ModelSpec:
     if provider is None:
         return spec
     dropped = [name for name in DECIDING[2:] if name not in provider.uses]
+    if not provider.base_url:
+        dropped.append("headers")
     if not provider.reads_prompt:
         dropped.append("max_output_tokens")
     return msgspec.structs.replace(spec, **{name: getattr(_BLANK, name) for name in dropped})
@@ -62,6 +64,9 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
         found["model"] = provider.model_of(spec)
     if provider is not None and provider.base_url:
         found["base_url"] = server_address(provider, spec.base_url)
+    # Only where there are any: a setting that is added later renames no run.
+    if headers := {n.lower(): v for n, v in plain.headers.items() if not is_key_header(n)}:
+        found["headers"] = dict(sorted(headers.items()))
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -71,6 +71,16 @@ class Failure:
         return self.error == "no connection"
 
 
+@dataclass(frozen=True)
+class Codec:
+    """A protocol as bytes: how a request is written, and how what comes back is read."""
+
+    write: Callable[[ModelSpec, Request], bytes]
+    read: Callable[[bytes], Answer | Failure]
+    read_failure: Callable[[ModelSpec, int, bytes, Mapping[str, str]], Failure]
+    """Of a model's request: the status, the body and the headers of what came."""
+
+
 class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
@@ -107,15 +117,17 @@ _ENDED = frozenset(
     | {"tool_calls", "function_call"}
 )
 _CUT_OFF = frozenset(
-    {"length", "max_tokens", "model_length", "model_context_window_exceeded", "continuation"}
+    {"length", "max_tokens", "max_output_tokens", "model_length", "continuation"}
+    | {"model_context_window_exceeded"}
 )
 _DECLINED = frozenset(
     {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
     | {"spii", "image_safety", "sensitive", "model_armor", "jailbreak", "escalation"}
+    | {"guardrail_intervened", "content_filtered"}
 )
 _BROKEN = frozenset(
     {"error", "abort", "aborted", "insufficient_system_resource", "network_error", "server_error"}
-    | {"malformed_response"}
+    | {"malformed_response", "malformed_model_output"}
 )
 _NO_CREDIT = frozenset(
     {
@@ -450,6 +462,18 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
         param if isinstance(param, str) else "",
         message[:500] if isinstance(message, str) else "",
     )
+
+
+def _read_chat_failure(
+    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
+    fields = ("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed")
+    schema = (SCHEMA_FIELD,) * spec.json_schema
+    return read_failure(status, payload, (*fields, "reasoning_effort", *spec.extra_body, *schema))
+
+
+CHAT = Codec(encode_body, read_answer, _read_chat_failure)
+"""The OpenAI chat protocol."""
 
 
 def _is_oversize(code: str, message: str) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
-from medhelm.models.access import key_variable
+from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import upper_bound
 from medhelm.models.identity import reads_prompt
@@ -135,7 +135,7 @@ def without_keys(
         asked += [job.model, *named]
         for choice in job.benchmarks:
             asked += choose_cast(job, registry.benchmark(choice.name), registry).values()
-    names = [name for model in asked if (name := key_variable(model))]
+    names = [name for model in asked for name in secret_variables(model)]
     return {**environ, **dict.fromkeys(names, "not-needed")}
 
 

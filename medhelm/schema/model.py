@@ -32,6 +32,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     base_url: str | None = None
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; never the key."""
+    headers: dict[str, str] = {}
+    """Further headers: name -> `$VARIABLE` that holds the value; never the value."""
     endpoint_class: EndpointClass = "external"
     weights: Literal["open", "closed", "none"] = "closed"
     reasoning: bool = False
