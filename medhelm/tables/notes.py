@@ -14,6 +14,7 @@ from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
+from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.formats import MARKS
@@ -152,9 +153,10 @@ def study_table(
     `said`: the table's own notes. `is_ranking`: whether a reader must know who is ranked, and on
     what. `more`: settings besides those of the study.
     """
+    reduction = read_reduction(study.settings.reduce)
     table = make_table(
         name,
-        title,
+        title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
         columns,
         rows,
         [*common(study), *(ranking(study) if is_ranking else []), *said],
@@ -274,6 +276,7 @@ def settings(study: Study) -> dict[str, Value]:
         "mde_alpha": ALPHA,
         "mde_beta": BETA,
         "min_coverage": MIN_COVERAGE,
+        "reduce": study.settings.reduce,
         "data": some.spec.data,
         "scoring": some.grading.scoring,
     }
@@ -296,7 +299,40 @@ def common(study: Study) -> list[str]:
     notes += _stand_ins(study)
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
-    return notes + _casts(study) + list(study.notes)
+    return notes + _repeats(study) + _casts(study) + list(study.notes)
+
+
+def _repeats(study: Study) -> list[str]:
+    """Return how often questions were asked, and what their repeats became; none where each was
+    asked once."""
+    reduction = read_reduction(study.settings.reduce)
+    found: dict[int, list[str]] = defaultdict(list)
+    for benchmark, cells in study.cells.items():
+        asked = {model: cell.record.spec.repeats for model, cell in cells.items()}
+        for times in sorted({*asked.values()} - {1}):
+            own = [f"{benchmark} x {m}" for m, n in asked.items() if n == times]
+            found[times] += [benchmark] if len(own) == len(asked) else own
+    parts = [f"{times} times each: {_several(names)}" for times, names in sorted(found.items())]
+    notes = [
+        f"Asked {'; '.join(parts)}. The value of a question is {reduction.described}, intervals are "
+        "over questions."
+    ] * bool(parts)
+    if not reduction.is_mean:
+        notes.append(
+            f"reduce={reduction.name}: a question has a value only if each of its repeats has one; "
+            "the others lower the coverage."
+        )
+    lacking = {
+        f"{benchmark} {metric} ({why})": None
+        for benchmark, cells in study.cells.items()
+        for cell in cells.values()
+        for metric, scores in cell.scores.items()
+        if (why := scores.without)
+    }
+    return [
+        *notes,
+        *[f"Without a value under {reduction.name}: {_several([*lacking])}."] * bool(lacking),
+    ]
 
 
 def _casts(study: Study) -> list[str]:

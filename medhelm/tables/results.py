@@ -19,6 +19,7 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
+from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import (
     SCORES_HASH,
     find_gradings,
@@ -34,6 +35,7 @@ from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.cells import (
+    ANSWER,
     CHOSEN_COLUMNS,
     COLUMNS,
     METADATA_COLUMNS,
@@ -41,8 +43,15 @@ from medhelm.tables.study.cells import (
     read_cell,
     read_chosen,
     read_metadata,
+    reduced_cell,
 )
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.selection import (
+    ChosenRuns,
+    Data,
+    GradedRun,
+    choose_runs,
+    refuse_reduction,
+)
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
@@ -92,14 +101,20 @@ class Results:
         confidence: float = 0.95,
         rank_by: RankBy = "half",
         mde: MdeScale = "range",
+        reduce: str = "mean",
     ) -> pd.DataFrame:
-        """Return a table as a DataFrame; see `typed` for names and options."""
+        """Return a table as a DataFrame; see `typed` for names and options.
+
+        `reduce`: what the repeats of an instance become, one of mean, majority, worst, any and
+        pass@K (like `pass@3`).
+        """
         settings = Settings(
             draws=draws,
             bootstrap_seed=bootstrap_seed,
             confidence=confidence,
             rank_by=rank_by,
             mde=mde,
+            reduce=reduce,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()
 
@@ -118,6 +133,8 @@ class Results:
         UnknownName, UsageError; PluginError where the table of a plugin fails.
         """
         spec = self.known.spec(name)
+        if "reduce" not in spec.options:
+            _refuse_reduction(settings, f"the table {name}")
         return made_table(spec, self.request(settings, by=by, metrics=metrics))
 
     def request(
@@ -160,6 +177,7 @@ class Results:
         interval of a score or, with `point`, the score alone. The worst verdict is `settings["verdict"]` of the
         table. Raises UnknownName, UsageError.
         """
+        _refuse_reduction(settings, "a gate")
         own = profile if isinstance(profile, Profile) else read_profile(profile)
         known = known_metrics(own, registry or load_registry(), self._cells)
         unread: Unread = {
@@ -182,10 +200,42 @@ class Results:
         """Return the panels and rankings under some settings, computed once for each."""
         settings = settings or Settings()
         if settings not in self._studies:
-            study = Study(self._cells, settings, self.notes)
+            study = Study(self._reduced(settings), settings, self.notes)
             _name_ungraded(study, self._ungraded)
             self._studies[settings] = study
         return self._studies[settings]
+
+    def _reduced(self, settings: Settings | None) -> Sequence[Cell]:
+        """Return the cells with the repeats of each instance reduced as the settings say."""
+        reduction = read_reduction(settings.reduce if settings is not None else "mean")
+        if reduction.is_mean:
+            return self._cells
+        refuse_reduction([cell.run for cell in self._cells], reduction)
+        columns = (*COLUMNS, ANSWER)
+        found = [reduced_cell(c, read_scores(c.run, columns), reduction) for c in self._cells]
+        without = {
+            (cell.run.benchmark, name): scores.without
+            for cell in found
+            for name, scores in cell.scores.items()
+            if scores.without
+        }
+        return [  # a metric has values of all models or of none
+            replace(
+                cell,
+                scores={
+                    name: scores.without_values(why)
+                    if (why := without.get((cell.run.benchmark, name)))
+                    else scores
+                    for name, scores in cell.scores.items()
+                },
+            )
+            for cell in found
+        ]
+
+
+def _refuse_reduction(settings: Settings | None, what: str) -> None:
+    if settings is not None and settings.reduce != "mean":
+        raise UsageError(f"reduce={settings.reduce}: {what} takes the mean of repeats alone")
 
 
 def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:

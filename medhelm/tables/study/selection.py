@@ -21,6 +21,7 @@ from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
+from medhelm.stats.reductions import Reduction
 from medhelm.store.records import grader_hash, judge_hash
 
 Data = Literal["sample", "full"]
@@ -243,6 +244,7 @@ _REJUDGE = (
     "run both with one jury=NAME (answers and verdicts are kept), or choose models with --model"
 )
 _RECAST = "run both with one cast, or choose models with --model"
+_REPEAT = "run both with the same repeats=N, or choose models with --model"
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
@@ -269,6 +271,28 @@ def check_column(runs: Sequence[GradedRun]) -> None:
         by_system[run.record.spec.model.system_prompt].append(run)
     for group in by_system.values():
         _same(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
+
+
+def refuse_reduction(runs: Sequence[GradedRun], reduction: Reduction) -> None:
+    """Raise UsageError where the repeats of runs cannot be reduced so, or not compared then."""
+    asked = {run.record.spec.repeats for run in runs}
+    if asked == {1} and not reduction.k:
+        raise UsageError(
+            f"reduce={reduction.name}: every question was asked once; `medhelm run ... repeats=8` "
+            "asks more often, answers are kept apart"
+        )
+    for run in runs:
+        if run.record.spec.repeats < reduction.k:
+            raise UsageError(
+                f"reduce={reduction.name} needs {reduction.k} repeats, and {run.benchmark} x {run.model} "
+                f"({run.folder}) has {run.record.spec.repeats}; take a smaller K, or choose runs with "
+                "--benchmark and --model"
+            )
+    by_benchmark = defaultdict(list)
+    for run in runs if not reduction.k else ():
+        by_benchmark[run.benchmark].append(run)
+    for column in by_benchmark.values():
+        _same(column, "repeats", lambda r: str(r.record.spec.repeats), _REPEAT)
 
 
 def _same(
