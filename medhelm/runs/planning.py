@@ -23,6 +23,7 @@ from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
 from medhelm.grading.jury.choice import DEFAULT, choose_jury, jury_terms, keys_lacking, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
@@ -30,9 +31,11 @@ from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
 from medhelm.runs.casting import (
     can_play,
+    check_reader,
     choose_cast,
     chosen_settings,
     named_by_strategy,
+    named_model,
     refuse_rule,
     refuse_unused,
     unplayed_note,
@@ -40,6 +43,7 @@ from medhelm.runs.casting import (
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
+    READER,
     BenchmarkCard,
     GraderTerms,
     GradingSpec,
@@ -146,6 +150,7 @@ class _Planner:
         runs = tuple(self._runs.values())
         _refuse_idle(self._unplayed, runs, self._registry)
         _refuse_no_form(jobs, runs)
+        _refuse_idle_reader(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
             _variants_note(jobs, runs),
@@ -175,6 +180,7 @@ class _Planner:
             check_model(model, self._environ)
             self._check_privacy(job, benchmark, model, role=role)
         run = _run(job, benchmark, dataset, self._registry, cast, self._jury(job, benchmark))
+        run = self._with_reader(run, job)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             _refuse_other(self._runs.setdefault(name, form), form)
@@ -212,6 +218,20 @@ class _Planner:
         for judge in jury.judges:
             self._check_privacy(job, benchmark, judge, jury=jury.name)
         return jury
+
+    def _with_reader(self, run: Run, job: Job) -> Run:
+        """Return a run with the job's reader, where it has one that can help."""
+        if not job.reader or not can_read(run.metrics, run.protocol):
+            return run
+        if run.spec.asking is not None and run.spec.asking.form != "text":
+            return run  # the form is read strictly, nothing is left to a reader
+        if job.scoring != "fixed":
+            raise UsageError("reader: published scorers read by their own rules; leave it out")
+        reader = named_model(READER, job.reader, self._registry)
+        check_reader(reader, self._environ)
+        self._check_privacy(job, run.benchmark, reader, role=READER)
+        grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
+        return replace(run, metrics=with_reader(run.metrics), grading=grading)
 
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
         """Yield a run in each form that is asked for and that its benchmark has."""
@@ -282,6 +302,17 @@ def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
     )
 
 
+def _refuse_idle_reader(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse a reader that no run of a sweep can use; raises UsageError."""
+    if not any(job.reader for job in jobs) or any(run.grading.reader for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"reader: nothing is left to it on {names}: judges rate the replies, or they are read in a "
+        "strict form; leave reader out"
+    )
+
+
 def _variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
     """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
     asked = {v for job in jobs for v in chosen_variants(job.variants)}
@@ -349,7 +380,7 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
     found: list[ModelSpec] = []
     for run in runs:
         found += () if run.judge_again else run.players.values()
-        found += run.grading.raters.judges if run.grading.raters else ()
+        found += run.grading.judges
     return found
 
 
@@ -363,6 +394,10 @@ def _refuse_other(first: Run, second: Run) -> None:
         )
     for differ, what in (
         (first.grading.raters != second.grading.raters, "with two juries"),
+        (
+            first.grading.reader != second.grading.reader,
+            "with two readers, or with and without one",
+        ),
         (first.grading.scoring != second.grading.scoring, "with two scorings"),
         (first.grading != second.grading, "with two ways of grading"),
         (first.spec != second.spec, "twice, with other settings (max_instances or price)"),

@@ -81,7 +81,7 @@ def missing_judges(
 
 def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
     """Return the first fault of a judge's replies, and which log holds them."""
-    terms = record.grading.judged_by[0]
+    terms = next(own for own in record.grading.judged_by if judge in own.jury.judges)
     folder = judge_folders(run, terms)[terms.jury.judges.index(judge)]
     first = next((g.error for _, g in read_gradings(folder) if g.error), "")
     fault = f", the first: {first}" if first else ""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medhelm.grading.grade import AS_FIXED
-from medhelm.grading.graders.panel import is_missing
+from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import reads_gold, reads_prompt
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.reductions import read_reduction
@@ -78,6 +78,16 @@ def asked_again(record: RunRecord, metric: str) -> tuple[int, int]:
         int(record.provenance.get(key, "0")) for key in (ANSWERS_AGAIN, VERDICTS_AGAIN)
     )
     return answers, verdicts if is_rated(record, metric) else 0
+
+
+def read_by_model(record: RunRecord, metric: str) -> int | None:
+    """Return how many answers the reader found that the rules could not; None where none was asked.
+
+    Of a metric that is not the main one it is not known.
+    """
+    if record.grading.reader is None or metric != record.grading.metrics[0].name:
+        return None
+    return sum(party.ends.get(SCORED, 0) for party in record.graders if party.role == READER)
 
 
 def is_jury(metric: str) -> bool:
@@ -214,6 +224,15 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
             ),
         ),
         *_note(
+            "Read by a model, since the rules could read no answer",
+            (
+                (r, f"{r['read_by_model']:,} of {r['planned']:,} by {_reader(r, study)}")
+                for r in main
+                if r.get("read_by_model") is not None
+            ),
+            "The model was not shown the gold, and its words count only where the reply holds them.",
+        ),
+        *_note(
             "Asked for once more, as the user wanted",
             ((r, _second_askings(r)) for r in again),
             "The earlier replies are in the log and the cost.",
@@ -251,6 +270,11 @@ def _undecided(row: Row, study: Study) -> str:
     name = str(row["metric"])
     low, high = (found.get(name + end, found.get(name)) for end in (LOWEST, HIGHEST))
     return f"{low:.3f} to {high:.3f}" if None not in (low, high) and low != high else ""
+
+
+def _reader(row: Row, study: Study) -> str:
+    cell = study.panels[str(row["benchmark"])].cells[str(row["model"])]
+    return ", ".join(judge.name for judge in cell.record.grading.judges[-1:])
 
 
 def _second_askings(row: Row) -> str:

@@ -46,6 +46,8 @@ class Shown:
     ending: str
     state: Mapping[str, Any]
     """The protocol's end state."""
+    is_cut: bool = False
+    """True if the output budget ended the answer."""
     text: str = ""
     """An episode as one text: its transcript with who speaks, else the answer."""
 
@@ -65,6 +67,7 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
         transcript=tuple(transcript),
         ending=episode.ending,
         state=episode.state,
+        is_cut=episode.finish == "length",
         text=_one_text(protocol, answer, transcript),
     )
 
@@ -116,6 +119,8 @@ class Grader:
     """The values that a setting may have, where it is one of a few."""
     is_brief: bool = False
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
+    share: float = 1.0
+    """Share of the answers to come that it is expected to be asked about, for estimates."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

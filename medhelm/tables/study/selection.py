@@ -19,7 +19,7 @@ import msgspec
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
+from medhelm.schema.run import GraderTerms, JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.stats.reductions import Reduction
 from medhelm.store.records import grader_hash, judge_hash
@@ -244,6 +244,7 @@ _REJUDGE = (
     "run both with one jury=NAME (answers and verdicts are kept), or choose models with --model"
 )
 _RECAST = "run both with one cast, or choose models with --model"
+_REREAD = "run both with one reader=MODEL or both without, or choose models with --model"
 _REPEAT = "run both with the same repeats=N, or choose models with --model"
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
@@ -260,6 +261,7 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     for name in sorted({own.grader for r in runs for own in r.record.grading.graders}):
         graded = [r for r in runs if any(g.grader == name for g in r.record.grading.graders)]
         _same(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
+    _same(runs, "reader", _reader_text, _REREAD)
     _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
@@ -333,8 +335,16 @@ def _same_jury(runs: Sequence[GradedRun]) -> None:
         _same(runs, what, partial(_judge_text, place=place), _REJUDGE)
 
 
+def _reader_text(run: GradedRun) -> str:
+    terms = run.record.grading.reader
+    return "none" if terms is None else _by_terms(terms)
+
+
 def _grader_text(run: GradedRun, name: str) -> str:
-    terms = next(own for own in run.record.grading.graders if own.grader == name)
+    return _by_terms(next(own for own in run.record.grading.graders if own.grader == name))
+
+
+def _by_terms(terms: GraderTerms) -> str:
     chosen = "".join(f", {name}={value}" for name, value in sorted(terms.settings.items()))
     judges = (f"{j.name} (hash {grader_hash(j, terms)})" for j in terms.jury.judges)
     who = ", ".join(judges) or "its rule"
