@@ -29,6 +29,7 @@ from medhelm.grading.graders.grader import (
     Grader,
     Shown,
     has_answer,
+    one_call,
     send_until_read,
 )
 from medhelm.grading.jury.metric import Jury
@@ -51,11 +52,8 @@ _UNREACHED = ("error", "oversize", NOT_ASKED)
 """Ends of a reading that say nothing of the reply."""
 _TAGS = tag_pattern(("question", "options", "reply"))
 _MARKUP = re.compile(r"(?<![\d*_`])[*_`]+|[*_`]++(?!\d)")
-_CUT_WORD = re.compile(r"[^\W_]$"), re.compile(r"^[^\W_]")
-_CUT_NUMBER = (
-    re.compile(r"(?:[^\W_]|[-+\u2212<>~/^*]|\d[.,\s])$"),
-    re.compile(r"^(?:[^\W_]|[%/^*]|[.,]\d)"),
-)
+_CUT_BEFORE = re.compile(r"(?:[^\W_]|[-+\u2212<>~/^*]|\d[.,])$")
+_CUT_BEHIND = re.compile(r"^(?:[^\W_]|[%/^*]|[.,]\d)")
 """What may not stand before or behind a quote: its end would be a part of a word, number or formula."""
 _WORDS = """\
 You are shown a question that a model was asked, and the model's reply. You do not answer the question, \
@@ -68,11 +66,8 @@ Reply with one JSON object and nothing else, in exactly this form:
 quote: the words of the reply that state its final answer, copied exactly, as few as are needed.{option}
 If the reply states no answer, states several, leaves it open or takes it back, the quote is empty{none}."""
 _SAID = " option: the label of the option that these words mean."
-_SHORTEST = 12
-"""Tokens of a reading beside its quote."""
-_QUOTED = 20
-_UNREAD_SHARE = 0.1
-"""Share of the coming replies that a reader is expected to be shown."""
+_SHORTEST, _READING = 12, 32
+"""Tokens of a reading without a quote, and of one with a quote."""
 
 
 def _labels(instance: Instance) -> dict[str, str]:
@@ -112,13 +107,9 @@ def _messages(benchmark: Benchmark, instance: Instance, reply: str) -> tuple[Mes
 def is_quoted(quote: str, reply: str) -> bool:
     """Return whether the words of a quote are in a reply, no word or number cut; markup aside."""
     words, text = (_plain(t) for t in (quote, reply))
-    if not words:
-        return False
-    before = (_CUT_NUMBER if words[0].isdigit() else _CUT_WORD)[0]
-    behind = (_CUT_NUMBER if words[-1].isdigit() else _CUT_WORD)[1]
-    return any(
-        not before.search(text[: found.start()]) and not behind.search(text[found.end() :])
-        for found in re.finditer(re.escape(words), text)
+    return bool(words) and any(
+        not _CUT_BEFORE.search(text[: at.start()]) and not _CUT_BEHIND.search(text[at.end() :])
+        for at in re.finditer(re.escape(words), text)
     )
 
 
@@ -173,29 +164,15 @@ async def ask_reader(
         terms.settings[REPAIRS],
     )
     if found.value is None:
-        finish = found.end if found.end in ("error", "oversize") else "stop"
-        ending = found.end if finish == "stop" else ""
-        return FinalAnswer(finish=finish, error=found.fault, ending=ending)  # type: ignore[arg-type]
-    ending = NONE if found.value[_ANSWER] == NONE else ""
-    return FinalAnswer(state=found.value, ending=ending)
+        return found.answer({})
+    return found.answer(dict(found.value), NONE if found.value[_ANSWER] == NONE else "")
 
 
 def _forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
-    role, repairs = terms.roles[JUDGE], terms.settings[REPAIRS]
     prompt = estimate_tokens(_messages(benchmark, instance, "")) + answer
-    if role.json_schema:
-        prompt += estimate_tokens(json.dumps(_schema(instance)))
-    again = role.max_output_tokens + _SHORTEST
-    yield Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + repairs,
-        input_tokens=prompt,
-        input_tokens_limit=(1 + repairs) * prompt + repairs * (repairs + 1) // 2 * again,
-        output_tokens=_SHORTEST + _QUOTED,
-    )
+    yield one_call(terms, prompt, _READING, _SHORTEST)
 
 
 def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,7 +233,6 @@ def with_reader(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
         stand_in=_by_no_rule,
         is_graded=is_unread,
         is_brief=True,
-        share=_UNREAD_SHARE,
     )
     return tuple(
         metric

@@ -53,17 +53,25 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
     return cast
 
 
-def check_reader(model: ModelSpec, environ: Mapping[str, str]) -> None:
-    """Refuse a model that cannot read replies; raises UsageError and ModelError."""
+def check_bare(model: ModelSpec, what: str, environ: Mapping[str, str] | None) -> None:
+    """Refuse a model that cannot be asked in our words alone, or that lacks its key.
+
+    `environ`: where the key is; None: nothing is asked. Raises UsageError and ModelError.
+    """
     if not reads_prompt(model):
-        raise UsageError(f"reader: {model.name} is a rule; name a language model")
+        raise UsageError(
+            f"{model.name} is a rule and cannot be {what}; name a language model "
+            "(`medhelm list models`)"
+        )
     for setting in ("system_prompt", "strategy"):
         if getattr(model, setting):
             raise UsageError(
-                f"reader: {model.name} has a {setting}, which has no place; leave it out"
+                f"{model.name} has a {setting}, which has no place beside the requests of {what}; "
+                "leave it out"
             )
     check_settings(model)
-    check_model(model, environ)
+    if environ is not None:
+        check_model(model, environ)
 
 
 def _seeded(spec: ModelSpec, setting: str) -> ModelSpec:

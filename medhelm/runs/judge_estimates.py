@@ -71,25 +71,13 @@ class _Judge:
             said = sum(estimate_tokens(text) for _, text in shown.transcript)
             self.add(episode.instance, 1, said, said)
 
-    def coming(self, instance: Instance, times: int, answer: float, answer_limit: float) -> None:
-        """Count answers to come, as many as the grader is expected to be asked about."""
-        self.add(instance, times, answer, answer_limit, times * self._grader.share)
-
-    def add(
-        self,
-        instance: Instance,
-        times: int,
-        answer: float,
-        answer_limit: float,
-        expected: float | None = None,
-    ) -> None:
-        """Count so many answers of this length to an instance; `expected`: if fewer are expected."""
-        likely = times if expected is None else expected
+    def add(self, instance: Instance, times: int, answer: float, answer_limit: float) -> None:
+        """Count so many answers of this length to an instance."""
         for forecast in self._forecasts(instance, answer):
-            self._calls += likely * forecast.calls
-            self._in += likely * forecast.input_tokens
-            self._cached += likely * forecast.cached_tokens
-            self._out += likely * min(self._expected(forecast), forecast.calls * self._limit)
+            self._calls += times * forecast.calls
+            self._in += times * forecast.input_tokens
+            self._cached += times * forecast.cached_tokens
+            self._out += times * min(self._expected(forecast), forecast.calls * self._limit)
         for forecast in self._forecasts(instance, answer_limit):
             self._calls_limit += times * forecast.calls_limit
             self._in_limit += times * forecast.input_tokens_limit
@@ -140,7 +128,7 @@ class Judges:
     def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
         """Count answers that are still to come, by the tokens of their text."""
         for judge in self._judges:
-            judge.coming(instance, times, min(expected, limit), limit)
+            judge.add(instance, times, min(expected, limit), limit)
 
     def estimates(self) -> tuple[JudgeEstimate, ...]:
         """Return the estimate of each judge, of a jury's first."""

@@ -31,7 +31,7 @@ from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
 from medhelm.runs.casting import (
     can_play,
-    check_reader,
+    check_bare,
     choose_cast,
     chosen_settings,
     named_by_strategy,
@@ -228,7 +228,7 @@ class _Planner:
         if job.scoring != "fixed":
             raise UsageError("reader: published scorers read by their own rules; leave it out")
         reader = named_model(READER, job.reader, self._registry)
-        check_reader(reader, self._environ)
+        check_bare(reader, "a reader", self._environ)
         self._check_privacy(job, run.benchmark, reader, role=READER)
         grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
         return replace(run, metrics=with_reader(run.metrics), grading=grading)

@@ -46,8 +46,7 @@ class Reduction:
     ) -> Floats:
         """Return the values (n,) of instances from the scores (n, repeats) of their repeats.
 
-        `answers`: codes of what was read, which only `majority` needs. `is_read`: repeats that have a
-        vote. A repeat that could not be read may have no score (NaN) where another one has a vote.
+        `answers`: codes of what was read, and `is_read`: repeats that have a vote, for `majority`.
         """
         if self.name == "mean":
             return np.asarray(scores.mean(axis=1))

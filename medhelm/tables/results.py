@@ -43,15 +43,9 @@ from medhelm.tables.study.cells import (
     read_cell,
     read_chosen,
     read_metadata,
-    reduced_cell,
 )
-from medhelm.tables.study.selection import (
-    ChosenRuns,
-    Data,
-    GradedRun,
-    choose_runs,
-    refuse_reduction,
-)
+from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
@@ -74,6 +68,7 @@ class Results:
         ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
         damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
         known: KnownTables | None = None,
+        aggregations: Aggregations | None = None,
         variants: Sequence[Callable[[], Cell]] = (),
     ) -> None:
         self._cells = tuple(cells)
@@ -88,6 +83,7 @@ class Results:
         """Those of graded runs whose scores cannot be read."""
         self.known = known or find_tables()
         """The tables that there are, those of plugins too."""
+        self._aggregations = aggregations or Aggregations()
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -200,37 +196,20 @@ class Results:
         """Return the panels and rankings under some settings, computed once for each."""
         settings = settings or Settings()
         if settings not in self._studies:
-            study = Study(self._reduced(settings), settings, self.notes)
+            study = Study(self._reduced(settings.reduce), settings, self.notes)
             _name_ungraded(study, self._ungraded)
             self._studies[settings] = study
         return self._studies[settings]
 
-    def _reduced(self, settings: Settings | None) -> Sequence[Cell]:
-        """Return the cells with the repeats of each instance reduced as the settings say."""
-        reduction = read_reduction(settings.reduce if settings is not None else "mean")
-        if reduction.is_mean:
+    def _reduced(self, name: str) -> Sequence[Cell]:
+        """Return the cells with the repeats of each instance reduced so."""
+        if name == "mean":
             return self._cells
-        refuse_reduction([cell.run for cell in self._cells], reduction)
+        runs, reduction = [cell.run for cell in self._cells], read_reduction(name)
+        refuse_reduction(runs, reduction)
         columns = (*COLUMNS, ANSWER)
-        found = [reduced_cell(c, read_scores(c.run, columns), reduction) for c in self._cells]
-        without = {
-            (cell.run.benchmark, name): scores.without
-            for cell in found
-            for name, scores in cell.scores.items()
-            if scores.without
-        }
-        return [  # a metric has values of all models or of none
-            replace(
-                cell,
-                scores={
-                    name: scores.without_values(why)
-                    if (why := without.get((cell.run.benchmark, name)))
-                    else scores
-                    for name, scores in cell.scores.items()
-                },
-            )
-            for cell in found
-        ]
+        read = partial(read_cell, aggregations=self._aggregations, keeps_answers=True)
+        return reduced_cells([read(run, read_scores(run, columns)) for run in runs], reduction)
 
 
 def _refuse_reduction(settings: Settings | None, what: str) -> None:
@@ -422,7 +401,7 @@ def _results_of(
         raise UsageError(f"no run could be read: {damaged[0]}")
     notes = [*chosen.notes, *said, *_damage(damaged)]
     variants = [partial(_cell, run, aggregations) for run in chosen.variants]
-    return Results(cells, notes, ungraded, unread, known, variants)
+    return Results(cells, notes, ungraded, unread, known, aggregations, variants)
 
 
 def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:

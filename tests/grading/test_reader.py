@@ -55,7 +55,6 @@ QUOTE = "the old blood thinner"
         ("12.5", "It is **12.5** mg.", True),
         ("5", "It is -5.", False),
         ("5", "It is <5.", False),
-        ("000", "It is 12 000.", False),
         ("23", "It is 2*3.", False),
         ("4", "It is 4/5.", False),
         ("2", "- 2", True),
@@ -265,7 +264,7 @@ def test_who_may_not_read_is_refused_before_anything_is_sent(tmp_path: Path) -> 
     assert not (tmp_path / "results").exists()
 
 
-def test_an_estimate_has_the_reader_for_a_part_of_the_replies(tmp_path: Path) -> None:
+def test_an_estimate_takes_every_reply_for_one_that_cannot_be_read(tmp_path: Path) -> None:
     write_quiz(tmp_path, 40)
     (found,) = medhelm.estimate(
         [model("asked")],
@@ -276,4 +275,4 @@ def test_an_estimate_has_the_reader_for_a_part_of_the_replies(tmp_path: Path) ->
         reader=READS,
     )
     (judge,) = found.judges
-    assert judge.judge == "reads" and judge.calls == 4 and judge.calls_limit == 120
+    assert judge.judge == "reads" and judge.calls == 40 and judge.calls_limit == 120

@@ -78,7 +78,6 @@ def test_a_reply_that_could_not_be_read_has_no_vote() -> None:
     unread = [[False, False, False, True]]
     assert reduced("majority", [[0, 0, 0, 1]], [[9, 9, 9, 1]], unread) == [1.0]
     assert reduced("majority", [[-1, -1]], [[9, 9]], [[False, False]]) == [-1.0]  # the floor
-    assert reduced("majority", [[np.nan, 1.0]], [[9, 1]], [[False, True]]) == [1.0]
 
 
 def test_names_that_are_none_are_refused_with_the_nearest() -> None:

@@ -83,13 +83,13 @@ def test_an_instance_without_one_of_its_repeats_is_missing_and_no_score(tmp_path
     assert table(tmp_path, "mean").rows[0]["n"] == 3
 
 
-def test_without_a_floor_a_vote_leaves_out_what_could_not_be_read(tmp_path: Path) -> None:
+def test_without_a_floor_a_repeat_that_could_not_be_read_has_no_value(tmp_path: Path) -> None:
     bare = msgspec.structs.replace(EXACT, floor=None)
-    said = [("i0", "AA??"), ("i1", "B???"), ("i2", "????")]
-    write_run(tmp_path, "x", "a", rows(said, floor=None), metrics=[bare], repeats=4)
-    (row,) = table(tmp_path, "majority").rows
-    assert (row["score"], row["n"]) == (0.5, 2)
-    assert table(tmp_path, "worst").rows[0]["n"] == 0
+    said = [("i0", "AAB"), ("i1", "B??"), ("i2", "???")]
+    write_run(tmp_path, "x", "a", rows(said, floor=None), metrics=[bare], repeats=3)
+    for reduce, score in (("majority", 1.0), ("worst", 0.0)):
+        (row,) = table(tmp_path, reduce).rows
+        assert (row["score"], row["n"], row["coverage"]) == (score, 1, pytest.approx(3 / 9))
 
 
 def test_a_mean_of_parts_stays_one(tmp_path: Path) -> None:

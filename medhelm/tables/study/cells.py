@@ -1,11 +1,10 @@
-"""Cells: the scores of one run as arrays, one value of an instance, and what happened to it."""
+"""Cells: the scores of one run as arrays, repeats averaged per instance, and what happened to it."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,7 @@ from medhelm.schema.data import MADE_BY
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
-from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats, Pooling
-from medhelm.stats.reductions import Reduction
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Ints, Pooling
 from medhelm.store.records import bare_name, is_same_model
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import codes, maps, numbers
@@ -50,7 +48,7 @@ COLUMNS = (
 """The columns of scores.parquet that tables read; `metadata` is read for slices only."""
 
 ANSWER = "extracted"
-"""The column that a vote among repeats needs besides."""
+"""The column that is read besides where repeats vote."""
 METADATA_COLUMNS = ("instance_key", "metadata")
 CHOSEN_COLUMNS = ("instance_key", "repeat", "metric", "outcome", "extracted")
 
@@ -75,6 +73,8 @@ class Answers:
     values: Floats
     sums: Floats
     floored: NDArray[np.bool_]
+    votes: Ints
+    """Codes of what was read, 0 where it has no text; all 0 where that column was not read."""
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,6 @@ class MetricScores:
     """Scores by a jury, or by one judge, of each answer. None for other metrics."""
     without: str = ""
     """Why the chosen reduction gives no instance a value, where it gives none."""
-
-    def without_values(self, why: str) -> MetricScores:
-        """Return these scores without any value, and why."""
-        none, flags = np.empty(0), np.empty(0, dtype=np.bool_)
-        ends: dict[str, Any] = dict.fromkeys(("values", "low", "high", "spread"), none)
-        keys = dict.fromkeys(("ids", "clusters"), self.ids[:0])
-        empty = replace(self, **keys, **ends, sums=self.sums[:0], floored=flags)
-        return replace(empty, total=0.0, counted=0, answers=None, without=why)
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
@@ -222,41 +214,25 @@ def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
 
 
 def read_cell(
-    run: GradedRun, batches: Iterable[pa.RecordBatch], aggregations: Aggregations
-) -> Cell:
-    """Return the cell of a grading from its scores, read in batches; repeats are averaged.
-
-    Raises RecordError where they are damaged.
-    """
-    own = {m.name: aggregations.of(m) for m in run.record.grading.metrics}
-    return _read(run, batches, own, Reduction("mean"))
-
-
-def reduced_cell(cell: Cell, batches: Iterable[pa.RecordBatch], reduction: Reduction) -> Cell:
-    """Return a cell with each instance's repeats reduced in another way, from its scores.
-
-    A metric has values only if it is a mean over instances. An instance has one only if each of its
-    repeats has: one that failed, or was not asked, is not guessed. Of a vote those repeats are left
-    out in which nothing could be read. Raises RecordError where the scores are damaged.
-    """
-    own = {name: scores.pooling.aggregation for name, scores in cell.scores.items()}
-    return _read(cell.run, batches, own, reduction)
-
-
-def _read(
     run: GradedRun,
     batches: Iterable[pa.RecordBatch],
-    aggregations: Mapping[str, Aggregation],
-    reduction: Reduction,
+    aggregations: Aggregations,
+    *,
+    keeps_answers: bool = False,
 ) -> Cell:
-    rows = {m: _Rows(own, reduction) for m, own in aggregations.items()}
+    """Return the cell of a grading from its scores, read in batches.
+
+    `keeps_answers`: for metrics without a jury, too. Raises RecordError where the scores are damaged.
+    """
+    grading = run.record.grading
+    rows = {m.name: _Rows(aggregations.of(m), keeps_answers) for m in grading.metrics}
     try:
         for batch in batches:
             place, names = codes(batch.column("metric"))
             for metric, own in rows.items():
                 if metric in names:
                     own.add(batch, place == names.index(metric))
-        found = {m.name: rows.pop(m.name).scores(m, run) for m in run.record.grading.metrics}
+        found = {m.name: rows.pop(m.name).scores(m) for m in run.record.grading.metrics}
     except ValueError as e:
         raise RecordError(f"{run.folder}: scores.parquet: {e}") from None
     return Cell(run, found)
@@ -265,10 +241,9 @@ def _read(
 class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
-    def __init__(self, aggregation: Aggregation, reduction: Reduction) -> None:
-        self._aggregation, self._reduction = aggregation, reduction
-        self._answers = bytearray()
-        self._codes: dict[str, int] = {}
+    def __init__(self, aggregation: Aggregation, keeps_answers: bool) -> None:
+        self._aggregation, self._keeps_answers = aggregation, keeps_answers
+        self._votes, self._texts = bytearray(), {"": 0}
         # bytes grow in place, while a list of arrays would lie beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
         self._sums = bytearray()
@@ -294,8 +269,8 @@ class _Rows:
         if ANSWER in batch.schema.names:
             texts = compress(batch.column(ANSWER).to_pylist(), is_own)
             said = (" ".join((text or "").casefold().split()) for text in texts)
-            found = [self._codes.setdefault(text, len(self._codes)) for text in said]
-            self._answers += np.array(found, dtype=np.int64).data
+            votes = [self._texts.setdefault(text, len(self._texts)) for text in said]
+            self._votes += np.array(votes, dtype=np.int64).data
 
     def _add_sums(self, batch: pa.RecordBatch, rows: NDArray[np.bool_]) -> None:
         if not rows.any():
@@ -312,7 +287,7 @@ class _Rows:
         self._names = names
         self._sums += sums.data
 
-    def scores(self, metric: MetricRef, run: GradedRun) -> MetricScores:
+    def scores(self, metric: MetricRef) -> MetricScores:
         key, repeat, cluster, value = (self._take(name) for name in _PLAIN)
         # Sorted, so that sums of floats do not depend on the order in which answers arrived.
         order = np.lexsort((repeat, key))
@@ -323,22 +298,21 @@ class _Rows:
         is_there = ~np.isnan(value)
         row = order if is_there.all() else (np.cumsum(is_there) - 1)[order]
         is_there, value, cluster = is_there[order], value[order], cluster[order]
-        slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
-        if ((value < metric.minimum - slack) | (value > metric.maximum + slack)).any():
-            raise ValueError(
-                f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
-            )
-        if not self._reduction.is_mean:
-            answers = np.frombuffer(self._answers, np.int64)
-            votes = answers[order] if len(answers) else np.zeros(len(order), dtype=np.int64)
-            return self._reduced(metric, run, (key, cluster, value, floored, row, votes))
         if not is_there.all():
             row, key, repeat, value, cluster, floored = (
                 column[is_there] for column in (row, key, repeat, value, cluster, floored)
             )
+        slack = _RANGE_SLACK * (metric.maximum - metric.minimum)
+        if not ((value >= metric.minimum - slack) & (value <= metric.maximum + slack)).all():
+            raise ValueError(
+                f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
+            )
         sums = self._take_sums()[row]
-        is_judged = metric.name == JURY or metric.name.startswith(f"{JURY}[")
-        judged = Answers(key, repeat, cluster, value, sums, floored) if is_judged else None
+        answers = None
+        if self._keeps_answers or metric.name == JURY or metric.name.startswith(f"{JURY}["):
+            votes = np.frombuffer(self._votes, np.int64) if self._votes else np.zeros_like(order)
+            votes = votes[order][is_there]
+            answers = Answers(key, repeat, cluster, value, sums, floored, votes)
         is_first = np.diff(key, prepend=~key[:1]) != 0
         if not is_first.all():
             item = np.cumsum(is_first) - 1
@@ -355,54 +329,8 @@ class _Rows:
             total=float(value.sum()),
             counted=len(value),
             outcomes=dict(self._outcomes),
-            answers=judged,
+            answers=answers,
         )
-
-    def _reduced(
-        self, metric: MetricRef, run: GradedRun, rows: tuple[NDArray[Any], ...]
-    ) -> MetricScores:
-        """Return the scores under a reduction that is not the mean; `rows` are sorted by instance."""
-        key, cluster, value, floored, row, votes = rows
-        repeats, summed = run.record.spec.repeats, self._take_sums()
-        is_vote = self._reduction.name == "majority"
-        has = ~np.isnan(value) | (is_vote & floored)
-        start = np.flatnonzero(np.diff(key, prepend=~key[:1]))
-        sizes = np.diff(start, append=len(key))
-        is_whole = np.bitwise_and.reduceat(has, start) & (sizes == repeats) if len(key) else sizes
-        is_whole &= np.maximum.reduceat(~np.isnan(value), start) if len(key) else is_whole
-        at = np.flatnonzero(np.repeat(is_whole, sizes))
-        scores, read, row, votes = (
-            c[at].reshape(-1, repeats) for c in (value, ~floored, row, votes)
-        )
-        first = np.argmax(~np.isnan(scores), axis=1)
-        kept, known = start[is_whole.astype(np.bool_)], np.count_nonzero(~np.isnan(scores), axis=1)
-        values = self._reduction.values(scores, votes, read, metric.higher_is_better)
-        pooling = Pooling(self._aggregation, self._names)
-        sums = summed[np.take_along_axis(row, first[:, None], 1)[:, 0]]
-        found = MetricScores(
-            ids=key[kept],
-            clusters=key[kept] if np.array_equal(key[kept], cluster[kept]) else cluster[kept],
-            values=values,
-            low=np.fmin.reduce(scores, axis=1),
-            high=np.fmax.reduce(scores, axis=1),
-            spread=np.sqrt(_variances(scores)),
-            sums=sums,
-            pooling=pooling,
-            floored=(~read).any(axis=1),
-            total=float((values * known).sum()),
-            counted=int(known.sum()),
-            outcomes=dict(self._outcomes),
-        )
-        own = scores[np.arange(len(first)), first]
-        if (means := _as_means(pooling, sums, own, values)) is None:
-            return found.without_values("it is not a mean over instances")
-        if self._reduction.k and not np.isin(value[~np.isnan(value)], (0.0, 1.0)).all():
-            return found.without_values("its values are not 0 and 1 only")
-        if is_vote and (metric.name.startswith(JURY) or run.record.grading.is_graded(metric.name)):
-            return found.without_values("judges rate it, and no answer is read that has votes")
-        if is_vote and not any(self._codes) and self._outcomes["scored"]:
-            return found.without_values("no answer is read that has votes")
-        return replace(found, sums=means)
 
     def _take(self, name: str) -> NDArray[Any]:
         return np.frombuffer(self._columns.pop(name), _PLAIN[name])
@@ -413,32 +341,6 @@ class _Rows:
             self._names = tuple(n.removesuffix(EACH) for n in self._aggregation.sums)
             return np.empty((0, len(self._names)))
         return np.frombuffer(self._sums, np.float64).reshape(-1, len(self._names))
-
-
-def _variances(scores: Floats) -> Floats:
-    """Return the variance (n,) of what is known in each row (n, repeats), ddof 1; 0 of one value."""
-    is_there = ~np.isnan(scores)
-    known = is_there.sum(axis=1)
-    whole = np.where(is_there, scores, 0.0)
-    off = np.where(is_there, scores - (whole.sum(axis=1) / known)[:, None], 0.0)
-    return np.asarray((off**2).sum(axis=1) / np.maximum(known - 1, 1))
-
-
-def _as_means(pooling: Pooling, sums: Floats, own: Floats, values: Floats) -> Floats | None:
-    """Return the sums of a mean over instances (or of parts' means) with other values in it.
-
-    `sums` are those of the values `own`. None where they are not of such a mean.
-    """
-    if pooling.aggregation not in (MEAN, MEAN_OF_PARTS):
-        return None
-    at = [pooling.names.index(re.sub(r"^sum", "count", name)) for name in pooling.names]
-    is_sum = np.array([name.startswith("sum") for name in pooling.names])
-    counts = sums[:, at]
-    if not np.allclose(np.where(is_sum, own[:, None] * counts, counts), sums, atol=TIE):
-        return None
-    if not (counts[:, is_sum].sum(axis=1) == 1).all():
-        return None
-    return np.asarray(np.where(is_sum, values[:, None] * counts, counts))
 
 
 def means(column: Floats, item: NDArray[np.int64], count: int) -> Floats:

@@ -21,7 +21,6 @@ from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.stats.reductions import Reduction
 from medhelm.store.records import grader_hash, judge_hash
 
 Data = Literal["sample", "full"]
@@ -245,61 +244,39 @@ _REJUDGE = (
 )
 _RECAST = "run both with one cast, or choose models with --model"
 _REREAD = "run both with one reader=MODEL or both without, or choose models with --model"
-_REPEAT = "run both with the same repeats=N, or choose models with --model"
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
 def check_column(runs: Sequence[GradedRun]) -> None:
     """Raise UsageError where runs of one benchmark cannot be compared."""
-    _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
-    _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
-    _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
-    _same(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
+    same_of_all(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
+    same_of_all(runs, "split", lambda r: r.record.spec.split, _RERUN)
+    same_of_all(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
+    same_of_all(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
     for role in dict.fromkeys(role for r in runs for role in r.record.spec.cast):
-        _same(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
+        same_of_all(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
     _same_jury([r for r in runs if r.record.grading.jury is not None])
     for name in sorted({own.grader for r in runs for own in r.record.grading.graders}):
         graded = [r for r in runs if any(g.grader == name for g in r.record.grading.graders)]
-        _same(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
-    _same(runs, "reader", _reader_text, _REREAD)
-    _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
+        same_of_all(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
+    same_of_all(runs, "reader", _reader_text, _REREAD)
+    same_of_all(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
-        _same(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
+        same_of_all(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
     prompted = [r for r in runs if reads_prompt(r.record.spec.model)]
-    _same(prompted, "prompt", _prompt_text, _RERUN)
+    same_of_all(prompted, "prompt", _prompt_text, _RERUN)
     by_system: dict[str | None, list[GradedRun]] = defaultdict(list)
     for run in prompted:
         by_system[run.record.spec.model.system_prompt].append(run)
     for group in by_system.values():
-        _same(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
+        same_of_all(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
 
 
-def refuse_reduction(runs: Sequence[GradedRun], reduction: Reduction) -> None:
-    """Raise UsageError where the repeats of runs cannot be reduced so, or not compared then."""
-    asked = {run.record.spec.repeats for run in runs}
-    if asked == {1} and not reduction.k:
-        raise UsageError(
-            f"reduce={reduction.name}: every question was asked once; `medhelm run ... repeats=8` "
-            "asks more often, answers are kept apart"
-        )
-    for run in runs:
-        if run.record.spec.repeats < reduction.k:
-            raise UsageError(
-                f"reduce={reduction.name} needs {reduction.k} repeats, and {run.benchmark} x {run.model} "
-                f"({run.folder}) has {run.record.spec.repeats}; take a smaller K, or choose runs with "
-                "--benchmark and --model"
-            )
-    by_benchmark = defaultdict(list)
-    for run in runs if not reduction.k else ():
-        by_benchmark[run.benchmark].append(run)
-    for column in by_benchmark.values():
-        _same(column, "repeats", lambda r: str(r.record.spec.repeats), _REPEAT)
-
-
-def _same(
+def same_of_all(
     runs: Sequence[GradedRun], what: str, value: Callable[[GradedRun], str], fix: str
 ) -> None:
+    """Raise UsageError where `value` is not the same of all runs of one benchmark."""
     for run in runs[1:]:
         a, b = value(runs[0]), value(run)
         if a != b:
@@ -325,14 +302,14 @@ def _cast_text(run: GradedRun, role: str) -> str:
 
 def _same_jury(runs: Sequence[GradedRun]) -> None:
     """Raise UsageError where runs were not rated by the same judges, rubric and rules."""
-    _same(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
-    _same(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
-    _same(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
-    _same(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
+    same_of_all(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
+    same_of_all(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
+    same_of_all(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
+    same_of_all(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
     judges = _terms(runs[0]).jury.judges if runs else ()
     for place, judge in enumerate(judges):
         what = f"settings of judge {judge.name} (hash)"
-        _same(runs, what, partial(_judge_text, place=place), _REJUDGE)
+        same_of_all(runs, what, partial(_judge_text, place=place), _REJUDGE)
 
 
 def _reader_text(run: GradedRun) -> str:
