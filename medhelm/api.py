@@ -77,10 +77,9 @@ def evaluate(
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `reader`: a model that says what replies state in which the rules could read no answer.
-    `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
-    names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
+    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders, and
+    `reader` is a model that reads replies which the rules cannot.
+    `variants` asks multiple-choice questions in other forms, too. `rename`: models of other names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
     any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
     """
     registry = _registry(plugins)

@@ -34,6 +34,7 @@ from medhelm.grading.graders.grader import (
 )
 from medhelm.grading.jury.metric import Jury
 from medhelm.grading.jury.prompt import repair_message
+from medhelm.grading.rubric.grader import terms_of
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
@@ -47,14 +48,14 @@ VERSION = "1"
 STEP = "reading"
 NONE = "none"
 """Option of a reply that states no answer, and the ending of such a reading."""
-_ANSWER, _QUOTE, _OPTION = "answer", "quote", "option"
+ANSWER, _QUOTE, _OPTION = "answer", "quote", "option"
 _UNREACHED = ("error", "oversize", NOT_ASKED)
 """Ends of a reading that say nothing of the reply."""
 _TAGS = tag_pattern(("question", "options", "reply"))
 _MARKUP = re.compile(r"(?<![\d*_`])[*_`]+|[*_`]++(?!\d)")
 _CUT_BEFORE = re.compile(r"(?:[^\W_]|[-+\u2212<>~/^*]|\d[.,])$")
 _CUT_BEHIND = re.compile(r"^(?:[^\W_]|[%/^*]|[.,]\d)")
-"""What may not stand before or behind a quote: its end would be a part of a word, number or formula."""
+"""Signs that may not stand before or behind a quote: its end would be a part of a word, number or formula."""
 _WORDS = """\
 You are shown a question that a model was asked, and the model's reply. You do not answer the question, \
 and it does not matter whether the reply is right. Say what the reply itself states as its final answer.
@@ -107,9 +108,21 @@ def _messages(benchmark: Benchmark, instance: Instance, reply: str) -> tuple[Mes
 def is_quoted(quote: str, reply: str) -> bool:
     """Return whether the words of a quote are in a reply, no word or number cut; markup aside."""
     words, text = (_plain(t) for t in (quote, reply))
+    starts = (at.start() for at in re.finditer(f"(?={re.escape(words)})", text))
     return bool(words) and any(
-        not _CUT_BEFORE.search(text[: at.start()]) and not _CUT_BEHIND.search(text[at.end() :])
-        for at in re.finditer(re.escape(words), text)
+        not _CUT_BEFORE.search(text[:at]) and not _CUT_BEHIND.search(text[at + len(words) :])
+        for at in starts
+    )
+
+
+def _names(quote: str, label: str, options: Mapping[str, str]) -> bool:
+    """Return whether a quote has an option's label, its text, or a word that not every option has."""
+    said, words = unify(quote), {own: terms_of(text) for own, text in options.items()}
+    shared = set.intersection(*words.values()) if len(words) > 1 else set()
+    return (
+        re.search(rf"(?<![^\W_]){re.escape(label)}(?![^\W_])", said) is not None
+        or is_quoted(options[label], said)
+        or bool((words[label] - shared) & terms_of(said))
     )
 
 
@@ -117,7 +130,8 @@ def _plain(text: str) -> str:
     return " ".join(_MARKUP.sub("", unify(text)).split()).casefold()
 
 
-def _episode(instance: Instance, text: str) -> Episode:
+def one_reply(instance: Instance, text: str) -> Episode:
+    """Return a text as the whole reply to an instance."""
     return Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
 
 
@@ -129,32 +143,34 @@ def read_reading(main: Metric, instance: Instance, reply: str, said: str) -> dic
     found = read_object(said, _schema(instance), reply)
     quote, option = found[_QUOTE].strip(), found.get(_OPTION, "")
     if option == NONE or not (quote or option):
-        return {_ANSWER: NONE, _QUOTE: ""}
+        return {ANSWER: NONE, _QUOTE: ""}
     if not is_quoted(quote, reply):
         raise BadReply("the quote is not in the reply, word for word")
-    by_quote = grade(main, _episode(instance, quote))
+    by_quote = grade(main, one_reply(instance, quote))
     if not option:
         if by_quote.outcome != "scored":
             raise BadReply("no answer can be read in the quote")
-        return {_ANSWER: quote, _QUOTE: quote}
-    by_label = grade(main, _episode(instance, option))
+        return {ANSWER: quote, _QUOTE: quote}
+    by_label = grade(main, one_reply(instance, option))
+    if not _names(quote, option, _labels(instance)):
+        raise BadReply("the quote holds neither the label nor a word of the option")
     if by_label.outcome != "scored":
         raise BadReply("the option cannot be read")
     if by_quote.outcome == "scored" and by_quote.extracted != by_label.extracted:
         raise BadReply("the quote states another option")
-    return {_ANSWER: option, _QUOTE: quote}
+    return {ANSWER: option, _QUOTE: quote}
 
 
 async def ask_reader(
-    main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send, role: str = JUDGE
+    main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return what the reader finds in a reply; its state is that of `read_reading`."""
     instance, schema = shown.instance, _schema(shown.instance)
 
     async def once(messages: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, role, messages, schema)
+        request = terms.request(instance, JUDGE, messages, schema)
         unseeded = msgspec.structs.replace(request, seed=None)
-        return await send(role, unseeded, step=STEP, attempt=attempt)
+        return await send(JUDGE, unseeded, step=STEP, attempt=attempt)
 
     found = await send_until_read(
         once,
@@ -165,12 +181,13 @@ async def ask_reader(
     )
     if found.value is None:
         return found.answer({})
-    return found.answer(dict(found.value), NONE if found.value[_ANSWER] == NONE else "")
+    return found.answer(dict(found.value), NONE if found.value[ANSWER] == NONE else "")
 
 
-def _forecast(
+def forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
+    """Yield the one call that a reply of so many tokens needs."""
     prompt = estimate_tokens(_messages(benchmark, instance, "")) + answer
     yield one_call(terms, prompt, _READING, _SHORTEST)
 
@@ -195,9 +212,9 @@ class ReadMetric(GradedMetric):
             if verdict.state is None and verdict.reason in _UNREACHED:
                 reason = f"the reader {verdict.judge}: {verdict.reason}"
                 return Score(value=None, outcome="unscored", reason=reason)
-            if verdict.state is None or verdict.state[_ANSWER] == NONE:
+            if verdict.state is None or verdict.state[ANSWER] == NONE:
                 continue
-            response = msgspec.structs.replace(episode.response, text=verdict.state[_ANSWER])
+            response = msgspec.structs.replace(episode.response, text=verdict.state[ANSWER])
             read = self.inner.score(instance, msgspec.structs.replace(episode, response=response))
             if read.outcome != "unparsed":
                 return msgspec.structs.replace(read, reason=f"read by {verdict.judge}")
@@ -223,13 +240,13 @@ def with_reader(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     def is_unread(shown: Shown) -> bool:
         if shown.is_cut or not has_answer(shown):
             return False
-        return grade(main, _episode(shown.instance, shown.answer)).outcome == "unparsed"
+        return grade(main, one_reply(shown.instance, shown.answer)).outcome == "unparsed"
 
     reader = Grader(
         name=READER,
         version=VERSION,
         grade=partial(ask_reader, main),
-        forecast=_forecast,
+        forecast=forecast,
         stand_in=_by_no_rule,
         is_graded=is_unread,
         is_brief=True,

@@ -37,17 +37,17 @@ BENCHMARK = Benchmark(
     metrics=["exact_match"],
     instruction="Choose the drug.",
 )
-VAGUE = "With that heart I would go for the old blood thinner, the one against clots."
-QUOTE = "the old blood thinner"
+VAGUE = "Either insulin or warfarin would do; with that heart I lean to warfarin, all things considered."
+QUOTE = "with that heart I lean to warfarin"
 
 
 @pytest.mark.parametrize(
     ("quote", "reply", "is_there"),
     [
-        ("go for  the OLD\nblood thinner", VAGUE, True),
+        ("heart I  LEAN\nto warfarin", VAGUE, True),
         ("blood thinner", "a **blood** `thinner`", True),
-        ("blood thin", VAGUE, False),
-        ("the new blood thinner", VAGUE, False),
+        ("I lean to warf", VAGUE, False),
+        ("I lean to heparin", VAGUE, False),
         ("", VAGUE, False),
         ("2.5 mg", "It is 12.5 mg.", False),
         ("5 mg", "It is 12.5 mg.", False),
@@ -89,7 +89,9 @@ def test_an_option_counts_by_the_label_that_the_model_saw() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"quote": "warfarin", "option": "D"}, "not in the reply"),
+        ({"quote": "lean to heparin", "option": "C"}, "not in the reply"),
+        ({"quote": "with that heart", "option": "D"}, "neither the label nor a word"),
+        ({"quote": QUOTE, "option": "C"}, "neither the label nor a word"),
         ({"quote": "", "option": "D"}, "not in the reply"),
         ({"quote": QUOTE, "option": "E"}, "none of"),
         ({"quote": QUOTE}, "no option"),
@@ -103,9 +105,9 @@ def test_what_the_reply_does_not_hold_is_no_answer(said: Any, why: str) -> None:
 
 
 def test_a_quote_that_states_another_option_is_no_answer() -> None:
-    reply = "Answer: A or so, but then again, well, the answer is B."
+    reply = "Answer: A or so, but then again, well, the answer is B, not A."
     with pytest.raises(BadReply, match="another option"):
-        reading({"quote": "the answer is B", "option": "A"}, reply)
+        reading({"quote": "the answer is B, not A", "option": "A"}, reply)
 
 
 def test_of_values_the_quote_itself_is_read_by_the_metrics_rules() -> None:
@@ -201,7 +203,7 @@ def test_grading_again_keeps_the_reader_and_asks_nobody(tmp_path: Path) -> None:
     assert records.read_record(folder).grading == read.grading
 
 
-@pytest.mark.parametrize("reply", [said("warfarin", "D"), "The answer is D.", said(QUOTE, "E")])
+@pytest.mark.parametrize("reply", [said("heparin", "C"), "The answer is D.", said(QUOTE, "E")])
 def test_a_reading_that_does_not_hold_leaves_a_reply_unparsed(tmp_path: Path, reply: str) -> None:
     with pytest.warns(UserWarning, match="reader reads has no valid verdict on 2 of 2"):
         read = evaluate(tmp_path, model("reads", default=reply))

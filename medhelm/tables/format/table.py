@@ -45,7 +45,7 @@ class Settings:
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
 
     reduce: str = "mean"
-    """What the repeats of an instance become: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
+    """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
 
     def __post_init__(self) -> None:
         if self.draws < 1:

@@ -108,7 +108,7 @@ class MetricScores:
     answers: Answers | None = None
     """Scores by a jury, or by one judge, of each answer. None for other metrics."""
     without: str = ""
-    """Why the chosen reduction gives no instance a value, where it gives none."""
+    """The reason for which the chosen reduction gives no instance a value; empty where it gives some."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
