@@ -193,11 +193,12 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
-    graders = tuple(
-        change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
-        for own in grading.graders
+    *graders, reader = (
+        own
+        and change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
+        for own in (*grading.graders, grading.reader)
     )
-    grading = change(grading, graders=graders)
+    grading = change(grading, graders=tuple(graders), reader=reader)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -445,4 +446,6 @@ def run_command(record: RunRecord) -> str:
         words.append(f"jury={raters.name}")
     settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
     words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
+    if record.grading.reader is not None:
+        words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
     return "medhelm run " + shlex.join(words)

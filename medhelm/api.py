@@ -72,6 +72,7 @@ def evaluate(
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
+    reader: str | ModelSpec = "",
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
@@ -84,10 +85,11 @@ def evaluate(
     `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `ask` is the name, file or value of another way to ask, `examples`, `form` and `instruction` are chosen
-    beside it. `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
-    names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
+    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders, and
+    `reader` is a model that reads replies which the rules cannot. `ask` is the name, file or value of another
+    way to ask, `examples`, `form` and `instruction` are chosen beside it. `variants` asks multiple-choice
+    questions in other forms, too. `rename`: models stored under other names are the same. `ask_again`:
+    outcomes of answers to ask for once more. Raises MedhelmError: before
     any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
     """
     registry = _registry(plugins)
@@ -107,6 +109,7 @@ def evaluate(
         cast=_as_dict(cast),
         protocol=_as_dict(protocol),
         grader=_as_dict(grader),
+        reader=msgspec.to_builtins(reader),
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
         privacy=_as_dict(privacy),
@@ -137,6 +140,7 @@ def estimate(
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
+    reader: str | ModelSpec = "",
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.
@@ -160,6 +164,7 @@ def estimate(
         cast=_as_dict(cast),
         protocol=_as_dict(protocol),
         grader=_as_dict(grader),
+        reader=msgspec.to_builtins(reader),
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)

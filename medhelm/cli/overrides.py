@@ -11,7 +11,7 @@ from medhelm.errors import UsageError
 
 _ONE_OF = ("model", "benchmark", "suite", "jury")
 """Groups of which a job has one option: of a list Hydra would merge all and keep the last."""
-_OPEN = ("cast.", "protocol.", "grader.", "model.headers")
+_OPEN = ("cast.", "protocol.", "grader.", "reader.", "model.headers")
 """Keys below which there may be any, which Hydra's config cannot list."""
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(\\(?=[ntr])|[ntr])")
@@ -29,6 +29,7 @@ def as_meant(override: str) -> str:
     key, equals, value = override.partition("=")
     if not equals:
         return override
+    key = "reader.name" if key == "reader" else key
     if key.startswith(_OPEN):
         key = f"++{key}.name" if key.count(".") == 1 and key.startswith("cast.") else f"++{key}"
     if key.endswith("sampling.stop") and _LITERAL.search(_QUOTED.sub(_single_only, value)):

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="range",
         help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
+    add_reduce(parser)
     add_names(parser)
     parser.add_argument(
         "--run",
@@ -80,6 +81,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_plugins(parser)
     add_common(parser)
+
+
+def add_reduce(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what the repeats of a question become."""
+    parser.add_argument(
+        "--reduce",
+        default="mean",
+        metavar="NAME",
+        help="what the repeats of a question become: mean (default), majority (the answer that most "
+        "of them gave), worst, any (the best), pass@K (like pass@3)",
+    )
 
 
 def add_names(parser: argparse.ArgumentParser) -> None:
@@ -232,7 +244,7 @@ def run(args: argparse.Namespace) -> int:
     names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
     _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)
-    chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
+    chosen = settings(args, rank_by=args.rank_by, mde=args.mde, reduce=args.reduce)
     results = load(args, args.benchmark, args.model, args.run or (), known)
     is_screen = form == "terminal" and not args.table and not args.columns
     tables, code = make_tables(
@@ -293,6 +305,7 @@ def _check_options(
         ("by", args.by, None),
         ("metrics", args.metrics, "main"),
         ("mde", args.mde, "range"),
+        ("reduce", args.reduce, "mean"),
     ):
         if given != default and not any(option in spec.options for spec in chosen):
             of = " or ".join(s.name for s in known.specs.values() if option in s.options)

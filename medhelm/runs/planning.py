@@ -23,6 +23,7 @@ from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
 from medhelm.grading.jury.choice import DEFAULT, choose_jury, jury_terms, keys_lacking, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
@@ -39,9 +40,11 @@ from medhelm.runs.asking import (
 )
 from medhelm.runs.casting import (
     can_play,
+    check_bare,
     choose_cast,
     chosen_settings,
     named_by_strategy,
+    named_model,
     refuse_rule,
     refuse_unused,
     unplayed_note,
@@ -49,6 +52,7 @@ from medhelm.runs.casting import (
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
+    READER,
     BenchmarkCard,
     GraderTerms,
     GradingSpec,
@@ -156,6 +160,7 @@ class _Planner:
         runs = tuple(self._runs.values())
         _refuse_idle(self._unplayed, runs, self._registry)
         refuse_no_form(jobs, runs)
+        _refuse_idle_reader(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),
@@ -191,6 +196,7 @@ class _Planner:
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
         run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
+        run = self._with_reader(run, job)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             _refuse_other(self._runs.setdefault(name, form), form)
@@ -228,6 +234,20 @@ class _Planner:
         for judge in jury.judges:
             self._check_privacy(job, benchmark, judge, jury=jury.name)
         return jury
+
+    def _with_reader(self, run: Run, job: Job) -> Run:
+        """Return a run with the job's reader, where it has one that can help."""
+        if not job.reader or not can_read(run.metrics, run.protocol):
+            return run
+        if run.spec.asking is not None and run.spec.asking.form != "text":
+            return run  # the form is read strictly, nothing is left to a reader
+        if job.scoring != "fixed":
+            raise UsageError("reader: published scorers read by their own rules; leave it out")
+        reader = named_model(READER, job.reader, self._registry)
+        check_bare(reader, "a reader", self._environ)
+        self._check_privacy(job, run.benchmark, reader, role=READER)
+        grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
+        return replace(run, metrics=with_reader(run.metrics), grading=grading)
 
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
         """Yield a run in each form that is asked for and that its benchmark has."""
@@ -288,6 +308,17 @@ def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
     )
 
 
+def _refuse_idle_reader(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse a reader that no run of a sweep can use; raises UsageError."""
+    if not any(job.reader for job in jobs) or any(run.grading.reader for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"reader: nothing is left to it on {names}: judges rate the replies, or they are read in a "
+        "strict form; leave reader out"
+    )
+
+
 def _all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
     """Return one error that counts the benchmarks whose data may not be sent, by their class."""
     first = next(iter(withheld.values()))
@@ -335,7 +366,7 @@ def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
     found: list[ModelSpec] = []
     for run in runs:
         found += () if run.judge_again else run.players.values()
-        found += run.grading.raters.judges if run.grading.raters else ()
+        found += run.grading.judges
     return found
 
 
@@ -349,6 +380,10 @@ def _refuse_other(first: Run, second: Run) -> None:
         )
     for differ, what in (
         (first.grading.raters != second.grading.raters, "with two juries"),
+        (
+            first.grading.reader != second.grading.reader,
+            "with two readers, or with and without one",
+        ),
         (first.grading.scoring != second.grading.scoring, "with two scorings"),
         (first.grading != second.grading, "with two ways of grading"),
         (first.spec != second.spec, "twice, with other settings (max_instances or price)"),

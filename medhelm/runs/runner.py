@@ -51,6 +51,7 @@ from medhelm.store.records import (
     read_plan,
     read_record,
     stored_jury,
+    stored_reader,
     write_struct,
 )
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
@@ -390,9 +391,11 @@ def read_finished(run: Run) -> RunRecord | None:
     is_judged = said.get("not_judged", "0") == "0"
     if run.grading.raters is not None:  # else tables would show a later grading by another jury
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
-        if run.grading.raters.judges:  # whose logs may be gone, or hold further verdicts
-            size = verdict_bytes(run.path, run.grading)
-            is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
+    if is_judged:
+        is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
+    if run.grading.judges:  # whose logs may be gone, or hold further verdicts
+        size = verdict_bytes(run.path, run.grading)
+        is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None

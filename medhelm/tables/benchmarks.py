@@ -87,6 +87,10 @@ BENCHMARKS = (
         "refused_in_words",
         "unparsed replies that look like refusals, which endpoints do not mark as such",
     ),
+    count(
+        "read_by_model",
+        "scored replies in which the rules could read no answer, and a model could (`reader=MODEL`)",
+    ),
     on_request(text("not_scored", "rows of each other outcome", "not scored")),
     count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
     count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
@@ -198,6 +202,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     row: Row = {
         "mean_of": f"{parts} part{'s' * (parts != 1)}" if parts else None,
         "refused_in_words": cell.result(metric.name).refused_in_words,
+        "read_by_model": notes.read_by_model(record, metric.name),
         "asked_again": again,
         "verdicts_asked_again": verdicts_again,
         "worst_case": bound if is_mean else None,

@@ -276,7 +276,7 @@ def _ends(own: Jury, judge: str) -> Counter[str]:
     ends: Counter[str] = Counter()
     for cell in own.panel.cells.values():
         for grader in cell.record.graders:
-            if grader.model.name == judge:
+            if grader.model.name == judge and grader.role == JUDGE:
                 ends.update(grader.ends)
     return ends
 

@@ -19,6 +19,7 @@ from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
+from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import (
     find_gradings,
     find_runs,
@@ -35,6 +36,7 @@ from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
+    ANSWER,
     CHOSEN_COLUMNS,
     COLUMNS,
     METADATA_COLUMNS,
@@ -43,6 +45,7 @@ from medhelm.tables.study.cells import (
     read_chosen,
     read_metadata,
 )
+from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, of_names
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
@@ -64,6 +67,7 @@ class Results:
         ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
         damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
         known: KnownTables | None = None,
+        aggregations: Aggregations | None = None,
         variants: Sequence[Callable[[], Cell]] = (),
     ) -> None:
         self._cells = tuple(cells)
@@ -78,6 +82,7 @@ class Results:
         """Those of graded runs whose scores cannot be read."""
         self.known = known or find_tables()
         """The tables that there are, those of plugins too."""
+        self._aggregations = aggregations or Aggregations()
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -91,14 +96,20 @@ class Results:
         confidence: float = 0.95,
         rank_by: RankBy = "half",
         mde: MdeScale = "range",
+        reduce: str = "mean",
     ) -> pd.DataFrame:
-        """Return a table as a DataFrame; see `typed` for names and options."""
+        """Return a table as a DataFrame; see `typed` for names and options.
+
+        `reduce`: what the repeats of an instance become, one of mean, majority, worst, any and
+        pass@K (like `pass@3`).
+        """
         settings = Settings(
             draws=draws,
             bootstrap_seed=bootstrap_seed,
             confidence=confidence,
             rank_by=rank_by,
             mde=mde,
+            reduce=reduce,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()
 
@@ -117,6 +128,8 @@ class Results:
         UnknownName, UsageError; PluginError where the table of a plugin fails.
         """
         spec = self.known.spec(name)
+        if "reduce" not in spec.options:
+            _refuse_reduction(settings, f"the table {name}")
         return made_table(spec, self.request(settings, by=by, metrics=metrics))
 
     def request(
@@ -179,6 +192,7 @@ class Results:
         interval of a score or, with `point`, the score alone. The worst verdict is `settings["verdict"]` of the
         table. Raises UnknownName, UsageError.
         """
+        _refuse_reduction(settings, "a gate")
         own = profile if isinstance(profile, Profile) else read_profile(profile)
         known = known_metrics(own, registry or load_registry(), self._cells)
         unread: Unread = {
@@ -201,10 +215,25 @@ class Results:
         """Return the panels and rankings under some settings, computed once for each."""
         settings = settings or Settings()
         if settings not in self._studies:
-            study = Study(self._cells, settings, self.notes)
+            study = Study(self._reduced(settings.reduce), settings, self.notes)
             _name_ungraded(study, self._ungraded)
             self._studies[settings] = study
         return self._studies[settings]
+
+    def _reduced(self, name: str) -> Sequence[Cell]:
+        """Return the cells with the repeats of each instance reduced so."""
+        if name == "mean":
+            return self._cells
+        runs, reduction = [cell.run for cell in self._cells], read_reduction(name)
+        refuse_reduction(runs, reduction)
+        columns = (*COLUMNS, ANSWER)
+        read = partial(read_cell, aggregations=self._aggregations, keeps_answers=True)
+        return reduced_cells([read(run, read_scores(run, columns)) for run in runs], reduction)
+
+
+def _refuse_reduction(settings: Settings | None, what: str) -> None:
+    if settings is not None and settings.reduce != "mean":
+        raise UsageError(f"reduce={settings.reduce}: {what} takes the mean of repeats alone")
 
 
 def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
@@ -372,7 +401,7 @@ def _results_of(
         raise UsageError(f"no run could be read: {damaged[0]}")
     notes = [*chosen.notes, *said, *_damage(damaged)]
     variants = [partial(_cell, run, aggregations) for run in chosen.variants]
-    return Results(cells, notes, ungraded, unread, known, variants)
+    return Results(cells, notes, ungraded, unread, known, aggregations, variants)
 
 
 def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:

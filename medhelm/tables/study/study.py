@@ -146,7 +146,7 @@ def _unfit(cell: Cell | None, metric: str) -> str:
     if cell is None:
         return "no run"
     if not cell.scores[metric].counted:
-        return "no instance with a value"
+        return cell.scores[metric].without or "no instance with a value"
     return cell.shortfall(metric)
 
 
