@@ -320,7 +320,7 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
         "dataset sha256": spec.dataset_sha256,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}",
         "prompt sha256": spec.prompt_sha256,
-        **_asked(spec),
+        **_asking_settings(spec),
         "instances at most": spec.max_instances,
         "repeats": spec.repeats,
         "seed": spec.seed,
@@ -354,7 +354,7 @@ def _stripped_asking(asking: Asking | None) -> Asking | None:
     return msgspec.structs.replace(asking, examples_from="", **words)
 
 
-def _asked(spec: RunSpec) -> dict[str, Value]:
+def _asking_settings(spec: RunSpec) -> dict[str, Value]:
     """Return how a run was asked, where that is not as the benchmark declares; own words as hashes."""
     if (asking := _stripped_asking(spec.asking)) is None:
         return {}
