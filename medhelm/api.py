@@ -8,9 +8,9 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,7 @@ from medhelm.config import (
     data_root,
 )
 from medhelm.data.fetch import FileStatus, fetch, verify
-from medhelm.errors import Interrupted, MedhelmError, UsageError
+from medhelm.errors import Interrupted, UsageError
 from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
@@ -35,14 +35,13 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.runs.planning import Run, paid_models, plan_runs
+from medhelm.runs.planning import paid_models, plan_runs
+from medhelm.runs.progress import Display, has_viewer
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
-from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.data import Variant
-from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JurySpec, RunRecord
+from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
 from medhelm.tables.results import Results, load_gradings
 
@@ -69,6 +68,7 @@ def evaluate(
     privacy: PrivacyPolicy | None = None,
     rename: bool = False,
     ask_again: Sequence[Unread] = (),
+    progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
@@ -78,8 +78,11 @@ def evaluate(
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
     `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
-    names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
-    any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
+    names are the same. `ask_again`: outcomes of answers to ask for once more. `progress` is shown on a
+    terminal and in a notebook, nowhere else. Raises MedhelmError: before any request where something is
+    missing or refused, after all runs where one failed or the budget is reached. Ctrl-C, or the interrupt
+    of a notebook's kernel, raises KeyboardInterrupt once requests in flight have ended and the answers
+    are graded (a second one at once); the same call then goes on.
     """
     registry = _registry(plugins)
     asked = Job(
@@ -104,7 +107,7 @@ def evaluate(
         ask_again=tuple(ask_again),
     )
     jobs = _jobs("evaluate", asked, registry, models, benchmarks, split)
-    return _run(jobs, registry)
+    return _run(jobs, registry, is_shown=progress and has_viewer())
 
 
 def estimate(
@@ -283,15 +286,16 @@ def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
     return JuryChoice(**{name: getattr(spec, name) for name in spec.__struct_fields__})
 
 
-def _run(jobs: Sequence[Job], registry: Registry) -> Results:
+def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     planned = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(planned.runs))
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
-    progress = _Silent()
-    end = _in_own_loop(planned.runs, ledger, progress)
-    for line in progress.oversize.lines():
+    pool = ModelPool(os.environ)
+    with Display(planned.runs, pool.statuses, is_shown=is_shown) as display:
+        end = _in_own_loop(run_sweep(planned.runs, ledger, display, pool))
+    for line in display.oversize():
         warnings.warn(line, stacklevel=3)
     for ending in end.endings:
         if ending.error is not None:
@@ -299,7 +303,7 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for line in dict.fromkeys(judge.line for e in end.endings for judge in e.missing):
         warnings.warn(line, stacklevel=3)
     if isinstance(end.stopped, Interrupted):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"{end.stopped}, and the same call goes on")
     if end.stopped is not None:
         raise end.stopped
     gradings = [run.path / "gradings" / run.grading_hash for run in planned.runs]
@@ -332,28 +336,31 @@ def _specs(model: str | ModelSpec, registry: Registry) -> list[ModelSpec]:
     return [find_model(name, registry.models) for name in names]
 
 
-def _in_own_loop(runs: Sequence[Run], ledger: Ledger, progress: _Silent) -> SweepEnd:
+def _in_own_loop(sweep: Coroutine[Any, Any, SweepEnd]) -> SweepEnd:
     """Run the sweep in a loop of its own, in a thread where the caller's loop is running."""
-    sweeps: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[SweepEnd]]] = []
-
-    async def work() -> SweepEnd:
-        sweep = asyncio.create_task(run_sweep(runs, ledger, progress, ModelPool(os.environ)))
-        sweeps.append((asyncio.get_running_loop(), sweep))
-        return await sweep
-
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return asyncio.run(sweep)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(sweep)
+
+    async def ended() -> SweepEnd:
+        return await task
+
+    def work() -> SweepEnd:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(ended())
+
     with ThreadPoolExecutor(1) as thread:  # a notebook: its loop cannot be entered again
-        done = thread.submit(asyncio.run, work())
-        try:
-            with _keyboard_interrupts():
-                return done.result()
-        except KeyboardInterrupt:  # it comes here, not to the thread, which would ask on
-            for loop, sweep in sweeps:
-                loop.call_soon_threadsafe(sweep.cancel)
-            raise
+        done = thread.submit(work)
+        with _keyboard_interrupts():
+            while True:
+                try:
+                    return done.result()
+                except KeyboardInterrupt:  # it comes here, not to the thread, which would ask on
+                    with suppress(RuntimeError):  # the loop has ended meanwhile
+                        loop.call_soon_threadsafe(task.cancel)
 
 
 @contextmanager
@@ -367,23 +374,3 @@ def _keyboard_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-
-
-class _Silent:
-    """A `runner.Progress` that shows nothing, and counts what the caller is warned of."""
-
-    def __init__(self) -> None:
-        self.oversize = OversizeRequests()
-
-    def planned(self, run: Run, total: int, answered: int) -> None:
-        """Show nothing."""
-
-    def advanced(self, run: Run, episode: Episode) -> None:
-        """Count a request that does not fit."""
-        self.oversize.count(run, episode)
-
-    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
-        """Show nothing."""
-
-    def message(self, text: str) -> None:
-        """Show nothing."""
