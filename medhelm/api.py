@@ -28,6 +28,8 @@ from medhelm.config import (
 from medhelm.data.fetch import FileStatus, fetch, verify
 from medhelm.errors import Interrupted, UsageError
 from medhelm.grading.jury.choice import packaged_jury
+from medhelm.listing.description import Description, describe_name
+from medhelm.listing.listed import BenchmarkEntry, Listing, benchmark_list, model_list
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
@@ -175,6 +177,31 @@ def validate(
         prove_benchmark(registry.benchmark(name), data, registry, root)
         for name in _benchmark_names(benchmarks, registry)
     ]
+
+
+def list_benchmarks(
+    *, data_dir: str | Path | None = None, plugins: str | Path | Iterable[str | Path] = ()
+) -> Listing[BenchmarkEntry]:
+    """Return all benchmarks, in the order of their names: a tuple that shows itself as a table."""
+    return benchmark_list(_registry(plugins), data_root(data_dir))
+
+
+def list_models(*, plugins: str | Path | Iterable[str | Path] = ()) -> Listing[ModelSpec]:
+    """Return the models that have a config file or come from a plugin, as `evaluate` takes them."""
+    return model_list(_registry(plugins))
+
+
+def describe(
+    name: str,
+    *,
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> Description:
+    """Return all facts of what bears a name: a benchmark, model, metric, rubric, jury and so on.
+
+    Raises UnknownName with the nearest names.
+    """
+    return describe_name(name, _registry(plugins), data_root(data_dir))
 
 
 def score(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,7 +28,9 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
+from medhelm.tables.charts import Chart, draw
 from medhelm.tables.compare import compare
+from medhelm.tables.format.formats import to_html, to_terminal
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
@@ -49,9 +52,12 @@ from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
     import pyarrow as pa
 
 _MANY = 5
+_SCREEN = (80, 40)
+"""Columns and lines of the text that results are shown as."""
 _BATCH = 4096
 
 
@@ -142,9 +148,51 @@ class Results:
         """The tables that need no option, by name, each made when it is taken."""
         return _Tables(self)
 
-    def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
-        """Return the paired comparison of two models; raises UnknownName."""
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        draws: int = 1000,
+        bootstrap_seed: int = 0,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return two models on the same instances, paired, as `medhelm compare` does; raises UnknownName."""
+        settings = Settings(draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence)
+        return self.comparison(a, b, settings).frame()
+
+    def comparison(self, a: str, b: str, settings: Settings | None = None) -> Table:
+        """Return `compare` with its columns, notes and settings."""
         return compare(self.study(settings), a, b)
+
+    def plot(self, chart: Chart = "overall", settings: Settings | None = None) -> go.Figure:
+        """Return a chart as a plotly figure; raises UsageError where there is nothing to draw."""
+        return draw(chart, self.study(settings))
+
+    def __repr__(self) -> str:
+        table = self._first()
+        lines = [self._said(table), "", *to_terminal([table], _SCREEN[0]).rstrip().splitlines()]
+        if more := len(lines) - _SCREEN[1]:
+            lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        table = self._first()
+        return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
+
+    def _first(self) -> Table:
+        """Return the ranking; of one model or one benchmark, the scores."""
+        study = self.study()
+        is_ranked = len(study.models) > 1 and len(study.panels) > 1
+        return self.typed("overall" if is_ranked else "benchmarks")
+
+    def _said(self, shown: Table) -> str:
+        study = self.study()
+        others = ", ".join(name for name in self.tables if name != shown.name)
+        return (
+            f"Results: models {len(study.models)}, benchmarks {len(study.panels)}. Here: "
+            f"table({shown.name!r}). Others: {others}. Also compare(A, B), plot(), gate(PROFILE)."
+        )
 
     def gate(
         self,
