@@ -5,32 +5,30 @@ Names come from users: plotly reads some tags in its texts, so they are escaped.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.stats.intervals import wilson
 from medhelm.tables.benchmarks import benchmarks
-from medhelm.tables.format.table import Table, Value
+from medhelm.tables.format.table import Table
 from medhelm.tables.overall import overall
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import by_suite
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
 Chart = Literal["overall", "benchmarks", "heatmap", "cost", "reliability"]
-_COLOURS = ("#0b6570", "#b3580a", "#5b4a9c", "#8c1d18", "#33628d", "#6b7a0f", "#a3437f", "#566169")
-_FAINT, _GRID = "#6f7c84", "#e8ecee"
-_LINE_PX = 26
+_COLOURS = ["#0b6570", "#b3580a", "#5b4a9c", "#8c1d18", "#33628d", "#6b7a0f", "#a3437f", "#566169"]
 _CONFIDENCE, _CORRECT = "confidence", "correct"
 """Names of the sums of a metric that keeps the confidence of its answers (0 to 1) and whether each is right."""
+_NORMALISED = "normalised score, 0 worst, 1 best"
+_FROM_0_TO_1 = [-0.02, 1.02]
+_LINE_PX = 26
 
-_Row = Mapping[str, Value]
 Pairs = Sequence[tuple[float, float]]
 """For each answer its confidence, and 1 where it is correct, else 0."""
 
@@ -44,103 +42,64 @@ def draw(name: str, study: Study) -> go.Figure:
 
 def _overall(study: Study) -> go.Figure:
     table = by_suite(study, overall)
-    rows = [row for row in table.rows if row[_worth(table)[0]] is not None]
-    value, low, high, title = _worth(table)
-    names: Any = [_text(row["model"]) for row in rows]
-    if "suite" in table.rows[0]:
-        names = [[_text(row["suite"]) for row in rows], names]
-    fills = [_COLOURS[0] if row["ranked"] else "white" for row in rows]
-    points = _points(rows, [row[value] for row in rows], names, "x", (low, high), fills)
-    figure = _figure([points], f"Models by {title}", table, len(rows))
-    figure.update_xaxes(title_text=title, range=[-0.02, 1.02])
-    return figure.update_yaxes(autorange="reversed")
+    frame, value, title = _models(table)
+    facet = "suite" if "suite" in frame else None
+    colours = {"ranked": _COLOURS[0], "not ranked": _COLOURS[7]}
+    frame["ranked"] = frame["ranked"].map({True: "ranked", False: "not ranked"})
+    look = {"color": "ranked", "color_discrete_map": colours, "facet_row": facet}
+    figure = _scatter(_with_reach(frame, value), x=value, y="model", along="x", **look)
+    figure.update_xaxes(range=_FROM_0_TO_1).update_yaxes(matches=None, autorange="reversed")
+    return _titled(figure, f"Models by {title}", table, len(frame), x=title, y="")
 
 
 def _benchmarks(study: Study) -> go.Figure:
-    table, names, models, found = _cells(study)
-    traces = []
-    for n, model in enumerate(models):
-        own = [_normalised(row, study) for (_, m), row in found.items() if m == model]
-        own = [row for row in own if row["normalised"] is not None]
-        apart = (n - (len(models) - 1) / 2) * 0.7 / len(models)
-        places = [names.index(str(row["benchmark"])) + apart for row in own]
-        values = [row["normalised"] for row in own]
-        points = _points(own, values, places, "x", ("low", "high"), _COLOURS[n % len(_COLOURS)])
-        traces.append(points.update(name=_text(model)))
-    lines = len(names) * (1 + len(models) // 3)
-    figure = _figure(traces, "Scores by benchmark", table, lines)
-    figure.update_xaxes(title_text="normalised score, 0 worst, 1 best", range=[-0.02, 1.02])
-    ends = [len(names) - 0.4, -0.6]
-    ticks = [*map(_text, names)]
-    return figure.update_yaxes(tickvals=[*range(len(names))], ticktext=ticks, range=ends)
+    table, frame = _cells(study)
+    for end in ("low", "high"):
+        known = zip(frame["benchmark"], frame[end].to_numpy(), strict=True)
+        frame[end] = [float(study.panels[name].normalise(value)) for name, value in known]
+    shown = _with_reach(_escaped(frame), "normalised")
+    figure = _scatter(shown, x="normalised", y="benchmark", along="x", color="model")
+    figure.update_traces(orientation="h").update_layout(scattermode="group", scattergap=0.3)
+    figure.update_xaxes(range=_FROM_0_TO_1).update_yaxes(autorange="reversed")
+    lines = frame["benchmark"].nunique() * (1 + frame["model"].nunique() // 3)
+    return _titled(figure, "Scores by benchmark", table, lines, x=_NORMALISED, y="")
 
 
 def _heatmap(study: Study) -> go.Figure:
-    table, names, models, found = _cells(study)
+    import plotly.express as px
 
-    def values(of: Callable[[_Row], object]) -> list[list[object]]:
-        return [[of(found.get((b, m), {})) for m in models] for b in names]
-
-    trace = {
-        "type": "heatmap",
-        "x": [*map(_text, models)],
-        "y": [*map(_text, names)],
-        "z": values(lambda row: row.get("normalised")),
-        "text": values(lambda row: _number(row.get("normalised"))),
-        "customdata": values(lambda row: _text(row.get("status") or "no run")),
-        "texttemplate": "%{text}",
-        "hovertemplate": "%{y}<br>%{x}: %{text} (%{customdata})<extra></extra>",
-        "hoverongaps": False,
-        "colorscale": "Viridis",
-        "zmin": 0,
-        "zmax": 1,
-        "xgap": 2,
-        "ygap": 2,
-    }
-    figure = _figure([trace], "Normalised scores, 0 worst, 1 best", table, len(names))
-    return figure.update_yaxes(autorange="reversed")
-
-
-def _cells(study: Study) -> tuple[Table, list[str], list[str], dict[tuple[str, str], _Row]]:
-    """Return the table of benchmarks, its benchmarks and models, and the row of each pair of them."""
-    table = by_suite(study, benchmarks)
-    found = {(str(r["benchmark"]), str(r["model"])): r for r in table.rows if r["is_main"]}
-    return table, *(list(dict.fromkeys(key[n] for key in found)) for n in (0, 1)), found
-
-
-def _normalised(row: _Row, study: Study) -> _Row:
-    """Return a row whose interval goes from 0 (worst) to 1 (best), as its normalised score does."""
-    if row["low"] is None or row["high"] is None:
-        return row
-    ends = np.array([row["low"], row["high"]], dtype=np.float64)
-    low, high = sorted(study.panels[str(row["benchmark"])].normalise(ends).tolist())
-    return {**row, "low": low, "high": high}
+    table, frame = _cells(study)
+    shown = _escaped(frame)
+    wide = shown.pivot(index="benchmark", columns="model", values="normalised")
+    wide = wide.reindex(index=shown["benchmark"].unique(), columns=shown["model"].unique())
+    figure = px.imshow(
+        wide, text_auto=".3f", zmin=0, zmax=1, color_continuous_scale="Viridis", aspect="auto"
+    )
+    figure.update_traces(xgap=2, ygap=2, hoverongaps=False)
+    return _titled(figure, f"Scores: {_NORMALISED}", table, len(wide), x="", y="")
 
 
 def _cost(study: Study) -> go.Figure:
     table = by_suite(study, overall)
-    value, low, high, title = _worth(table)
-    placed = [r for r in table.rows if r["ranked"] and r[value] is not None and r["total_cost_usd"]]
-    if not placed:
+    frame, value, title = _models(table)
+    frame = frame[frame["ranked"] & (frame["total_cost_usd"] > 0)]
+    if frame.empty:
         raise UsageError(
             "no model has a known cost above 0, so there is no chart of it: give models a price "
             "(`model.price`), or see table('cost') for their tokens"
         )
-    traces: list[Any] = []
-    for n, suite in enumerate(dict.fromkeys(row.get("suite") for row in placed)):
-        rows = [row for row in placed if row.get("suite") == suite]
-        costs, worths = ([_float(row[name]) for row in rows] for name in ("total_cost_usd", value))
-        colour = _COLOURS[n % len(_COLOURS)]
-        points = _points(rows, costs, worths, "y", (low, high), colour)
-        names = [_text(row["model"]) for row in rows]
-        points.update(mode="markers+text", text=names, textposition="top center", cliponaxis=False)
-        x, y = zip(*_front(zip(costs, worths, strict=True)), strict=True)
-        line = {"shape": "hv", "color": colour, "dash": "dot"}
-        front = {"x": x, "y": y, "mode": "lines", "line": line, "hoverinfo": "skip"}
-        traces += [points.update(name=_text(suite or "models")), {**front, "name": "Pareto front"}]
-    figure = _figure(traces, "What performance costs", table, 14)
-    figure.update_xaxes(type="log", title_text="total cost, USD (log axis)")
-    return figure.update_yaxes(title_text=title, range=[-0.02, 1.02])
+    suites = frame.get("suite", frame["model"].map(lambda _: "models"))
+    shown = _with_reach(frame.assign(suite=suites), value)
+    look = {"color": "suite", "text": "model", "log_x": True}
+    figure = _scatter(shown, x="total_cost_usd", y=value, along="y", **look)
+    figure.update_traces(textposition="top center", cliponaxis=False)
+    for n, (suite, own) in enumerate(frame.groupby(suites, sort=False)):
+        x, y = zip(*_front(zip(own["total_cost_usd"], own[value], strict=True)), strict=True)
+        line = {"shape": "hv", "color": _COLOURS[n % len(_COLOURS)], "dash": "dot"}
+        figure.add_scatter(x=x, y=y, mode="lines", line=line, name=f"Pareto front of {suite}")
+    figure.update_yaxes(range=_FROM_0_TO_1)
+    cost = "total cost, USD (log axis)"
+    return _titled(figure, "What performance costs", table, 14, x=cost, y=title)
 
 
 def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -152,29 +111,21 @@ def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-@dataclass(frozen=True)
-class Bin:
-    """Answers whose confidence lies in one part of 0 to 1."""
+def binned(pairs: Pairs, bins: int = 10) -> pd.DataFrame:
+    """Return a row for each of so many bins of equal width that holds an answer; the last holds 1.
 
-    n: int
-    confidence: float
-    """Their mean confidence."""
-    accuracy: float
-    """The share of them that is correct."""
-
-
-def binned(pairs: Pairs, bins: int = 10) -> list[Bin]:
-    """Return those of so many bins of equal width that hold an answer, in order; the last holds 1.
-
-    Raises UsageError for a confidence that is not from 0 to 1.
+    Columns: `n`, and the means `confidence` and `correct`. Raises UsageError for a confidence that is
+    not from 0 to 1.
     """
-    held: dict[int, list[tuple[float, float]]] = {}
-    for confidence, correct in pairs:
-        if not 0 <= confidence <= 1:
-            raise UsageError(f"a confidence lies between 0 and 1, not {confidence}")
-        held.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, correct))
-    means = [(len(own), *np.mean(own, axis=0).tolist()) for _, own in sorted(held.items())]
-    return [Bin(*mean) for mean in means]
+    import pandas as pd
+
+    frame = pd.DataFrame(pairs, columns=[_CONFIDENCE, _CORRECT], dtype="float64")
+    outside = frame[_CONFIDENCE][~frame[_CONFIDENCE].between(0, 1)]
+    if len(outside):
+        raise UsageError(f"a confidence lies between 0 and 1, not {outside.iloc[0]}")
+    places = (frame[_CONFIDENCE] * bins).astype("int64").clip(upper=bins - 1)
+    grouped = frame.groupby(places.to_numpy())
+    return grouped.mean().assign(n=grouped.size()).reset_index(drop=True)
 
 
 def reliability(models: Mapping[str, Pairs], study: Study, bins: int = 10) -> go.Figure:
@@ -182,36 +133,26 @@ def reliability(models: Mapping[str, Pairs], study: Study, bins: int = 10) -> go
 
     Intervals are Wilson's, for independent answers.
     """
-    ideal = {"color": _FAINT, "dash": "dot"}
-    traces: list[Any] = [
-        {"x": [0, 1], "y": [0, 1], "mode": "lines", "line": ideal, "name": "ideal"}
-    ]
-    for n, (model, pairs) in enumerate(models.items()):
-        found, colour = binned(pairs, bins), _COLOURS[n % len(_COLOURS)]
-        rows: list[_Row] = []
-        for own in found:
-            low, high = wilson(own.accuracy, own.n, study.settings.confidence)
-            rows.append({"model": model, "low": low, "high": high, "n": own.n})
-        x, y = [own.confidence for own in found], [own.accuracy for own in found]
-        points = _points(rows, x, y, "y", ("low", "high"), colour)
-        traces.append(points.update(mode="markers+lines", name=_text(model)))
-        traces.append(
-            {
-                "type": "bar",
-                "x": x,
-                "y": [own.n for own in found],
-                "yaxis": "y2",
-                "width": 0.8 / bins / len(models),
-                "marker": {"color": colour},
-                "showlegend": False,
-            }
-        )
-    table = by_suite(study, benchmarks)
-    figure = _figure(traces, "How often answers are correct, by their confidence", table, 16)
-    figure.update_xaxes(title_text="confidence", range=[-0.02, 1.02], anchor="y2")
-    figure.update_yaxes(title_text="share correct", range=[-0.02, 1.02], domain=[0.3, 1])
-    below = {"title": {"text": "answers"}, "domain": [0, 0.22], "gridcolor": _GRID}
-    return figure.update_layout(yaxis2=below)
+    import pandas as pd
+
+    level = study.settings.confidence
+    frame = pd.concat([binned(pairs, bins).assign(model=m) for m, pairs in models.items()])
+    rates = zip(frame[_CORRECT], frame["n"], strict=True)
+    frame[["low", "high"]] = [wilson(rate, n, level) for rate, n in rates]
+    shown = _with_reach(_escaped(frame), _CORRECT)
+    figure = _scatter(shown, x=_CONFIDENCE, y=_CORRECT, along="y", color="model")
+    figure.update_traces(mode="markers+lines")
+    ideal = {"dash": "dot", "color": _COLOURS[7]}
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=ideal, name="calibrated")
+    for n, (_, own) in enumerate(frame.groupby("model", sort=False)):
+        look = {"marker_color": _COLOURS[n % len(_COLOURS)], "opacity": 0.6, "showlegend": False}
+        figure.add_bar(x=own[_CONFIDENCE], y=own["n"], width=0.8 / bins, yaxis="y2", **look)
+    title = "How often answers are correct, by their confidence"
+    _titled(figure, title, by_suite(study, benchmarks), 16, x=_CONFIDENCE, y="share correct")
+    figure.update_xaxes(range=_FROM_0_TO_1, anchor="y2")
+    figure.update_yaxes(range=_FROM_0_TO_1, domain=[0.3, 1])
+    below = {"title": {"text": "answers"}, "domain": [0, 0.22]}
+    return figure.update_layout(yaxis2=below, barmode="overlay")
 
 
 def _reliability(study: Study) -> go.Figure:
@@ -232,63 +173,63 @@ def _reliability(study: Study) -> go.Figure:
     return reliability(found, study)
 
 
-def _worth(table: Table) -> tuple[str, str, str, str]:
-    """Return the column by which models are shown, its ends and its name; one model has no win rate."""
-    if any(row["win_rate"] is not None for row in table.rows):
-        return "win_rate", "win_low", "win_high", "win rate (a tie counts half)"
-    return "macro_average", "macro_low", "macro_high", "macro-average"
+def _models(table: Table) -> tuple[pd.DataFrame, str, str]:
+    """Return the models with a value, and its column and name: of one model there is no win rate."""
+    frame = _escaped(table.frame())
+    value, title, start = "win_rate", "win rate (a tie counts half)", "win"
+    if frame[value].isna().all():
+        value, title, start = "macro_average", "macro-average", "macro"
+    named = frame.rename(columns={f"{start}_{end}": end for end in ("low", "high")})
+    return named[named[value].notna()], value, title
 
 
-def _points(
-    rows: Sequence[_Row], x: Any, y: Any, along: str, ends: tuple[str, str], colour: Any
-) -> go.Scatter:
-    """Return a point for each row, with its interval along one of the axes."""
-    import plotly.graph_objects as go
-
-    values = [_float(value) for value in (x if along == "x" else y)]
-    reach: dict[str, Any] = {"symmetric": False, "color": _FAINT, "thickness": 1.2}
-    for side, end in zip(("arrayminus", "array"), ends, strict=True):
-        known = zip(rows, values, strict=True)
-        reach[side] = [abs(_float(v if r[end] is None else r[end]) - v) for r, v in known]
-    texts = [
-        f"{_text(row['model'])}<br>{_number(value)} [{', '.join(_number(row[e]) for e in ends)}]"
-        + (f"<br>n {row['n']:,}" if "n" in row else "")
-        for row, value in zip(rows, values, strict=True)
-    ]
-    marker = {"color": colour, "size": 9, "line": {"color": _COLOURS[0], "width": along == "x"}}
-    shown = {"mode": "markers", "hovertext": texts, "hoverinfo": "text", "marker": marker}
-    return go.Scatter(x=x, y=y, **shown, **{f"error_{along}": reach})
+def _cells(study: Study) -> tuple[Table, pd.DataFrame]:
+    """Return the table of benchmarks, and its rows of main metrics that have a score."""
+    table = by_suite(study, benchmarks)
+    frame = table.frame()
+    return table, frame[frame["is_main"] & frame["normalised"].notna()].copy()
 
 
-def _figure(traces: Sequence[Any], title: str, table: Table, lines: int) -> go.Figure:
+def _with_reach(frame: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return the frame with the lengths of the intervals on both sides; 0 where there is none."""
+    ends = frame[["low", "high"]]
+    below, above = frame[value] - ends.min(axis=1), ends.max(axis=1) - frame[value]
+    return frame.assign(below=below.clip(lower=0).fillna(0), above=above.clip(lower=0).fillna(0))
+
+
+def _escaped(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with names that plotly shows as they are, whatever is in them."""
+    names = [name for name in ("model", "benchmark", "suite") if name in frame]
+    return frame.assign(**{name: frame[name].map(escape) for name in names})
+
+
+def _scatter(frame: pd.DataFrame, *, along: str, **options: Any) -> go.Figure:
+    """Return points with intervals along an axis."""
+    import plotly.express as px
+
+    ends = {f"error_{along}": "above", f"error_{along}_minus": "below"}
+    hover = [name for name in ("model", "low", "high", "n") if name in frame]
+    options.setdefault("color_discrete_sequence", _COLOURS)
+    figure = px.scatter(frame, **options, **ends, hover_data=hover)
+    return figure.update_traces(marker_size=9, **{f"error_{along}_thickness": 1.2})
+
+
+def _titled(
+    figure: go.Figure, title: str, table: Table, lines: int, *, x: str, y: str
+) -> go.Figure:
     """Return a figure as high as its lines need, under a title that says of what its numbers are."""
-    import plotly.graph_objects as go
-
     of = table.settings
-    said = f"data={of['data']}, scoring={of['scoring']}, {_float(of['confidence']):.0%} intervals"
-    figure = go.Figure(traces)
+    said = (
+        f"data={of['data']}, scoring={of['scoring']}, {float(str(of['confidence'])):.0%} intervals"
+    )
     figure.update_layout(
         title={"text": title, "subtitle": {"text": said}},
         template="plotly_white",
         height=180 + _LINE_PX * lines,
-        showlegend=sum(trace.name is not None for trace in figure.data) > 1,
-        font={"family": "system-ui, sans-serif", "size": 13, "color": "#1a2227"},
+        legend_title="",
     )
-    figure.update_xaxes(gridcolor=_GRID, zerolinecolor=_GRID, automargin=True)
-    return figure.update_yaxes(gridcolor=_GRID, zerolinecolor=_GRID, automargin=True)
-
-
-def _float(value: object) -> float:
-    return float(str(value))
-
-
-def _number(value: object) -> str:
-    return "–" if value is None else f"{_float(value):.2f}"
-
-
-def _text(value: object) -> str:
-    """Return a name as plotly shows it whatever is in it, on one line."""
-    return html.escape(" ".join(str(value).split()), quote=False)
+    figure.update_xaxes(automargin=True).update_yaxes(automargin=True, title_text=y)
+    return figure.update_layout(xaxis_title_text=x)
 
 
 CHARTS: Mapping[str, Callable[[Study], go.Figure]] = {

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import cache, partial
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 from medhelm.config import convert
-from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UsageError, below
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
@@ -21,7 +21,6 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import (
-    SCORES_HASH,
     find_gradings,
     find_runs,
     find_unreadable,
@@ -36,15 +35,8 @@ from medhelm.tables.gate import Unread, gate
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import (
-    CHOSEN_COLUMNS,
-    COLUMNS,
-    METADATA_COLUMNS,
-    Cell,
-    read_cell,
-    read_chosen,
-    read_metadata,
-)
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.score_files import chosen_of, metadata_of, read_scores
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
@@ -53,12 +45,10 @@ from medhelm.tables.thresholds import Decision, known_metrics, resolve
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
-    import pyarrow as pa
 
 _MANY = 5
 _SCREEN = (80, 40)
 """Columns and lines of the text that results are shown as."""
-_BATCH = 4096
 
 
 class Results:
@@ -136,9 +126,9 @@ class Results:
         """Return what the function of a table is given."""
         return TableRequest(
             study=self.study(settings),
-            metadata=_metadata,
+            metadata=metadata_of,
             variants=self._variants,
-            chosen=_chosen,
+            chosen=chosen_of,
             by=by,
             metrics=metrics,
         )
@@ -171,7 +161,9 @@ class Results:
 
     def __repr__(self) -> str:
         table = self._first()
-        lines = [self._said(table), "", *to_terminal([table], _SCREEN[0]).rstrip().splitlines()]
+        fix = f"table({table.name!r}) has them."
+        text = to_terminal([table], _SCREEN[0], fix=fix).rstrip()
+        lines = [*wrap(self._said(table), _SCREEN[0]), "", *text.splitlines()]
         if more := len(lines) - _SCREEN[1]:
             lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
         return "\n".join(lines)
@@ -223,7 +215,7 @@ class Results:
             said=self.notes,
             unread=unread,
             decision=decision,
-            metadata=_metadata,
+            metadata=metadata_of,
         )
 
     def study(self, settings: Settings | None = None) -> Study:
@@ -461,50 +453,3 @@ def _damage(damaged: list[str]) -> list[str]:
     return (
         [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
     )
-
-
-def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a graded run in batches.
-
-    Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.path / "scores.parquet"
-    expected = run.record.provenance.get(SCORES_HASH)
-    try:
-        if expected and file_sha256(path) != expected:
-            raise RecordError(
-                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
-            )
-        there = pq.read_schema(path).names
-        missing = [c for c in columns if c not in there]
-        if missing:
-            raise RecordError(
-                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
-            )
-        coded = [c for c in ("metric", "outcome") if c in there]
-        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
-            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
-                yield from file.iter_batches(
-                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
-                )
-    except FileNotFoundError:
-        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
-        fix = "`medhelm score` writes it again"
-        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
-
-
-def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
-    scores = read_scores(cell.run, METADATA_COLUMNS)
-    try:
-        return read_metadata(scores)
-    except ValueError as e:
-        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
-
-
-def _chosen(cell: Cell) -> dict[tuple[int, int], str]:
-    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)

@@ -32,8 +32,8 @@ from medhelm.tables.clinicians.ratings import (
     known,
     to_table,
 )
-from medhelm.tables.results import read_scores
 from medhelm.tables.study.arrow import codes, numbers
+from medhelm.tables.study.score_files import read_scores
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 
 OVERLAP = "rouge_l"

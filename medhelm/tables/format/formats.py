@@ -317,11 +317,11 @@ def _cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
     return replace(table, rows=table.rows[:most]), [note]
 
 
-def to_terminal(tables: Sequence[Table], width: int = UNCUT) -> str:
-    """Return tables as plain text of a given width."""
+def to_terminal(tables: Sequence[Table], width: int = UNCUT, *, fix: str = _SHOW_ALL) -> str:
+    """Return tables as plain text of a given width; `fix` as for `print_tables`."""
     out = io.StringIO()
     plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
-    print_tables(tables, plain, most=None)
+    print_tables(tables, plain, most=None, fix=fix)
     return out.getvalue()
 
 
