@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -320,7 +320,8 @@ def _cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
 def to_terminal(tables: Sequence[Table], width: int = UNCUT, *, fix: str = _SHOW_ALL) -> str:
     """Return tables as plain text of a given width; `fix` as for `print_tables`."""
     out = io.StringIO()
-    plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
+    form: dict[str, Any] = {"color_system": None, "legacy_windows": False, "force_jupyter": False}
+    plain = open_console(file=out, width=width, **form)
     print_tables(tables, plain, most=None, fix=fix)
     return out.getvalue()
 
