@@ -42,6 +42,7 @@ from medhelm.schema.score import Scoring as Scoring  # the metric as it should b
 from medhelm.schema.score import Unread as Unread  # outcomes of replies without an answer
 from medhelm.tables.study.selection import Data as Data  # bundled samples, or the full data
 from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table
+from medhelm.tables.study.study import Study as Study  # what of the runs is compared, and its ranking
 from medhelm.tables.format.table import RankBy as RankBy  # the basis of ranks
 from medhelm.tables.format.table import MdeScale as MdeScale  # the scale of the table mde
 from medhelm.tables.charts import Chart as Chart  # names of charts
