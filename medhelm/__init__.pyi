@@ -29,6 +29,7 @@ from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend,
 from medhelm.errors import ModelError as ModelError  # a model cannot be asked
 from medhelm.errors import PrivacyRefused as PrivacyRefused  # data that a model may not see
 from medhelm.errors import UnknownName as UnknownName  # a name that does not exist, with the nearest known ones
+from medhelm.errors import UsageError as UsageError  # an argument, option or config that is wrong
 
 # -- For users: what their functions take and return
 from medhelm.listing.description import Description as Description  # kind, name and facts of one thing
