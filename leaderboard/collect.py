@@ -26,8 +26,7 @@ from medhelm.store.records import (
 )
 from medhelm.tables.results import record_fault
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.score_files import read_scores
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell, read_scores
 from medhelm.tables.study.selection import Data, GradedRun, choose_runs, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem

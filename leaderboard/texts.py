@@ -25,7 +25,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import judge_folders
 from medhelm.store.runlog import read_log
-from medhelm.tables.study.score_files import read_scores
+from medhelm.tables.study.cells import read_scores
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder

@@ -82,31 +82,28 @@ def evaluate(
     `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
     names are the same. `ask_again`: outcomes of answers to ask for once more. `progress` is shown on a
     terminal and in a notebook, nowhere else. Raises MedhelmError: before any request where something is
-    missing or refused, after all runs where one failed or the budget is reached. Ctrl-C, or the interrupt
-    of a notebook's kernel, raises KeyboardInterrupt once requests in flight have ended and the answers
-    are graded (a second one at once); the same call then goes on.
+    missing or refused, after all runs where one failed or the budget is reached. Ctrl-C (of a notebook
+    the interrupt of its kernel) raises KeyboardInterrupt once what came is graded; the same call goes on.
     """
     registry = _registry(plugins)
-    asked = Job(
-        model=_ANY,
-        benchmarks=(),
+    asked = _asked(
         data=data,
-        data_dir=None if data_dir is None else str(data_dir),
-        results_dir=str(results_dir),
+        data_dir=data_dir,
+        results_dir=results_dir,
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
+        variants=variants,
         scoring=scoring,
-        jury=_jury(jury),
-        cast=_as_dict(cast),
-        protocol=_as_dict(protocol),
-        grader=_as_dict(grader),
+        jury=jury,
+        cast=cast,
+        protocol=protocol,
+        grader=grader,
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=_as_dict(privacy),
+        privacy=privacy,
         rename=rename,
-        ask_again=tuple(ask_again),
+        ask_again=ask_again,
     )
     jobs = _jobs("evaluate", asked, registry, models, benchmarks, split)
     return _run(jobs, registry, is_shown=progress and has_viewer())
@@ -136,20 +133,18 @@ def estimate(
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
     registry = _registry(plugins)
-    asked = Job(
-        model=_ANY,
-        benchmarks=(),
+    asked = _asked(
         data=data,
-        data_dir=None if data_dir is None else str(data_dir),
-        results_dir=str(results_dir),
+        data_dir=data_dir,
+        results_dir=results_dir,
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
-        jury=_jury(jury),
-        cast=_as_dict(cast),
-        protocol=_as_dict(protocol),
-        grader=_as_dict(grader),
+        variants=variants,
+        jury=jury,
+        cast=cast,
+        protocol=protocol,
+        grader=grader,
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
@@ -278,7 +273,15 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
     return [name for b in several for name in _matching(b, known, "benchmark")]
 
 
-_ANY = ModelSpec(name="")
+def _asked(**given: Any) -> Job:
+    """Return a job without model and benchmarks; what is given is checked with the whole job."""
+    for name in ("cast", "protocol", "grader", "privacy"):
+        values = given.get(name)
+        given[name] = dict(values) if isinstance(values, Mapping) else values or {}
+    root, again = given["data_dir"], tuple(given.pop("ask_again", ()))
+    given |= {"data_dir": None if root is None else str(root), "jury": _jury(given["jury"])}
+    given["results_dir"] = str(given["results_dir"])
+    return Job(model=ModelSpec(name=""), benchmarks=(), ask_again=again, **given)
 
 
 def _jobs(
@@ -299,11 +302,6 @@ def _jobs(
     if not jobs or not names:
         raise UsageError(f"{'benchmarks' if jobs else 'models'} is empty")
     return jobs
-
-
-def _as_dict(values: Mapping[Any, Any] | None) -> Any:
-    """Return a mapping as a dict; anything else as it is, to be refused with the job."""
-    return dict(values) if isinstance(values, Mapping) else values or {}
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

@@ -19,7 +19,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.tables.format.console import open_uncut_console
 
 NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
-"""How to see the columns that a narrow terminal leaves out."""
+"""The fix where a narrow terminal leaves columns out."""
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ class Listing(tuple[T, ...]):
 
 
 class BenchmarkEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list says of a benchmark."""
+    """A benchmark as lists show it."""
 
     name: str
     title: str

@@ -35,8 +35,14 @@ from medhelm.tables.gate import Unread, gate
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.score_files import chosen_of, metadata_of, read_scores
+from medhelm.tables.study.cells import (
+    COLUMNS,
+    Cell,
+    chosen_of,
+    metadata_of,
+    read_cell,
+    read_scores,
+)
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest

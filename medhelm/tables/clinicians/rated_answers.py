@@ -33,7 +33,7 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.study.arrow import codes, numbers
-from medhelm.tables.study.score_files import read_scores
+from medhelm.tables.study.cells import read_scores
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 
 OVERLAP = "rouge_l"

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -157,23 +156,15 @@ def to_text(grid: Grid, width: int) -> str:
 
 
 def to_html(grid: Grid) -> str:
-    """Return a grid as an HTML table with every column, numbers at the right."""
-    sides = ["right" if column.is_number else "left" for column in grid.columns]
+    """Return a grid as an HTML table with every column, nothing cut."""
+    import pandas as pd
 
-    def row(tag: str, texts: Iterable[str]) -> str:
-        cells = zip(sides, texts, strict=True)
-        inner = (f'<{tag} style="text-align:{s}">{escape(text)}</{tag}>' for s, text in cells)
-        return f"<tr>{''.join(inner)}</tr>"
-
-    rows = [row("th", (column.heading for column in grid.columns))]
-    for n in range(len(grid.columns[0].cells)):
-        if grid.groups and grid.groups[n] != (grid.groups[n - 1] if n else ""):
-            head = (
-                f'<th colspan="{len(sides)}" style="text-align:left">{escape(grid.groups[n])}</th>'
-            )
-            rows.append(f"<tr>{head}</tr>")
-        rows.append(row("td", (column.cells[n] for column in grid.columns)))
-    return f"<table>{''.join(rows)}</table>"
+    columns = [(c.heading, c.cells) for c in grid.columns]
+    columns = [("", grid.groups), *columns] if grid.groups else columns
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    frame = pd.DataFrame(rows, columns=[heading for heading, _ in columns])
+    with pd.option_context("display.max_colwidth", None):
+        return str(frame.to_html(index=False, border=0))
 
 
 def no_room(fitted: Fitted, fix: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.data.sources import file_sha256
 from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.aggregation import EACH, MEAN, Aggregation
@@ -19,7 +20,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling
-from medhelm.store.records import bare_name, is_same_model
+from medhelm.store.records import SCORES_HASH, bare_name, is_same_model
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import codes, maps, numbers
 from medhelm.tables.study.selection import GradedRun
@@ -56,6 +57,7 @@ _PLAIN = {
     "value": np.float64,
 }
 _RANGE_SLACK = 1e-9
+_BATCH = 4096
 OF_VALUES = Pooling(MEAN, MEAN.sums)
 """The mean of values, each of which counts once."""
 
@@ -388,3 +390,52 @@ def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
         f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
         "itself: its scores on them may be too high."
     )
+
+
+def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of `scores.parquet` of a graded run in batches.
+
+    Raises RecordError for a damaged file, and for one that is not of the same grading as the
+    summary.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.path / "scores.parquet"
+    expected = run.record.provenance.get(SCORES_HASH)
+    try:
+        if expected and file_sha256(path) != expected:
+            raise RecordError(
+                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
+            )
+        there = pq.read_schema(path).names
+        missing = [c for c in columns if c not in there]
+        if missing:
+            raise RecordError(
+                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
+            )
+        coded = [c for c in ("metric", "outcome") if c in there]
+        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
+            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
+                yield from file.iter_batches(
+                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
+                )
+    except FileNotFoundError:
+        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
+        fix = "`medhelm score` writes it again"
+        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
+
+
+def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
+    """Return the metadata of the instances of a run by their keys; raises RecordError."""
+    scores = read_scores(cell.run, METADATA_COLUMNS)
+    try:
+        return read_metadata(scores)
+    except ValueError as e:
+        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
+
+
+def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
+    """Return what was read in the answers of a run, by instance and repeat; raises RecordError."""
+    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)
