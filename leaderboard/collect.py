@@ -24,8 +24,9 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables.results import read_scores, record_fault
+from medhelm.tables.results import record_fault
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.study.selection import Data, GradedRun, choose_runs, of_names
 from medhelm_leaderboard import publish

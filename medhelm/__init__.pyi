@@ -9,6 +9,9 @@ __version__: str
 def listed_names(stub: Path) -> dict[str, str]: ...
 
 # -- For users: run, read results, catch errors
+from medhelm.api import describe as describe  # all facts of what bears a name
+from medhelm.api import list_benchmarks as list_benchmarks  # all benchmarks, as a tuple that shows itself
+from medhelm.api import list_models as list_models  # the models that have a config file
 from medhelm.api import estimate as estimate  # requests, tokens and cost of an evaluation, before it
 from medhelm.api import evaluate as evaluate  # ask models, grade the answers, return the results
 from medhelm.api import fetch_data as fetch_data  # download and verify the files of benchmarks
@@ -27,6 +30,28 @@ from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend,
 from medhelm.errors import ModelError as ModelError  # a model cannot be asked
 from medhelm.errors import PrivacyRefused as PrivacyRefused  # data that a model may not see
 from medhelm.errors import UnknownName as UnknownName  # a name that does not exist, with the nearest known ones
+from medhelm.errors import UsageError as UsageError  # an argument, option or config that is wrong
+
+# -- For users: what their functions take and return
+from medhelm.listing.description import Description as Description  # kind, name and facts of one thing
+from medhelm.listing.listed import BenchmarkEntry as BenchmarkEntry  # what a list says of a benchmark
+from medhelm.listing.listed import Listing as Listing  # things that have a name, shown as a table
+from medhelm.data.fetch import FileStatus as FileStatus  # a file of a benchmark, and whether it is right
+from medhelm.runs.estimation import RunEstimate as RunEstimate  # requests, tokens and cost of one run
+from medhelm.proof.validation import Report as Report  # what is found wrong with a benchmark
+from medhelm.schema.data import Variant as Variant  # other forms of multiple-choice questions
+from medhelm.schema.score import Scoring as Scoring  # the metric as it should be, or the published scorer
+from medhelm.schema.score import Unread as Unread  # outcomes of replies without an answer
+from medhelm.tables.study.selection import Data as Data  # bundled samples, or the full data
+from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table
+from medhelm.tables.study.study import Study as Study  # what of the runs is compared, and its ranking
+from medhelm.tables.format.table import RankBy as RankBy  # the basis of ranks
+from medhelm.tables.format.table import MdeScale as MdeScale  # the scale of the table mde
+from medhelm.tables.charts import Chart as Chart  # names of charts
+from medhelm.tables.thresholds import Decision as Decision  # the rule by which a gate decides
+from medhelm.plugins.profiles import Profile as Profile  # thresholds that a model must reach
+from medhelm.plugins.registry import Registry as Registry  # all plugins, read once
+from medhelm.tables.known_tables import KnownTables as KnownTables  # the tables that there are
 
 # -- Every plugin
 from medhelm.plugins.hookspecs import hookimpl as hookimpl  # marks the function of a hook

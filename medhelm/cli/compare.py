@@ -25,5 +25,5 @@ def run(args: argparse.Namespace) -> int:
     form = chosen_format(args.format, args.out)
     chosen = settings(args, reduce=args.reduce)
     results = load(args, args.benchmark, [args.a, args.b])
-    emit([results.compare(args.a, args.b, chosen)], form, args.out)
+    emit([results.comparison(args.a, args.b, chosen)], form, args.out)
     return 0

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.progress import Display
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -25,6 +24,7 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, paid_models, plan_runs
+from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.records import read_record

@@ -142,9 +142,9 @@ async def run_sweep(
     sweep = Sweep(pool, Desk(ledger), progress)
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(keep_synced(sweep.logs, partial(_end_run, sweep)))
-    with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks):
+    with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
-            endings = await asyncio.gather(*tasks)
+            endings = await work.wait()
         finally:
             syncer.cancel()
             await pool.close()

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from medhelm.config import convert
@@ -27,7 +29,9 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
+from medhelm.tables.charts import Chart, draw
 from medhelm.tables.compare import compare
+from medhelm.tables.format.formats import to_html, to_terminal
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
 from medhelm.tables.instances import data_class, instances
@@ -37,13 +41,11 @@ from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
     ANSWER,
-    CHOSEN_COLUMNS,
     COLUMNS,
-    METADATA_COLUMNS,
     Cell,
+    chosen_of,
+    metadata_of,
     read_cell,
-    read_chosen,
-    read_metadata,
 )
 from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, of_names
@@ -53,8 +55,11 @@ from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
 
 _MANY = 5
+_SCREEN = (80, 40)
+"""Columns and lines of the text that results are shown as."""
 
 
 class Results:
@@ -142,9 +147,9 @@ class Results:
         """Return what the function of a table is given."""
         return TableRequest(
             study=self.study(settings),
-            metadata=_metadata,
+            metadata=metadata_of,
             variants=self._variants,
-            chosen=_chosen,
+            chosen=chosen_of,
             by=by,
             metrics=metrics,
         )
@@ -174,9 +179,53 @@ class Results:
             rows += instances(run, transcript, has_text=has_text)[0]
         return pd.DataFrame(rows)
 
-    def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
-        """Return the paired comparison of two models; raises UnknownName."""
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        draws: int = 1000,
+        bootstrap_seed: int = 0,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return two models on the same instances, paired, as `medhelm compare` does; raises UnknownName."""
+        settings = Settings(draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence)
+        return self.comparison(a, b, settings).frame()
+
+    def comparison(self, a: str, b: str, settings: Settings | None = None) -> Table:
+        """Return `compare` with its columns, notes and settings."""
         return compare(self.study(settings), a, b)
+
+    def plot(self, chart: Chart = "overall", settings: Settings | None = None) -> go.Figure:
+        """Return a chart as a plotly figure; raises UsageError where there is nothing to draw."""
+        return draw(chart, self.study(settings))
+
+    def __repr__(self) -> str:
+        table = self._first()
+        fix = f"table({table.name!r}) has them."
+        text = to_terminal([table], _SCREEN[0], fix=fix).rstrip()
+        lines = [*wrap(self._said(table), _SCREEN[0]), "", *text.splitlines()]
+        if more := len(lines) - _SCREEN[1]:
+            lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        table = self._first()
+        return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
+
+    def _first(self) -> Table:
+        """Return the ranking; of one model or one benchmark, the scores."""
+        study = self.study()
+        is_ranked = len(study.models) > 1 and len(study.panels) > 1
+        return self.typed("overall" if is_ranked else "benchmarks")
+
+    def _said(self, shown: Table) -> str:
+        study = self.study()
+        others = ", ".join(name for name in self.tables if name != shown.name)
+        return (
+            f"Results: models {len(study.models)}, benchmarks {len(study.panels)}. Here: "
+            f"table({shown.name!r}). Others: {others}. Also compare(A, B), plot(), gate(PROFILE)."
+        )
 
     def gate(
         self,
@@ -208,7 +257,7 @@ class Results:
             said=self.notes,
             unread=unread,
             decision=decision,
-            metadata=_metadata,
+            metadata=metadata_of,
         )
 
     def study(self, settings: Settings | None = None) -> Study:
@@ -442,15 +491,3 @@ def _damage(damaged: list[str]) -> list[str]:
     return (
         [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
     )
-
-
-def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
-    scores = read_scores(cell.run, METADATA_COLUMNS)
-    try:
-        return read_metadata(scores)
-    except ValueError as e:
-        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
-
-
-def _chosen(cell: Cell) -> dict[tuple[int, int], str]:
-    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)

@@ -60,7 +60,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     results = load_results(folder)
     found = [results.typed(n, Settings(draws=20)) for n in results.tables if n != "harm"]
     found.append(results.typed("slices", Settings(draws=20), by="difficulty"))
-    found.append(results.compare(*LONG, Settings(draws=20)))
+    found.append(results.comparison(*LONG, Settings(draws=20)))
     return found
 
 

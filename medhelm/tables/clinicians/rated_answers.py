@@ -32,8 +32,7 @@ from medhelm.tables.clinicians.ratings import (
     known,
     to_table,
 )
-from medhelm.tables.results import read_scores
-from medhelm.tables.study.arrow import codes, numbers
+from medhelm.tables.study.arrow import codes, numbers, read_scores
 from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
 
 OVERLAP = "rouge_l"

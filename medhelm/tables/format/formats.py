@@ -10,14 +10,16 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
+from medhelm.tables.format.grid import to_html as grid_html
 from medhelm.tables.format.spreadsheet import csv_text, guard
 from medhelm.tables.format.table import Column, Table, Value, to_document
 
@@ -341,15 +343,26 @@ def _cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
     return replace(table, rows=table.rows[:most]), [note]
 
 
-def to_terminal(tables: Sequence[Table], width: int = UNCUT) -> str:
-    """Return tables as plain text of a given width."""
+def to_terminal(tables: Sequence[Table], width: int = UNCUT, *, fix: str = _SHOW_ALL) -> str:
+    """Return tables as plain text of a given width; `fix` as for `print_tables`."""
     out = io.StringIO()
-    plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
-    print_tables(tables, plain, most=None)
+    form: dict[str, Any] = {"color_system": None, "legacy_windows": False, "force_jupyter": False}
+    plain = open_console(file=out, width=width, **form)
+    print_tables(tables, plain, most=None, fix=fix)
     return out.getvalue()
 
 
 _TEXT: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
+
+
+def to_html(table: Table) -> str:
+    """Return a table as HTML for a notebook, with its notes: what its text formats hold, nothing cut."""
+    parts = []
+    for grid in table.grids():
+        parts.append(f"<p><i>{escape(clean(grid.title))}</i></p>")
+        parts += [grid_html(_grid(grid))] if grid.rows else []
+    notes = "".join(f"<li>{escape(clean(note))}</li>" for note in _all_notes(table))
+    return f'{"".join(parts)}<ul style="font-size:smaller">{notes}</ul>'
 
 
 def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:

@@ -22,7 +22,7 @@ from medhelm.schema.score import FLOORED
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Ints, Pooling
 from medhelm.store.records import bare_name, is_same_model
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import codes, maps, numbers
+from medhelm.tables.study.arrow import codes, maps, numbers, read_scores
 from medhelm.tables.study.selection import GradedRun
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ _PLAIN = {
     "value": np.float64,
 }
 _RANGE_SLACK = 1e-9
+_BATCH = 4096
 OF_VALUES = Pooling(MEAN, MEAN.sums)
 """The mean of values, each of which counts once."""
 
@@ -408,3 +409,17 @@ def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
         f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
         "itself: its scores on them may be too high."
     )
+
+
+def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
+    """Return the metadata of the instances of a run by their keys; raises RecordError."""
+    scores = read_scores(cell.run, METADATA_COLUMNS)
+    try:
+        return read_metadata(scores)
+    except ValueError as e:
+        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
+
+
+def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
+    """Return what was read in the answers of a run, by instance and repeat; raises RecordError."""
+    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)

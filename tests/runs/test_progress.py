@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from medhelm.cli.progress import Display, join_fitting, pace_parts
+from medhelm.runs.progress import Display, join_fitting, pace_parts
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response, Usage
 from medhelm.schema.model import ModelSpec
@@ -70,7 +70,7 @@ def test_loading_weights_is_a_state_and_not_part_of_the_rate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("medhelm.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("medhelm.runs.progress.time.monotonic", lambda: clock[0])
     status = ["hf/ward: loading weights"]
     run = run_of("hf/ward")
     display = Display([run], lambda: status)
@@ -112,7 +112,7 @@ def test_parts_that_do_not_fit_are_left_out_whole() -> None:
 def test_loading_weights_is_printed_once_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medhelm.cli.progress._STATUS_EVERY_S", 0.001)
+    monkeypatch.setattr("medhelm.runs.progress._STATUS_EVERY_S", 0.001)
     states = iter([[], *[["hf/m: loading weights"]] * 3, ["hf/m: writing, 9 tokens"]])
     has_written = threading.Event()
 

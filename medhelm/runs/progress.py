@@ -1,4 +1,4 @@
-"""The progress of `medhelm run`: one line per model, redrawn a few times a second, never folded.
+"""The progress of a sweep: one line per model, redrawn a few times a second, never folded.
 
 Where a terminal is too narrow for a line, its last parts are left out, then the bar, then the count
 of runs. The model's name is shortened in its middle.
@@ -6,9 +6,11 @@ of runs. The model's name is shortened in its middle.
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -50,13 +52,20 @@ class _Line:
 
 
 class Display:
-    """A `runner.Progress` on stderr: live on a terminal, a line now and then elsewhere."""
+    """A `runner.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
 
     def __init__(
-        self, runs: Sequence[Run], statuses: Callable[[], Sequence[str]] = lambda: ()
+        self,
+        runs: Sequence[Run],
+        statuses: Callable[[], Sequence[str]] = lambda: (),
+        *,
+        is_shown: bool = True,
     ) -> None:
         """`statuses` says what local weights are doing before their first answer and between them."""
         self._console = Console(stderr=True)
+        self._is_shown = is_shown
+        self._cell = uuid.uuid4().hex
+        """Name of what is shown in a notebook, by which it is drawn again in its place."""
         self._statuses = statuses
         self._lines: dict[str, _Line] = {
             name: _Line(n) for name, n in Counter(r.spec.model.name for r in runs).items()
@@ -68,7 +77,7 @@ class Display:
         self._oversize = OversizeRequests()
         self._has_ended = threading.Event()
         self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
-        """Without a terminal, prints what `_live` shows on one."""
+        """Draws in a notebook; without a screen, prints what `_live` shows on one."""
         self._live = Live(
             console=self._console,
             get_renderable=self._render,
@@ -79,19 +88,26 @@ class Display:
         )
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if self._is_shown and self._console.is_terminal:
             self._live.start()
-        else:
+        elif self._is_shown:
+            if self._console.is_jupyter:
+                self._draw(self._render(), is_new=True)
             self._announcer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._is_shown:
+            return
         if self._console.is_terminal:
             self._live.stop()
         else:
             self._has_ended.set()
             self._announcer.join()
-        print(self._summary(), file=sys.stderr)
+        if self._console.is_jupyter:
+            self._draw(Group(self._models(self._console.width), Text(self._summary())))
+        else:
+            print(self._summary(), file=sys.stderr)
 
     def planned(self, run: Run, total: int, answered: int) -> None:
         """Add a run's episodes to its model's line."""
@@ -115,7 +131,8 @@ class Display:
         if episode.messages and line.usd is not None:
             spent = cost(usage, run.spec.model.price)
             line.usd = None if spent is None else line.usd + spent
-        if not self._console.is_terminal and time.monotonic() - self._shown > _PLAIN_EVERY_S:
+        is_live = self._console.is_terminal or self._console.is_jupyter or not self._is_shown
+        if not is_live and time.monotonic() - self._shown > _PLAIN_EVERY_S:
             self._shown = time.monotonic()
             print(self._summary(), file=sys.stderr)
 
@@ -125,7 +142,8 @@ class Display:
 
     def message(self, text: str) -> None:
         """Print one line above the display."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if self._is_shown:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def errors(self) -> list[str]:
         """Return a line for each model of which requests failed, with the reasons."""
@@ -145,10 +163,25 @@ class Display:
         """Print once for each set of local weights that it is being loaded, until the run ends."""
         announced: set[str] = set()
         while not self._has_ended.wait(_STATUS_EVERY_S):
+            if self._console.is_jupyter:
+                self._draw(self._render())
+                continue
             for status in self._statuses():
                 if LOADING in status and status not in announced:
                     announced.add(status)
                     print(status, file=sys.stderr, flush=True)
+
+    def _draw(self, lines: Group, *, is_new: bool = False) -> None:
+        """Show lines in a notebook in place of those before; any front end can, without widgets."""
+        from IPython.display import display
+
+        width = self._console.width
+        page = Console(file=io.StringIO(), record=True, width=width, force_jupyter=False)
+        page.print(lines)
+        text = page.export_text(clear=False)
+        html = page.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        shown = {"text/plain": text, "text/html": html}
+        display(shown, raw=True, display_id=self._cell, update=not is_new)
 
     def _render(self) -> Group:
         width = self._console.width
@@ -207,6 +240,12 @@ class Display:
             troubles.update({k: n for k, n in line.finishes.items() if k != "stop"})
         noted = "".join(f", {n} {kind}" for kind, n in troubles.items())
         return f"{done} of {total} answered ({self._new} now, {elapsed:.1f} s){noted}"
+
+
+def has_viewer() -> bool:
+    """Return whether somebody sees a display: in a notebook, or on a terminal that has both outputs."""
+    console = Console(stderr=True)
+    return console.is_jupyter or (console.is_terminal and sys.stdout.isatty())
 
 
 def join_fitting(parts: Iterable[str], width: int) -> str:
