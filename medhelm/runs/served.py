@@ -1,4 +1,4 @@
-"""What a run needs before its first request: the servers of its models are up, and serve the weights of before.
+"""Start the servers of a run's models before its first request, and stop it where they serve other weights.
 
 A request to such a server often names no weights: what is behind the address may have changed since
 the stored answers were made.
