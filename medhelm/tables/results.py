@@ -42,7 +42,7 @@ from medhelm.tables.study.cells import (
     read_chosen,
     read_metadata,
 )
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, is_named
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
@@ -143,7 +143,7 @@ class Results:
         return _Tables(self)
 
     def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
-        """Return the paired comparison of two models; raises UnknownName."""
+        """Return the paired comparison of two models, each a name or a pattern of one; raises UnknownName, UsageError."""
         return compare(self.study(settings), a, b)
 
     def gate(
@@ -233,7 +233,7 @@ def load_results(
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
-    `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
+    `models` name those to take, also as patterns like "openai/*"; None is all. `runs`: folders of runs, or of their gradings, to
     take where a model has several on a benchmark. `plugins`: files of plugins whose metrics and
     tables are wanted beside those of installed ones, or all plugins as `load_registry` returns them;
     `tables`: those found already. Raises UsageError where there is no run or where runs cannot share
@@ -252,8 +252,8 @@ def load_results(
         s
         for s in stored
         if not benchmarks
-        or {*s.names} & {*benchmarks}
-        and s.model.name in (models or [s.model.name])
+        or any(is_named(name, benchmarks) for name in s.names)
+        and is_named(s.model.name, models or [s.model.name])
     ]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
     seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
