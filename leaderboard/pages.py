@@ -201,6 +201,8 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal["medhelm.site/4"] = SCHEMA
     title: str
+    logo: str
+    """Path of the picture beside the title; empty: none."""
     data: Literal["sample", "full"]
     medhelm: str
     built_at: str

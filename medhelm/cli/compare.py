@@ -10,7 +10,7 @@ from medhelm.cli.tables import add_common, add_reduce, chosen_format, emit, load
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("a", metavar="A", help="a model as tables name it")
+    parser.add_argument("a", metavar="A", help="a model as tables name it; * stands for any text")
     parser.add_argument("b", metavar="B", help="another one")
     parser.add_argument(
         "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"

@@ -52,6 +52,9 @@ def _add_build(build: argparse.ArgumentParser) -> None:
     )
     build.add_argument("--title", help="heading of the site")
     build.add_argument(
+        "--logo", metavar="FILE", help="picture beside it: .svg, .png, .jpg or .webp"
+    )
+    build.add_argument(
         "--access",
         nargs="+",
         action="extend",
@@ -102,6 +105,7 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
         registry,
         SiteOptions(
             settings=settings(args),
+            logo=Path(args.logo) if args.logo else None,
             agreement=_agreement(args, wanted),
             command=_command(args),
             **options,
@@ -138,6 +142,8 @@ def _command(args: argparse.Namespace) -> str:
             words += [f"--{name}", *chosen]
     if args.title:
         words += ["--title", args.title]
+    if args.logo:
+        words += ["--logo", f"LOGO{Path(args.logo).suffix}"]
     if args.ratings:
         words += ["--ratings", "RATINGS.csv"]
     if args.key:

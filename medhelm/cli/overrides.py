@@ -37,6 +37,9 @@ def as_meant(override: str) -> str:
             f"{key}: a backslash and a letter are not a line break here; in double quotes they are: "
             f"'{key}=[\"\\n\\n\"]'"
         )
+    if key.endswith(".serve") and value[:1] not in ("'", '"'):  # a command, as a shell takes it
+        quote = "'" if set(value) & set('"\\') else '"'
+        value = quote + value.replace(quote, f"\\{quote}") + quote
     value = _QUOTED.sub(_unescaped, value)
     return f"{key}={_sweep(key, value) if key in _ONE_OF else value}"
 

@@ -97,7 +97,7 @@ def add_reduce(parser: argparse.ArgumentParser) -> None:
 def add_names(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose benchmarks and models."""
     for option in ("benchmark", "model"):
-        chosen = f"only these {option}s"
+        chosen = f"only these {option}s; * stands for any text ('openai/*')"
         parser.add_argument(f"--{option}", nargs="+", action="extend", metavar="NAME", help=chosen)
 
 

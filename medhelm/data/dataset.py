@@ -22,7 +22,7 @@ import msgspec
 
 from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
-from medhelm.data.readers import OtherSeparator, read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_cached,
@@ -395,11 +395,6 @@ def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str,
         try:
             for number, row in with_cells(part.read(), part.source.cells):
                 yield f"{part.name}, row {number}", row
-        except OtherSeparator as e:
-            # A name is surely one of a header, not data, only where the benchmark declares it.
-            names = ", ".join(name for name in e.header if name in benchmark.columns)
-            found = f"; declared columns in it: {names}" if names else ""
-            raise DataError(f"{benchmark.name}: {e}{found}") from None
         except DataError as e:
             raise DataError(f"{benchmark.name}: {e}") from None
 

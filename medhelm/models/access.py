@@ -13,6 +13,7 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models.hosts import Access
 from medhelm.models.provider import Provider
 from medhelm.models.providers import find_provider, known_provider
+from medhelm.models.serving import LOOPBACK, command_problems
 from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
 
@@ -76,7 +77,9 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
             "server has loaded"
         )
     key_env = key_variable(spec)
-    url = _server_url(spec.name, spec.model, provider, (spec.base_url or provider.base_url).strip())
+    # A served model is reached at the address of its server, once that is up; until then nowhere else.
+    own = f"http://{LOOPBACK}" if spec.serve else spec.base_url
+    url = _server_url(spec.name, spec.model, provider, (own or provider.base_url).strip())
     key = _read_key(spec.name, key_env, environ) if key_env else None
     headers = {}
     for name, value in spec.headers.items():
@@ -91,7 +94,7 @@ def key_variable(spec: ModelSpec) -> str | None:
     provider = known_provider(spec.provider)
     if provider is None or spec.api_key_env or _has_key_header(spec):
         return spec.api_key_env or None
-    is_own = not spec.base_url or is_own_host(provider, spec.base_url)
+    is_own = not spec.serve and (not spec.base_url or is_own_host(provider, spec.base_url))
     return provider.key_env if provider.key_env and is_own else None
 
 
@@ -160,8 +163,17 @@ def _keys(spec: ModelSpec) -> Iterator[str]:
         yield f"base_url holds a user name or password; {_GIVE_KEY}"
     if name := key_parameter(base):
         yield f"base_url holds a key in {name!r}; {_GIVE_KEY}"
+    if name := _key_option(spec.serve):
+        yield f"serve holds a key in {name!r}; {_GIVE_KEY}"
     for name in _key_fields(spec.extra_body):
         yield f"extra_body holds a key in {name!r}; {_GIVE_KEY}"
+
+
+def _key_option(command: str) -> str | None:
+    """Return the option or variable of a command that is given a key, None without one."""
+    words = re.split(r"[\s='\"]+", command)
+    pairs = zip(words, words[1:], strict=False)
+    return next((w for w, value in pairs if KEY_NAME.search(w) and not value.startswith("-")), None)
 
 
 def _key_fields(value: Any, name: str = "") -> Iterator[str]:
@@ -211,6 +223,10 @@ def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
             f"send_seed=always is for providers whose requests carry a seed at temperature 0, which"
             f" {spec.provider!r} is not; leave it out"
         )
+    if spec.serve and not provider.can_serve:
+        yield f"serve is for servers of the OpenAI chat protocol, which {spec.provider!r} is not"
+    elif spec.serve:
+        yield from command_problems(spec)
     if spec.json_schema and not provider.holds_schema:
         yield (
             f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"

@@ -43,8 +43,6 @@ class Endpoint(Host):
     def __init__(self, access: Access, max_concurrency: int | None) -> None:
         self.access = access
         self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
-        self.fatal = ""
-        """The reason, once nothing more is sent."""
         self.rng = random.Random()
         self._server_messages: dict[tuple[str, str], ServerMessage] = {}
         self._has_answered = False

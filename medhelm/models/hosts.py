@@ -48,6 +48,10 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+LOADING = "loading weights"
+"""Of the status of what cannot answer yet."""
+
+
 @dataclass(frozen=True)
 class ServerMessage:
     """The server's message on the first request of a model that failed in one way."""
@@ -61,6 +65,8 @@ class Host(ABC):
     """Hold what models share that are served by one thing: its slots, and how it is closed."""
 
     limiter: AdaptiveLimiter
+    fatal: str = ""
+    """The reason, once nothing more is sent."""
 
     def lower(self, max_concurrency: int | None) -> None:
         """Keep to a smaller number at once from now on (another model asks for it)."""

@@ -88,6 +88,8 @@ class Provider:
     recorded nor part of the request hash."""
     sends_seed: bool = False
     """True if its requests can carry a seed whatever the temperature is."""
+    can_serve: bool = False
+    """True if its requests fit a server that a command of the user's starts (`serve`)."""
     holds_schema: bool = False
     """True if it can hold answers to the JSON Schema of a request."""
     own_fields: Mapping[str, str] = field(default_factory=dict)

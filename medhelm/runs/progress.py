@@ -24,7 +24,7 @@ from rich.text import Text
 
 from medhelm.errors import MedhelmError
 from medhelm.models.costs import cost
-from medhelm.models.hf import LOADING
+from medhelm.models.hosts import LOADING
 from medhelm.runs.planning import Run
 from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.episode import Episode

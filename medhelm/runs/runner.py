@@ -31,7 +31,7 @@ from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, keep_synced, opened
-from medhelm.runs.planning import Run
+from medhelm.runs.planning import Run, paid_models
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
@@ -140,6 +140,8 @@ async def run_sweep(
     Raises nothing that a run can cause.
     """
     sweep = Sweep(pool, Desk(ledger), progress)
+    for run in runs:
+        pool.servers.expect(paid_models([run]))
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(keep_synced(sweep.logs, partial(_end_run, sweep)))
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
@@ -167,7 +169,10 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     error: MedhelmError | None = None
     try:
         async with sweep.places[run.spec.model.name]:
-            record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
+            try:
+                record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
+            finally:
+                await sweep.pool.servers.leave(paid_models([run]))
     except asyncio.CancelledError:
         error = sweep.lost.get(asyncio.current_task())
         if error is None and not sweep.stopped:
@@ -252,7 +257,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
             await _answer(run, selection, plan, folder, scan, sweep)
         else:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
-        await judge_answers(run, plan, sweep)
+        async with ServedCheck(run, sweep.pool) as served:
+            await judge_answers(run, plan, sweep, served)
         return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
         if not sweep.stopped or asyncio.current_task() in sweep.lost:
@@ -295,7 +301,8 @@ async def _answer(
         SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path
     )
     with closing(to_ask):
-        await _ask_all(run, to_ask, folder, scan.begun, sweep)
+        async with ServedCheck(run, sweep.pool) as served:
+            await _ask_all(run, to_ask, folder, scan.begun, sweep, served)
 
 
 def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
@@ -430,9 +437,9 @@ _Begun = Mapping[int, OpenEpisode]
 
 
 async def _ask_all(
-    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
+    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep, served: ServedCheck
 ) -> None:
-    desk, served = sweep.desk.part(), ServedCheck(run, sweep.pool)
+    desk = sweep.desk.part()
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
@@ -451,6 +458,7 @@ async def _ask_all(
         try:
             async with asyncio.TaskGroup() as group:
                 work = _episodes(run, stage, to_ask, begun, sweep)
+                work = served.started(work, *run.players.values())
                 ahead = AHEAD if stage.is_one_call else None
                 group.create_task(start_all(desk, work, group, ahead))
         finally:

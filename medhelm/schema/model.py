@@ -30,6 +30,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     provider: str = "openai"
     model: str = ""
     base_url: str | None = None
+    serve: str = ""
+    """Command that starts its server, with `{port}` and, where it names the weights, `{model}`."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; never the key."""
     headers: dict[str, str] = {}

@@ -4,6 +4,7 @@
     spec.json           what was asked, and which instances are planned
     responses.jsonl     one line per finished request, each with its checksum
     served.json         what servers of the user's own said of the weights that answered
+    server-<model>.log  of a server that the run started
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes

@@ -48,7 +48,14 @@ from medhelm.tables.study.cells import (
     read_cell,
 )
 from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, of_names
+from medhelm.tables.study.selection import (
+    ChosenRuns,
+    Data,
+    GradedRun,
+    choose_runs,
+    is_named,
+    of_names,
+)
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
@@ -187,9 +194,13 @@ class Results:
         draws: int = 1000,
         bootstrap_seed: int = 0,
         confidence: float = 0.95,
+        reduce: str = "mean",
     ) -> pd.DataFrame:
-        """Return two models on the same instances, paired, as `medhelm compare` does; raises UnknownName."""
-        settings = Settings(draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence)
+        """Return two models, each a name or a pattern of one, on the same instances, paired, as
+        `medhelm compare` does; raises UnknownName and UsageError."""
+        settings = Settings(
+            draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence, reduce=reduce
+        )
         return self.comparison(a, b, settings).frame()
 
     def comparison(self, a: str, b: str, settings: Settings | None = None) -> Table:
@@ -311,7 +322,7 @@ def load_results(
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
-    `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
+    `models` name those to take, also as patterns like "openai/*"; None is all. `runs`: folders of runs, or of their gradings, to
     take where a model has several on a benchmark. `plugins`: files of plugins whose metrics and
     tables are wanted beside those of installed ones, or all plugins as `load_registry` returns them;
     `tables`: those found already. Raises UsageError where there is no run or where runs cannot share
@@ -330,8 +341,8 @@ def load_results(
         s
         for s in stored
         if not benchmarks
-        or {*s.names} & {*benchmarks}
-        and s.model.name in (models or [s.model.name])
+        or any(is_named(name, benchmarks) for name in s.names)
+        and is_named(s.model.name, models or [s.model.name])
     ]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
     seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""

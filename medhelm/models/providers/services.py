@@ -90,6 +90,7 @@ OPENAI = Provider(
     key_env="OPENAI_API_KEY",
     path="/chat/completions",
     uses=(*SERVED, "send_seed", "token_limit_field"),
+    can_serve=True,
     sends_seed=True,
     holds_schema=True,
     own_fields={

@@ -16,9 +16,6 @@ from medhelm.files.durable import AtomicFile, why
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """A spreadsheet would read these as the start of a formula, some in full width too."""
 
-_SEPARATORS = (",", ";", "\t")
-"""Spreadsheets write semicolons where the comma is the decimal mark."""
-
 _WORKBOOK = "PK\x03\x04"
 """Files of .xlsx and .ods begin with these bytes of a zip archive."""
 
@@ -100,9 +97,7 @@ def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
         is_workbook = header.startswith(_WORKBOOK)
         if is_workbook and path.suffix != ".xlsx":
             raise DataError(f"{path.name} is a workbook; save it as .xlsx or its sheet as CSV")
-        found = (
-            read_xlsx(path) if is_workbook else read_csv(path, max(_SEPARATORS, key=header.count))
-        )
+        found = read_xlsx(path) if is_workbook else read_csv(path)
         rows = [
             (number, {name.strip(): str(text).strip() for name, text in row.items()})
             for number, row in found

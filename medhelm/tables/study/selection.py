@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -160,14 +161,20 @@ def of_names(
         ("model", models, lambda r: (r.model,)),
     )
     for kind, wanted, names_of in kinds:
-        names = set(wanted or ())
-        if not names:
+        patterns = sorted(set(wanted or ()))
+        if not patterns:
             continue
-        known = {name for r in chosen for name in names_of(r)}
-        for name in sorted(names - known):
-            raise UnknownName(kind, name, known, f"runs were found of: {', '.join(sorted(known))}")
-        chosen = [r for r in chosen if not names.isdisjoint(names_of(r))]
+        known = sorted({name for r in chosen for name in names_of(r)})
+        for pattern in patterns:
+            if not any(is_named(name, (pattern,)) for name in known):
+                raise UnknownName(kind, pattern, known, f"runs were found of: {', '.join(known)}")
+        chosen = [r for r in chosen if any(is_named(name, patterns) for name in names_of(r))]
     return chosen
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name is one of these names, or matches one in which `*` stands for any text."""
+    return any(name == p or ("*" in p and fnmatchcase(name, p)) for p in patterns)
 
 
 def _in_folders(
