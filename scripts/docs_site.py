@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os.path import relpath
 from pathlib import Path, PurePosixPath
 
@@ -29,6 +30,7 @@ DOCS = ROOT / "docs"
 CONFIG = Path(__file__).with_suffix(".yaml")
 STUBS = {"medhelm": ROOT / "medhelm/__init__.pyi", "medhelm.plugin": ROOT / "medhelm/plugin.pyi"}
 _BLOCK = re.compile(r"^( *```.*?^ *```\n)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`]+`")
 _NAMED = re.compile(r"```(\w+) (\S+)$")
 _ITEM = re.compile(r"(?:[-*]|\d+\.) +")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -50,7 +52,7 @@ def read_pages() -> dict[Path, Page]:
     """Return all pages by their file in the repository, or the one that they would have there."""
     found = {file: Page(file.name, file.read_text("utf-8")) for file in sorted(DOCS.glob("*.md"))}
     overview = benchmarks_page.render(lambda benchmark: f"benchmarks/{benchmark.name}.md")
-    found[DOCS / "benchmarks.md"] = Page("benchmarks.md", overview)
+    found[DOCS / "benchmarks.md"] = Page("benchmarks/index.md", overview)
     for name, text in benchmarks_page.render_each().items():
         found[DOCS / "benchmarks" / f"{name}.md"] = Page(f"benchmarks/{name}.md", text)
     for file in (ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
@@ -67,13 +69,14 @@ def python_pages(module: str, stub: Path) -> Iterator[Page]:
     heads = re.split(r"^# -- (.+)$", stub.read_text("utf-8"), flags=re.MULTILINE)[1:]
     overview = [f"# Python: {module}", "", f"Every name that `{module}` has, from its stub.", ""]
     pages = []
-    for number, (heading, part) in enumerate(zip(heads[::2], heads[1::2], strict=True), 1):
-        names, place = _NAME.findall(part), f"python/{module}-{number}.md"
+    for heading, part in zip(heads[::2], heads[1::2], strict=True):
+        slug = re.sub(r"\W+", "-", heading.partition(":")[0].lower())
+        names, place = _NAME.findall(part), f"python/{module}/{slug}.md"
         overview += [f"## {heading}", "", "| name | what it is |", "|---|---|"]
         overview += [f"| [`{n}`]({place}#{module}.{n}) | {what} |" for n, what in names] + [""]
         body = "".join(f"\n::: {module}.{name}\n" for name, _ in names)
         pages.append(Page(place, f"# {heading}\n{body}"))
-    yield Page(f"python/{module}.md", "\n".join(overview))
+    yield Page(f"python/{module}/index.md", "\n".join(overview))
     yield from pages
 
 
@@ -102,10 +105,10 @@ def navigation(pages: Mapping[Path, Page]) -> list[object]:
 
 
 def _below(place: str, pages: Mapping[Path, Page]) -> list[str]:
-    """Return the pages that were made for an overview."""
-    stem = place.removesuffix(".md")
-    prefix = "benchmarks/" if stem == "benchmarks" else f"{stem}-"
-    return [p.place for p in pages.values() if p.place.startswith(prefix) and p.place != place]
+    """Return the other pages in the folder of an overview."""
+    folder, _, name = place.rpartition("/")
+    inside = (page.place for page in pages.values() if page.place.startswith(f"{folder}/"))
+    return [other for other in inside if other != place] if name == "index.md" and folder else []
 
 
 def convert(text: str, link: Callable[[re.Match[str]], str]) -> str:
@@ -125,7 +128,9 @@ def convert(text: str, link: Callable[[re.Match[str]], str]) -> str:
             indent = column + (4 * len(columns) - columns[-1] if columns else 0)
             if not is_fenced and (item := _ITEM.match(bare)):
                 columns.append(column + item.end())
-            if fence := _NAMED.match(bare):
+            if bare.startswith("|"):
+                bare = _CODE.sub(lambda found: found[0].replace("\\|", "|"), bare)
+            elif fence := _NAMED.match(bare):
                 bare = f'```{fence[1]} title="{fence[2]}"'
             made.append(" " * indent + bare if bare else "")
     return "\n".join(made) + "\n"
@@ -155,10 +160,11 @@ def write_pages(pages: Mapping[Path, Page], out: Path, repository: str) -> None:
         goal = relpath(place, PurePosixPath(page.place).parent)
         return f"{mark}[{words}]({goal}{'#' * bool(anchor)}{anchor})"
 
-    for folder in ("benchmarks", "images", "python"):
-        (out / folder).mkdir(parents=True)
+    (out / "images").mkdir(parents=True)
+    shutil.copyfile(CONFIG.with_suffix(".css"), out / "site.css")
     for page in pages.values():
-        made = convert(page.text, lambda found, page=page: replaced(page, found))  # type: ignore[misc]
+        (out / page.place).parent.mkdir(parents=True, exist_ok=True)
+        made = convert(page.text, partial(replaced, page))
         (out / page.place).write_text(made, encoding="utf-8")
     if missing:
         raise SystemExit("links that lead nowhere: " + ", ".join(missing))
