@@ -190,7 +190,9 @@ def _asked(benchmark: Benchmark, registry: Registry) -> Iterator[str]:
         yield f"- Parts: {parts}; the score is the unweighted mean of theirs"
     if benchmark.instruction:
         yield from ["", "The instruction:", ""]
-        yield from (f"> {escape(line, quote=False)}" for line in benchmark.instruction.splitlines())
+        yield from (
+            f"> {escape(line, quote=False)}".rstrip() for line in benchmark.instruction.splitlines()
+        )
 
 
 def _data(benchmark: Benchmark) -> Iterator[str]:
