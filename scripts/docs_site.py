@@ -58,8 +58,8 @@ def read_pages() -> dict[Path, Page]:
     for file in (ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
         found[file] = Page(file.name.lower(), file.read_text("utf-8"), ROOT)
     for module, stub in STUBS.items():
-        overview, *groups = python_pages(module, stub)
-        found[stub] = overview
+        names, *groups = python_pages(module, stub)
+        found[stub] = names
         found |= {DOCS / page.place: page for page in groups}
     return found
 

@@ -141,7 +141,7 @@ def main() -> int:
         subprocess.run(["git", "archive", "-o", archive, "HEAD"], cwd=ROOT, check=True)
         shutil.unpack_archive(archive, source)
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip = (venv / "bin" / "python", "-m", "pip", "install", "--quiet")
         subprocess.run([*pip, source], check=True)
         (packages,) = venv.glob("lib/python*/site-packages")
         return put(PAGE, measure(packages), part="size", check=False)
