@@ -1,4 +1,4 @@
-# medhelm, which writes into /results and runs as nobody in particular: docs/install.md shows how.
+# medhelm as a container, which writes into /results alone and does not run as root: docs/install.md.
 FROM python:3.13-slim AS build
 COPY . /source
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels /source

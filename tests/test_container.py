@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from tests.test_packaging import clean, make_environment
 
 ROOT = Path(__file__).parent.parent
 
@@ -64,17 +64,12 @@ def test_its_steps_install_medhelm_and_run_the_demo(tmp_path: Path) -> None:
     The environment sees the packages of this one, so that nothing is fetched.
     """
     venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-    (packages,) = venv.glob("lib/python*/site-packages")
-    seen = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
-    (packages / "seen.pth").write_text("\n".join(seen) + "\n")
+    make_environment(venv)
     pip = venv / "bin" / "pip"
     pip.write_text(f'#!/bin/sh\nexec {venv}/bin/python -m pip "$@"\n')
     pip.chmod(0o755)
-    kept = {k: v for k, v in os.environ.items() if k in ("LANG", "LC_ALL", "TMPDIR")}
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_IGNORE_INSTALLED": "1"}
-    environment = kept | nowhere | offline | {"PATH": f"{venv / 'bin'}:/usr/bin:/bin"}
+    environment = clean() | {"PIP_NO_BUILD_ISOLATION": "0", "PIP_IGNORE_INSTALLED": "1"}
+    environment["PATH"] = f"{venv / 'bin'}:/usr/bin:/bin"
     image, work = tmp_path / "image", tmp_path / "image"
     image.mkdir()
 
