@@ -84,7 +84,7 @@ def evaluate(
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
-    `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
+    `models` and `benchmarks` are names (`medhelm list`), patterns like `baseline/*` or `*`, or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders, and

@@ -47,6 +47,7 @@ from medhelm.schema.data import (
 from medhelm.schema.type_errors import explain
 
 MAX_CHOICES = len(ascii_uppercase)
+_INSTANCE = msgspec.json.Decoder(Instance)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _Located = tuple[str, Row | LeftOut]
 """The place of a row ('test.csv, row 3'), and the row."""
@@ -236,7 +237,7 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
             f"to_instance gave {found}, not an Instance, or LeftOut('why') for a row to leave out"
         )
     try:
-        instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
+        instance = _INSTANCE.decode(msgspec.json.encode(instance))
     except msgspec.ValidationError as e:
         raise _Fault(explain(e, Instance)) from None
     except UnicodeEncodeError:

@@ -370,6 +370,11 @@ class _Version(msgspec.Struct):
     schema: int = 0
 
 
+for _kind in (Plan, RunRecord, Served, _Version):
+    # msgspec crashes where two threads are the first to decode a type: here there is one.
+    msgspec.json.Decoder(_kind)
+
+
 def find_runs(results: Path) -> list[Path]:
     """Return every run folder below a results folder, sorted."""
     return sorted(p.parent for p in (results / "runs").glob("*/*/*/spec.json"))
