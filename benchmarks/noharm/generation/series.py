@@ -23,12 +23,12 @@ from medhelm import Episode, Instance, ModelSpec
 from medhelm.plugin import RecordError, UsageError, durable, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
 from medhelm_benchmarks.noharm.generation.conduct import (
-    BUDGETS,
     REASONING_BUDGET,
     Series,
     generation,
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
+from medhelm_benchmarks.noharm.generation.stages import STAGES
 from medhelm_benchmarks.noharm.rules.casefile import write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
@@ -80,7 +80,7 @@ def series_run(
         data_class=data_class,
         environ=environ,
         decides=hashlib.sha256("\0".join(decides).encode()).hexdigest(),
-        max_output_tokens=BUDGETS["traps"],
+        max_output_tokens=STAGES["traps"].budget,
         reasoning_output_tokens=REASONING_BUDGET,
         seed=series.seed,
     )

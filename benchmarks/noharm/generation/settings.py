@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-
-from medhelm_benchmarks.noharm.generation.views import Setting
 
 _BLOCK = 100
 """Settings that are drawn at once."""
@@ -46,6 +45,18 @@ _GAPS = (
     "baseline values from before this illness",
     "a family history that may matter",
 )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Separates this patient from the last. It is drawn, never chosen by a model."""
+
+    place: str
+    complication: str
+    gap: str
+    """Names the fact that is not known yet."""
+    passage: str
+    """Words of the guideline on whose subject the case turns, so that not all are on one."""
 
 
 def most_settings(passages: Sequence[str]) -> int:

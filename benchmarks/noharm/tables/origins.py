@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from medhelm import DataError, Table, make_table
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import durable
+from medhelm_benchmarks.noharm.generation.stages import Trap
 from medhelm_benchmarks.noharm.rules.cases import Case
 
-TRAPS = ("dose", "interaction", "contraindication", "prerequisite", "monitoring")
+TRAPS: tuple[str, ...] = get_args(Trap)
 ORIGINS = ("blind", "first_line", "conditional", *TRAPS)
 
 
