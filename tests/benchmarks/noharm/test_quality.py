@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medhelm.tables.format.formats import to_csv, to_markdown
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control_menu
+from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     FIVE,
@@ -159,13 +159,13 @@ def test_near_duplicates_outside_one_group() -> None:
 
 
 def test_what_a_judge_finds_is_added_and_its_error_stands_beside_it() -> None:
-    texts = {text: name for name, text in control_menu().items()}
+    texts = {text: name for name, text in control().menu().items()}
     told = [name for text, name in texts.items() if "drug of choice" in text or "Stop" in text]
     pair = tuple(name for text, name in texts.items() if "carotid" in text or "bruits" in text)
-    control = MenuReply(telling=tuple(Telling(id=i, words="x") for i in told), same=(pair,))
+    seen = MenuReply(telling=tuple(Telling(id=i, words="x") for i in told), same=(pair,))
     made = twins(alternatives=[["a1", "a10"]])
     found = MenuReply(telling=(Telling(id="a3", words="odd"),), same=(("a3", "a2"),))
-    judged = Judged("test/judge", {made.code: found}, control)
+    judged = Judged("test/judge", {made.code: found}, seen)
     quality = check_cases([made], judged=judged)
     assert {c.name: c for c in quality.cases[0].checks}["duplicates"].actions == (("a2", "a3"),)
     assert [(i, x.kind, x.phrase) for i, x in quality.cases[0].leaks] == [("a3", "judge", "odd")]
