@@ -24,8 +24,7 @@ from medhelm_benchmarks.noharm.generation.stages import (
     TrapsReply,
 )
 from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
-from medhelm_benchmarks.noharm.rules.leaks import find_leaks
-from medhelm_benchmarks.noharm.rules.similar import near_duplicates
+from medhelm_benchmarks.noharm.rules.wording import find_leaks, near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import msgspec
 
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.similar import gist
+from medhelm_benchmarks.noharm.rules.wording import gist
 
 MOST_ALIKE = 0.5
 """Largest share of runs of words, or of actions, that two cases may have in common."""

@@ -24,10 +24,11 @@ from medhelm_benchmarks.noharm.rules.cases import Action, Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
 from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
-from medhelm_benchmarks.noharm.rules.leaks import Leak, find_leaks
-from medhelm_benchmarks.noharm.rules.similar import (
+from medhelm_benchmarks.noharm.rules.wording import (
     Embed,
+    Leak,
     embedding_duplicates,
+    find_leaks,
     natural,
     near_duplicates,
 )

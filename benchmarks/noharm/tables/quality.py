@@ -26,7 +26,7 @@ from medhelm_benchmarks.noharm.rules.quality import (
     Quality,
     Share,
 )
-from medhelm_benchmarks.noharm.rules.similar import EMBEDDING_THRESHOLD
+from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 from medhelm_benchmarks.noharm.rules.words import MOST_AUC, Words
 
 ALL_CASES = "all cases"
