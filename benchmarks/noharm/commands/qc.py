@@ -13,7 +13,7 @@ import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
+from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -158,15 +158,12 @@ def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
 
 
 def _read(path: Path) -> tuple[Case, ...]:
-    try:
-        return read_cases(path)
-    except DataError:
-        faults = list(faults_in(path))
-        if len(faults) < 2:
-            raise
-        for fault in faults[:_MOST_FAULTS]:
-            print(f"medhelm: {fault}", file=sys.stderr)
-        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
-        raise DataError(
-            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
-        ) from None
+    cases, faults = scan_cases(path)
+    if len(faults) < 2:
+        return cases if not faults else read_cases(path)
+    for fault in faults[:_MOST_FAULTS]:
+        print(f"medhelm: {fault}", file=sys.stderr)
+    named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
+    raise DataError(
+        f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
+    )
