@@ -13,45 +13,17 @@ flags.jsonl                     what the checks found; ends.jsonl: how each arti
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from medhelm import ModelSpec
-from medhelm.plugin import RecordError, UsageError, durable, own_runs
+from medhelm.plugin import RecordError, durable, own_runs
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
-from medhelm_benchmarks.encounters.curation.protocol import CURATOR, JUDGE, CuratedArticle
+from medhelm_benchmarks.encounters.curation.protocol import CuratedArticle
 from medhelm_benchmarks.encounters.curation.sources import Article, changed_since
 from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS
 from medhelm_benchmarks.encounters.data.checks import Flag
 from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES, SOURCE
-
-
-class _FormerSpec(msgspec.Struct, frozen=True):
-    """`spec.json` of a folder from before curation was a run like others."""
-
-    schema: str
-    curator: ModelSpec
-    judge: ModelSpec
-    seed: int
-
-
-def go_on_from_former(folder: Path, players: Mapping[str, ModelSpec], seed: int) -> None:
-    """Let a folder of the former form go on; raises UsageError where others were asked."""
-    path = folder / "spec.json"
-    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        former = msgspec.json.decode(path.read_bytes(), type=_FormerSpec)
-        before = {CURATOR: former.curator, JUDGE: former.judge}
-        if seed != former.seed or any(_asked(before[r]) != _asked(players[r]) for r in before):
-            raise UsageError(
-                f"{folder} holds cases made with another model or seed; name another folder with --out"
-            )
-        path.unlink()
-
-
-def _asked(model: ModelSpec) -> object:
-    return own_runs.identity(model) | {"max_output_tokens": model.max_output_tokens}
 
 
 def write_products(

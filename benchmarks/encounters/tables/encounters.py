@@ -45,15 +45,7 @@ _READINGS: Mapping[str, Aggregation] = {
 
 
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    interval = (f"{name}_low", f"{name}_high")
-    return (
-        kinds.number(name, description, "share", heading, interval, 3),
-        *kinds.ends(name, name, "share"),
-    )
-
-
-def _share(name: str, description: str, heading: str = "") -> Column:
-    return kinds.number(name, description, "share", heading, digits=1, is_percent=True)
+    return kinds.measured(name, description, "share", heading, 3, prefix=name)
 
 
 ENDED = "encounters that were completed or capped and have a score, of the cases of n"
@@ -91,13 +83,13 @@ COLUMNS: tuple[Column, ...] = (
     kinds.count("attempted", "encounters asked for", "asked"),
     kinds.count("scored", "encounters with a score", "scored", of="attempted"),
     kinds.text("not_scored", "encounters without one, by outcome", "not scored"),
-    _share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
-    _share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
+    kinds.share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
+    kinds.share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
     kinds.number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
     kinds.number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
     kinds.number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
     kinds.number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
-    _share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
+    kinds.share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
     kinds.number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
     kinds.number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
     kinds.number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm import Episode, Instance, ModelSpec
-from medhelm.plugin import RecordError, UsageError, own_runs, runlog
+from medhelm.plugin import RecordError, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
 from medhelm_benchmarks.noharm.generation.conduct import (
     REASONING_BUDGET,
@@ -33,8 +33,6 @@ from medhelm_benchmarks.noharm.rules.casefile import write_cases, write_lines
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
 
-_FORMER_LOG = "calls.jsonl"
-"""Log of a series from before generation was a run like others; its prompts are not those of today."""
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 
 
@@ -65,11 +63,6 @@ def series_run(
     environ: Mapping[str, str] | None,
 ) -> own_runs.Run:
     """Return the run that writes the first `count` cases of a series; raises as `own_run` does."""
-    if (folder / _FORMER_LOG).exists():
-        raise UsageError(
-            f"{folder} holds cases made with another version of the prompts; name another folder with "
-            "--out"
-        )
     decides = (series.prefix, series.specialty, series.guideline.name, series.guideline.sha256)
     return own_runs.own_run(
         "noharm_generation",

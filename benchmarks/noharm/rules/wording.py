@@ -1,4 +1,4 @@
-"""How actions are worded: which ones say the same, and which words give an action's class away.
+"""Compare wordings of actions, and find the words that give an action's class away.
 
 Two actions may differ by one figure and be right and wrong (5 mg and 2.5 mg), so that likeness of
 letters is not a measure: prednisone is to prednisolone as a typing error is to its word. By rule only

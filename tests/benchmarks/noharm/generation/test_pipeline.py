@@ -328,11 +328,6 @@ def test_a_folder_is_of_one_series(studio: Studio) -> None:
         with pytest.raises(UsageError, match=f"(another|other) {what}; name another folder"):
             studio.run(1, **more)
     assert studio.asked == 7
-    former = Studio(studio.folder.parent / "former")
-    former.folder.mkdir()
-    (former.folder / "calls.jsonl").touch()  # the log of another version
-    with pytest.raises(UsageError, match="another version of the prompts"):
-        former.run(1)
     priced = spec(price=Price(input=1, output=1, date="2026-01-01"))
     assert studio.run(1, **all_of(priced)).ends[0].status == "made"  # a price changes no case
 
