@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import msgspec
 import numpy as np
 
 from medhelm import (
@@ -208,17 +207,8 @@ class _Encounters:
         self, panel: studies.Panel, reading: Aggregation, *names: str
     ) -> dict[str, studies.Estimate]:
         """Return each model's estimate of one reading of the sums."""
-        ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=reading.name)
-
-        def cut(cell: studies.Cell) -> studies.Cell:
-            own = cell.scores[self.metric]
-            sums = own.pooling.columns(own.sums, reading.sums)
-            pooling = aggregation.Pooling(reading, reading.sums)
-            return replace(cell, scores={self.metric: replace(own, sums=sums, pooling=pooling)})
-
-        shares = {model: cut(cell) for model, cell in panel.cells.items()}
-        cut_panel = replace(panel, metric=ref, cells=shares)
-        return studies.estimate(cut_panel, self.settings, self.benchmark, *names)
+        shares = studies.with_reading(panel, reading)
+        return studies.estimate(shares, self.settings, self.benchmark, *names)
 
     def totals(self, model: str, ids: studies.Keys) -> dict[str, float]:
         """Return a model's sums by name over some cases; none: over all of its own."""
@@ -264,8 +254,7 @@ def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dic
 
 
 def _ends(column: str, found: studies.Estimate) -> dict[str, object]:
-    ends = {f"{column}_low": found.interval.low, f"{column}_high": found.interval.high}
-    return {column: found.score, **ends}
+    return {column: found.score, **found.interval.ends(column)}
 
 
 def _asked(own: _Encounters, model: str) -> dict[str, object]:
@@ -392,8 +381,7 @@ def _bins(
             "clusters": len(keys),
             "input_chars": float(values[part, 2].mean()),
             column: float(sums[:, 0].sum() / sums[:, 1].sum()),
-            f"{column}_low": found.low,
-            f"{column}_high": found.high,
+            **found.ends(column),
         }
 
 
@@ -465,8 +453,7 @@ def _pair(
 def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> dict[str, object]:
     if len(sizes) < 2:
         return {}
-    found = intervals.clustered_percentile(gaps, settings.confidence, sizes)
-    return {"difference_low": found.low, "difference_high": found.high}
+    return intervals.clustered_percentile(gaps, settings.confidence, sizes).ends("difference")
 
 
 def _refuse_other_items(own: _Encounters) -> None:

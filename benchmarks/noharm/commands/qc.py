@@ -87,10 +87,9 @@ def run(args: argparse.Namespace) -> int:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
         return model_calls.show_estimate([judge], "json" if form == "json" else "text")
-    asked = None
+    asked = None if judge is None else model_calls.ask([judge], args)
     judged = None
     if judge is not None:
-        asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
@@ -133,10 +132,8 @@ def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Ru
 
 def _provenance(args: argparse.Namespace) -> Path | None:
     """Return the file beside the cases that says where their actions come from; None without one."""
-    if args.file is None or args.file == "-":
-        return None
-    path = Path(args.file).with_name(_PROVENANCE)
-    return path if path.is_file() else None
+    path = None if args.file in (None, "-") else Path(args.file).with_name(_PROVENANCE)
+    return path if path is not None and path.is_file() else None
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -147,11 +144,10 @@ def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
     if args.file is None:
         return read_cases(_BUNDLED)
-    path = Path(args.file)
-    if args.file != "-" and not path.is_fifo() and not path.is_char_device():
+    path, is_stdin = Path(args.file), args.file == "-"
+    if not (is_stdin or path.is_fifo() or path.is_char_device()):
         return _read(path)
     with TemporaryDirectory() as spool:  # a pipe can be read once
-        is_stdin = args.file == "-"
         whole = Path(spool) / ("standard input" if is_stdin else path.name)
         whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
         return _read(whole)

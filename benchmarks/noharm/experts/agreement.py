@@ -219,7 +219,7 @@ def _measured(found: measured.Measured) -> dict[str, object]:
     values: dict[str, object] = {**found.values, "n": found.n, "cases": found.clusters}
     values["reversed_rate"] = values.pop("reversed", None)
     for name, own in found.intervals.items():
-        values |= {f"{name}_low": own.low, f"{name}_high": own.high}
+        values |= own.ends(name)
     return values | {"kappa_quadratic_method": found.intervals["kappa_quadratic"].method}
 
 

@@ -318,9 +318,8 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[
         found = intervals.percentile(draws, settings.confidence, len(codes))
     return row | {
         "difference": _gap(stacked.sum(0)[None])[0],
-        "difference_low": found.low,
-        "difference_high": found.high,
         "difference_method": found.method,
+        **found.ends("difference"),
     }
 
 

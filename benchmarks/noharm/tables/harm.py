@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -254,7 +253,11 @@ class _Labelled:
         self.harm = study.estimates(benchmark, _COUNTS)
         has_strict = _STRICT in study.metrics(benchmark)
         self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
-        self.severe_per_error = _severe_per_error(study, benchmark)
+        severe = pooled_share("severe_per_error", "severe", "errors")
+        shares = studies.with_reading(
+            self.panel, severe, _severe_sums
+        )  # errors of a case correlate
+        self.severe_per_error = studies.estimate(shares, study.settings, benchmark)
         overall = self.estimates["overall"]
         whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
         self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
@@ -277,25 +280,10 @@ class _Labelled:
         return row | {"model": model, "ranked": model in self.study.ranked}
 
 
-def _severe_per_error(study: studies.Study, benchmark: str) -> dict[str, studies.Estimate]:
-    """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
-    panel = study.panel(benchmark, _COUNTS)
-    share = pooled_share("severe_per_error", "severe", "errors")
-    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=share.name)
-
-    def cut(cell: studies.Cell) -> studies.Cell:
-        own = cell.scores[_COUNTS]
-        errors = own.pooling.columns(own.sums, COUNTS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
-        sums = np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
-        return replace(
-            cell,
-            scores={
-                _COUNTS: replace(own, sums=sums, pooling=aggregation.Pooling(share, share.sums))
-            },
-        )
-
-    shares = {model: cut(cell) for model, cell in panel.cells.items()}
-    return studies.estimate(replace(panel, metric=ref, cells=shares), study.settings, benchmark)
+def _severe_sums(own: studies.MetricScores) -> Floats:
+    """Return the numbers of severe and of all errors of each case."""
+    errors = own.pooling.columns(own.sums, COUNTS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
+    return np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
 
 
 def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
@@ -391,12 +379,10 @@ def _over_all(own: _Labelled, model: str) -> dict[str, object]:
     }
     for column, estimates in own.estimates.items():
         found = estimates[model]
-        row |= {column: found.score, f"{column}_low": found.interval.low}
-        row |= {f"{column}_high": found.interval.high}
-    per_error = own.severe_per_error[model].interval
+        row |= {column: found.score, **found.interval.ends(column)}
     if strict := own.strict.get(model):
         row["overall_strict"] = strict.score
-    row |= {"severe_per_error_low": per_error.low, "severe_per_error_high": per_error.high}
+    row |= own.severe_per_error[model].interval.ends("severe_per_error")
     return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
 
 
