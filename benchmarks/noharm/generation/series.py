@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm import Episode, Instance, ModelSpec
-from medhelm.plugin import RecordError, own_runs, runlog
+from medhelm.plugin import RecordError, durable, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
 from medhelm_benchmarks.noharm.generation.conduct import (
     REASONING_BUDGET,
@@ -29,7 +29,7 @@ from medhelm_benchmarks.noharm.generation.conduct import (
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
-from medhelm_benchmarks.noharm.rules.casefile import write_cases, write_lines
+from medhelm_benchmarks.noharm.rules.casefile import write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
 
@@ -122,9 +122,9 @@ def write_products(folder: Path, ends: Sequence[CaseEnd]) -> None:
     """Write the files of a series, each whole or not at all; raises RecordError."""
     if cases := [e.case for e in ends if e.case is not None]:
         write_cases(folder / "cases.jsonl", cases)
-    write_lines(folder / "provenance.jsonl", (e.provenance for e in ends if e.provenance))
+    durable.write_lines(folder / "provenance.jsonl", (e.provenance for e in ends if e.provenance))
     gone = (e for e in ends if e.status == "discarded")
-    write_lines(
+    durable.write_lines(
         folder / "discarded.jsonl",
         ({"code": e.code, "stage": e.stage, "reasons": e.reasons} for e in gone),
     )

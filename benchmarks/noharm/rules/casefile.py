@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from medhelm import DataError
-from medhelm.plugin import RecordError, durable
+from medhelm.plugin import durable
 from medhelm_benchmarks.noharm.rules.cases import FORM, Case, faults, read_case
 
 
@@ -63,14 +61,4 @@ def write_cases(path: Path, cases: Sequence[Case]) -> None:
     for case in cases:
         for fault in faults(case):
             raise DataError(f"{path.name}: case {case.code[:40]}: {fault}")
-    write_lines(path, cases)
-
-
-def write_lines(path: Path, values: Iterable[object]) -> None:
-    """Write values, one JSON object a line, whole or not at all; raises RecordError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with durable.AtomicFile(path) as file:
-            file.write(b"".join(msgspec.json.encode(value) + b"\n" for value in values))
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None
+    durable.write_lines(path, cases)
