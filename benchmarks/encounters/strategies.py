@@ -58,7 +58,7 @@ def _then(request: Request, *texts: str) -> Request:
 async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
     """Return the candidate that the model itself finds best; the first one where it names none."""
     candidates = await together(
-        _as_coroutine(send, _warm(request, n), f"{step}/candidate/{n}", attempt)
+        send(_warm(request, n), step=f"{step}/candidate/{n}", attempt=attempt)
         for n in range(CANDIDATES)
     )
     usable = [c for c in candidates if c.finish in ("stop", "length") and c.text.strip()]
@@ -73,10 +73,6 @@ async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -
     except reply_form.BadReply:
         best = 1
     return usable[best - 1]
-
-
-async def _as_coroutine(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
-    return await send(request, step=step, attempt=attempt)
 
 
 SPECIALISTS = (
@@ -103,8 +99,10 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     only where the reply ends it and more than half of the valid votes find it finished.
     """
     advice = await together(
-        _as_coroutine(
-            send, _then(request, _text("advice").format(who=who)), f"{step}/advice/{n}", attempt
+        send(
+            _then(request, _text("advice").format(who=who)),
+            step=f"{step}/advice/{n}",
+            attempt=attempt,
         )
         for n, who in enumerate(SPECIALISTS)
     )
@@ -119,8 +117,10 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
         return reply
     shown = visible_text(reply.text)
     said = await together(
-        _as_coroutine(
-            send, _then(request, _text("vote").format(who=who), shown), f"{step}/vote/{n}", attempt
+        send(
+            _then(request, _text("vote").format(who=who), shown),
+            step=f"{step}/vote/{n}",
+            attempt=attempt,
         )
         for n, who in enumerate(SPECIALISTS)
     )
