@@ -38,8 +38,8 @@ _PARTS = (
 )
 
 
-def _measured_by(name: str, *words: str) -> tuple[Column, ...]:
-    return kinds.measured(name, *words, prefix=name)
+def _measured_by(name: str, what: str, unit: str = "", heading: str = "") -> tuple[Column, ...]:
+    return kinds.measured(name, what, unit, heading, prefix=name)
 
 
 ACTIONS = (

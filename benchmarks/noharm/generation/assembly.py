@@ -77,7 +77,7 @@ class Menu:
 
 def make_menu(code: str, blind: Sequence[OptionReply], traps: Sequence[TrapReply]) -> Menu:
     """Return all options in an order that the case's code alone decides, so that none shows."""
-    options = [*blind, *traps]
+    options: list[OptionReply | TrapReply] = [*blind, *traps]
     random.Random(code).shuffle(options)  # noqa: S311 - an order, no secret
     return Menu({f"a{n}": option for n, option in enumerate(options, 1)})
 

@@ -113,14 +113,11 @@ class Validity:
     experts: tuple[tuple[str, int], ...]
     """(who validated them and when, cases)."""
 
-    def validated(self, *, is_named: bool = True) -> tuple[str, ...]:
-        """Return a sentence for each group of experts; one without names for all of them."""
-        if not is_named and self.experts:
-            return (self._sentence(sum(n for _, n in self.experts)),)
-        return tuple(self._sentence(n, f", {text}" if text else "") for text, n in self.experts)
-
-    def _sentence(self, n: int, who: str = "") -> str:
-        return f"{self.benchmark}: the ratings of {n} of {self.cases} cases are experts'{who}."
+    def validated(self) -> list[str]:
+        """Return a sentence for each group of experts."""
+        groups = ((n, f", {text}" if text else "") for text, n in self.experts)
+        head = f"{self.benchmark}: the ratings of"
+        return [f"{head} {n} of {self.cases} cases are experts'{who}." for n, who in groups]
 
     @property
     def warning(self) -> str:

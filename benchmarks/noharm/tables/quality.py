@@ -195,16 +195,15 @@ def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     yield "Mean actions per case", f"{mean:.1f}", mean
     yield "Median actions per case", f"{middle:g}", middle
     yield "Range", f"{min(sizes)}\u2013{max(sizes)}", None
-    counts = [(name, classes[name]) for name in CLASSES]
+    counts: list[tuple[str, int]] = [(name, classes[name]) for name in CLASSES]
     counts += [(name, categories[name]) for name in (*_NAMED, _OTHER)]
     for name, count in counts:
         share = 100 * count / len(actions)
         yield f"{name.capitalize()} (%)", f"{share:.1f}", share
-    for name, n in (
-        ("Alternative groups", sum(len(case.alternatives) for case in cases)),
-        ("Best-alternative groups", sum(len(case.best_alternatives) for case in cases)),
-    ):
-        yield name, f"{n:,}", n
+    groups = sum(len(case.alternatives) for case in cases)
+    best = sum(len(case.best_alternatives) for case in cases)
+    yield "Alternative groups", f"{groups:,}", groups
+    yield "Best-alternative groups", f"{best:,}", best
 
 
 def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
