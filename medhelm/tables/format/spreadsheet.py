@@ -7,11 +7,11 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from medhelm.data.readers import read_csv, read_xlsx
-from medhelm.errors import DataError, RecordError, UsageError
-from medhelm.files.durable import AtomicFile, why
+from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
+from medhelm.files.durable import write_whole as write_whole
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """A spreadsheet would read these as the start of a formula, some in full width too."""
@@ -73,17 +73,6 @@ def refuse_present(*files: Path) -> None:
     for file in files:
         if file.exists():
             raise UsageError(f"{file} is there already and may hold ratings; name another file")
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, whole and readable by its owner alone; raises RecordError where it cannot be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle: BinaryIO
-        with AtomicFile(path) as handle:
-            handle.write(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
 
 
 def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
