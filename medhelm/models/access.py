@@ -11,8 +11,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.hosts import Access
-from medhelm.models.provider import Provider
-from medhelm.models.providers import find_provider, known_provider
+from medhelm.models.likelihoods import NONE_GIVEN
+from medhelm.models.provider import NO_LOGPROBS, Provider
+from medhelm.models.providers import find_provider, known_provider, known_providers
 from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
 
@@ -266,11 +267,38 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
             **provider.fixes,
         }
         fix = fixes.get(failure.param, f"change or remove {failure.param!r}")
-        return f"{who} does not take {failure.param!r} ({what}): {fix} in its config"
+        where = "" if fix == NO_LOGPROBS else " in its config"
+        return f"{who} does not take {failure.param!r} ({what}): {fix}{where}"
+    if failure.error == NONE_GIVEN:
+        return f"{who} answers without log-probabilities of the options: {NO_LOGPROBS}"
     return (
         f"{who} knows no model {spec.model!r} or no chat completions ({what}): check model.model"
         f" and model.base_url"
     )
+
+
+def check_likelihoods(spec: ModelSpec, *, are_letters: bool) -> None:
+    """Refuse a model that gives no log-probabilities of candidates, or of letters alone; raises UsageError.
+
+    Rules are not refused: they are handed the instance, and answer it as ever.
+    """
+    provider = find_provider(spec.provider, spec.name)
+    if not provider.reads_prompt:
+        return
+    kinds = ("texts", "letters") if are_letters else ("texts",)
+    able = [p.name for p in known_providers().values() if p.candidates in kinds]
+    why = ""
+    if provider.name not in able:
+        of = "" if are_letters else " of whole texts"
+        why = f"provider {spec.provider!r} gives none{of}; {', '.join(able)} do"
+    elif spec.reasoning:
+        why = "it thinks before it answers"
+    elif spec.strategy:
+        why = f"strategy {spec.strategy!r} chooses among texts"
+    if why:
+        raise UsageError(
+            f"model {spec.name!r} cannot be asked for log-probabilities: {why}; set form=line or form=text"
+        )
 
 
 def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> None:

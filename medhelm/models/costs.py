@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from medhelm.errors import BudgetReached, UsageError
 from medhelm.models.providers import known_provider
-from medhelm.schema.episode import Response, Usage
+from medhelm.models.tokens import request_tokens
+from medhelm.schema.episode import Request, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 
 _MILLION = 1_000_000
@@ -41,6 +42,18 @@ def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int)
     fresh = max(0, input_tokens - cached_tokens)
     total = fresh * price.input + cached_tokens * cached_price + output_tokens * price.output
     return total / _MILLION
+
+
+def times_sent(spec: ModelSpec, request: Request) -> int:
+    """Return how often a request sends its prompt: once, but where each candidate is sent behind it."""
+    provider = known_provider(spec.provider)
+    is_repeated = provider is not None and provider.candidates == "texts" and not provider.is_local
+    return 1 + len(request.candidates) if is_repeated else 1
+
+
+def input_tokens(spec: ModelSpec, request: Request) -> int:
+    """Return about how many input tokens a request to a model is billed for."""
+    return request_tokens(request) * times_sent(spec, request)
 
 
 class Reservation:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from medhelm.models.costs import times_sent
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
+    LOGPROB_FIELDS,
     SCHEMA_FIELD,
     Answer,
     Failure,
@@ -35,8 +37,14 @@ _SERVED_S = 3.0
 class OpenAIEndpoint(Endpoint):
     """A server of the OpenAI chat protocol."""
 
-    def __init__(self, access: Access, max_concurrency: int | None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        max_concurrency: int | None,
+        encode: Callable[[ModelSpec, Request], bytes] = encode_body,
+    ) -> None:
         super().__init__(access, max_concurrency)
+        self.encode = encode
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
@@ -67,7 +75,7 @@ class OpenAIEndpoint(Endpoint):
     async def served(self, model: str) -> Mapping[str, str]:
         """Return what the server says of its weights; empty where it does not answer soon."""
         if self._served is None:
-            path = self._url.path.removesuffix("/chat/completions")
+            path = self._url.path.removesuffix("/completions").removesuffix("/chat")
             pages = (f"{path}/models", f"{path.removesuffix('/v1')}/props")
             self._served = asyncio.gather(*map(self._page, pages))
         listed, properties = await asyncio.shield(self._served)
@@ -120,13 +128,13 @@ class OpenAIModel(EndpointModel[OpenAIEndpoint, bytes]):
         )
         self._fields = (
             *("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed"),
-            *("reasoning_effort", *spec.extra_body),
+            *("reasoning_effort", *spec.extra_body, *LOGPROB_FIELDS),
             *(SCHEMA_FIELD,) * spec.json_schema,
         )
 
     def write(self, request: Request) -> bytes:
         """Return what is sent for a request."""
-        return encode_body(self.spec, request)
+        return self.endpoint.encode(self.spec, request)
 
     async def send(self, sent: bytes) -> Answer | Failure:
         """Send it once and return what came of it."""
@@ -134,4 +142,7 @@ class OpenAIModel(EndpointModel[OpenAIEndpoint, bytes]):
 
     def is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
         """Return whether the server read less than was sent, without a word."""
-        return is_cut(request.messages, len(sent), answer.usage, self.spec.context_window)
+        usage, times = answer.usage, times_sent(self.spec, request)
+        if usage.input_tokens is not None:
+            usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens // times)
+        return is_cut(request.messages, len(sent) // times, usage, self.spec.context_window)

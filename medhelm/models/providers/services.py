@@ -6,7 +6,14 @@ import re
 
 from medhelm import hookimpl
 from medhelm.models.hosts import Access, Host
-from medhelm.models.provider import BUDGET, PROMPT, SERVED, WHOLE_ANSWERS, Provider
+from medhelm.models.provider import (
+    BUDGET,
+    NO_LOGPROBS,
+    PROMPT,
+    SERVED,
+    WHOLE_ANSWERS,
+    Provider,
+)
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 
@@ -34,6 +41,15 @@ def _open_openai(spec: ModelSpec, access: Access | None) -> Host:
 
     assert access is not None
     return OpenAIEndpoint(access, spec.max_concurrency)
+
+
+def _open_completions(spec: ModelSpec, access: Access | None) -> Host:
+    """Return the connections to a server that goes on with plain text."""
+    from medhelm.models.openai import OpenAIEndpoint
+    from medhelm.models.wire import encode_completion
+
+    assert access is not None
+    return OpenAIEndpoint(access, spec.max_concurrency, encode_completion)
 
 
 def _open_anthropic(spec: ModelSpec, access: Access | None) -> Host:
@@ -78,6 +94,7 @@ _OPENAI = Provider(
     uses=(*SERVED, "send_seed", "token_limit_field"),
     sends_seed=True,
     holds_schema=True,
+    candidates="letters",
     own_fields={
         "model": "model.model",
         "messages": PROMPT,
@@ -92,6 +109,23 @@ _OPENAI = Provider(
         "max_completion_tokens": BUDGET,
     },
     schema_fields=("response_format",),
+    fixes=dict.fromkeys(("logprobs", "top_logprobs"), NO_LOGPROBS),
+)
+
+_COMPLETIONS = Provider(
+    name="openai_completions",
+    help="an OpenAI-protocol endpoint that goes on with plain text",
+    open_host=_open_completions,
+    base_url=_OPENAI.base_url,
+    key_env=_OPENAI.key_env,
+    dropped=("/completions",),
+    path="/completions",
+    uses=_OPENAI.uses,
+    sends_seed=True,
+    candidates="texts",
+    own_fields={n: s for n, s in _OPENAI.own_fields.items() if n != "messages"}
+    | {"prompt": PROMPT, "echo": "form"},
+    fixes=dict.fromkeys(("logprobs", "echo", "max_tokens"), NO_LOGPROBS),
 )
 
 _ANTHROPIC = Provider(
@@ -169,6 +203,7 @@ _HF = Provider(
     },
     extra="hf",
     is_local=True,
+    candidates="texts",
     uses=(
         "reasoning",
         "system_prompt",
@@ -183,4 +218,4 @@ _HF = Provider(
 @hookimpl
 def medhelm_providers() -> list[Provider]:
     """Return the providers."""
-    return [_OPENAI, _ANTHROPIC, _GOOGLE, _HF]
+    return [_OPENAI, _COMPLETIONS, _ANTHROPIC, _GOOGLE, _HF]
