@@ -6,7 +6,17 @@ questions with five options are the split `five_options`.
 
 import re
 
-from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    GitHub,
+    HubSource,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+)
 
 _STRAY = re.compile(r"\s*\n\"?\s*$")
 _QUOTES = re.compile(r"^\"{3}|\"{3}$")
@@ -75,11 +85,21 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         name="medqa_5options_test.medagents.jsonl",
                         splits=("five_options",),
                     ),
+                    SourceFile(
+                        name="train.jsonl",
+                        hub=HubSource(
+                            repo="GBaker/MedQA-USMLE-4-options",
+                            revision="0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18",
+                            split="train",
+                        ),
+                        splits=("train",),
+                    ),
                 ),
-                splits=("test", "five_options"),
+                splits=("test", "five_options", "train"),
                 source=f"jind11/MedQA, copy in {github}",
             ),
             to_instance=to_instance,
+            examples="train",
             prompt="multiple_choice",
             instruction=(
                 "This is a clinical case with a question, as in a licensing examination for "

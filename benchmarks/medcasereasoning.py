@@ -55,6 +55,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=f"{repository} at revision {revision}",
             ),
             to_instance=to_instance,
+            examples="validation",
             answer="text",
             prompt=Prompt(
                 name="case_diagnosis",

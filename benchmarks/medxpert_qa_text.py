@@ -69,11 +69,19 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         splits=("test",),
                         hub=HubSource(repo=github.repository, revision=revision, config="Text"),
                     ),
+                    SourceFile(
+                        name="dev.jsonl",
+                        splits=("dev",),
+                        hub=HubSource(
+                            repo=github.repository, revision=revision, config="Text", split="dev"
+                        ),
+                    ),
                 ),
-                splits=("test", "part_244"),
+                splits=("test", "part_244", "dev"),
                 source=f"{github}; on the hub at revision {revision}",
             ),
             to_instance=to_instance,
+            examples="dev",
             prompt="multiple_choice",
             instruction=(
                 "This is a difficult case or question from a specialty board. Choose the best of "

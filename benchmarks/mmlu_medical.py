@@ -7,7 +7,18 @@ Hendrycks et al., 2020, arXiv 2009.03300. The subjects are those of MultiMedQA (
 import re
 from string import ascii_uppercase
 
-from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
+from medhelm import (
+    Benchmark,
+    Exposure,
+    FileDataset,
+    GitHub,
+    HubSource,
+    Instance,
+    Row,
+    SourceFile,
+    hookimpl,
+    text_key,
+)
 
 SUBJECTS = (
     "anatomy",
@@ -24,12 +35,17 @@ _THETA = re.compile(r"(?<=\bsin )\?|(?<=\bcos )\?|(?<=angle of incline, )\?")
 def to_instance(row: Row) -> Instance:
     """Return a question; the same question with the same options is one cluster."""
     question = _THETA.sub("\u03b8", row["question"]).strip()
-    options = [clean(row["options"][letter]) for letter in ascii_uppercase[:4]]
+    if "choices" in row:  # on the hub, whose rows have no number
+        texts, key, number = row["choices"], ascii_uppercase[row["answer"]], text_key(question)
+    else:
+        texts = [row["options"][letter] for letter in ascii_uppercase[:4]]
+        key, number = row["answer_idx"], row["realidx"]
+    options = [clean(text) for text in texts]
     return Instance(
-        id=f"{row['subject']}/{row['realidx']}",
+        id=f"{row['subject']}/{number}",
         question=question,
         choices=tuple(options),
-        references=(row["answer_idx"],),
+        references=(key,),
         cluster=text_key("\n".join([question, *options])),
         metadata={"part": row["subject"]},
     )
@@ -57,11 +73,28 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         "data/mmlu/test.jsonl",
                         "d1ac8949044ccd412b883b90ba918933531f5eaefb40166673c4989fa1bbf1b9",
                         name="mmlu_medical_test.medagents.jsonl",
+                        splits=("test",),
+                    ),
+                    *(
+                        SourceFile(
+                            name=f"{subject}_dev.parquet",
+                            hub=HubSource(
+                                repo="cais/mmlu",
+                                revision="c30699e8356da336a370243923dbaf21066bb9fe",
+                                config=subject,
+                                split="dev",
+                            ),
+                            splits=("dev",),
+                            cells={"subject": subject},
+                        )
+                        for subject in SUBJECTS
                     ),
                 ),
+                splits=("test", "dev"),
                 source=f"hendrycks/test, copy in {github}",
             ),
             to_instance=to_instance,
+            examples="dev",
             prompt="multiple_choice",
             instruction="This is a question from a medical examination. Choose the right option.",
             metrics=["exact_match"],

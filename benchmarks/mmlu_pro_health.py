@@ -53,11 +53,19 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     SourceFile(
                         name="test-00000-of-00001.parquet",
                         hub=HubSource(repo=repository, revision=revision, split="test"),
+                        splits=("test",),
+                    ),
+                    SourceFile(
+                        name="validation-00000-of-00001.parquet",
+                        hub=HubSource(repo=repository, revision=revision, split="validation"),
+                        splits=("validation",),
                     ),
                 ),
+                splits=("test", "validation"),
                 source=f"{repository} at revision {revision}",
             ),
             to_instance=to_instance,
+            examples="validation",
             prompt="multiple_choice",
             instruction=(
                 "This is a question from an examination in a health subject. Choose the best option."

@@ -1,7 +1,7 @@
 """PubMedQA: is the title's question answered yes, no or maybe by the abstract?
 
 Jin et al., 2019, arXiv 1909.06146. The official test split of 500 is the default; all 1,000
-labelled items are the split `all`, which earlier leaderboards used.
+labelled items are the split `all`, which earlier leaderboards used. The other 500 are `train`, for examples.
 """
 
 import json
@@ -14,10 +14,10 @@ LETTERS = {"yes": "A", "no": "B", "maybe": "C"}
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
-    """Yield the records with their PMID; split `test` keeps those of the ground-truth file."""
+    """Yield the records with their PMID; `test` keeps those of the ground-truth file, `train` the others."""
     records, test = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     for pmid, record in records.items():
-        if split == "all" or pmid in test:
+        if split == "all" or (pmid in test) == (split == "test"):
             yield {"pmid": pmid, **record}
 
 
@@ -57,10 +57,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     ),
                 ),
                 read=read,
-                splits=("test", "all"),
+                splits=("test", "all", "train"),
                 source=str(github),
             ),
             to_instance=to_instance,
+            examples="train",
             prompt="multiple_choice",
             instruction=(
                 "Below is the abstract of a biomedical study without its conclusion, and a "
@@ -73,6 +74,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             licence="MIT",
             citation="Jin et al. PubMedQA. EMNLP 2019. arXiv 1909.06146",
             exposure=Exposure(public_since="2019-09-13"),
-            expected_instances={"test": 500, "all": 1000},
+            expected_instances={"test": 500, "all": 1000, "train": 500},
         )
     ]

@@ -17,11 +17,13 @@ from typing import Any, Literal
 import msgspec
 
 from medhelm.config import (
+    DEFAULT_ASKING,
     DEFAULT_RESULTS,
     BenchmarkChoice,
     Job,
     JuryChoice,
     PrivacyPolicy,
+    chosen_asking,
     convert,
     data_root,
 )
@@ -31,6 +33,7 @@ from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
+from medhelm.plugins.askings import find_asking
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
@@ -39,6 +42,7 @@ from medhelm.runs.planning import Run, paid_models, plan_runs
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
 from medhelm.runs.unanswered import OversizeRequests
+from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import Variant
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
@@ -58,6 +62,10 @@ def evaluate(
     max_instances: int | None = None,
     repeats: int = 1,
     seed: int = 0,
+    ask: str | Asking = DEFAULT_ASKING,
+    examples: int | None = None,
+    form: Form | None = None,
+    instruction: str | None = None,
     variants: str | Sequence[Variant] = (),
     scoring: Scoring = "fixed",
     jury: str | JurySpec | None = None,
@@ -77,7 +85,8 @@ def evaluate(
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
     plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
+    `ask` is the name, file or value of another way to ask, `examples`, `form` and `instruction` are chosen
+    beside it. `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
     names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
     any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
     """
@@ -91,6 +100,7 @@ def evaluate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
+        ask=_asking(ask, registry, instruction, examples, form),
         variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
         scoring=scoring,
         jury=_jury(jury),
@@ -118,6 +128,10 @@ def estimate(
     max_instances: int | None = None,
     repeats: int = 1,
     seed: int = 0,
+    ask: str | Asking = DEFAULT_ASKING,
+    examples: int | None = None,
+    form: Form | None = None,
+    instruction: str | None = None,
     variants: str | Sequence[Variant] = (),
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
@@ -140,6 +154,7 @@ def estimate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
+        ask=_asking(ask, registry, instruction, examples, form),
         variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
         jury=_jury(jury),
         cast=_as_dict(cast),
@@ -274,6 +289,17 @@ def _jobs(
 def _as_dict(values: Mapping[Any, Any] | None) -> Any:
     """Return a mapping as a dict; anything else as it is, to be refused with the job."""
     return dict(values) if isinstance(values, Mapping) else values or {}
+
+
+def _asking(
+    ask: str | Asking,
+    registry: Registry,
+    instruction: str | None,
+    examples: int | None,
+    form: Form | None,
+) -> Asking | None:
+    named = ask if isinstance(ask, Asking) else find_asking(ask, registry.askings)
+    return chosen_asking(named, instruction=instruction, examples=examples, form=form)
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

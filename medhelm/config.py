@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -12,12 +13,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from medhelm.errors import UsageError
+from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import DataClass, Variant
 from medhelm.schema.model import EndpointClass, ModelSpec
 from medhelm.schema.score import Scoring, Unread
 from medhelm.schema.type_errors import explain
 
 DEFAULT_RESULTS = "medhelm-results"
+DEFAULT_ASKING = "default"
+"""Name of the asking that every benchmark declares itself."""
 OTHERS = "others"
 """Group of the benchmarks that are in no suite averaged apart."""
 
@@ -77,10 +81,43 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of the protocol, in place of its defaults."""
     grader: dict[str, Any] = {}
     """Settings of the graders, in place of their defaults."""
+    ask: Asking | None = None
+    """How benchmarks are asked where that is not as they declare; None: as they declare."""
     variants: Variant | Literal["all"] | tuple[Variant, ...] = ()
     """Forms in which multiple-choice questions are asked again beside the original one."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
+
+
+def chosen_asking(
+    named: Asking,
+    *,
+    instruction: str | None = None,
+    examples: int | None = None,
+    form: Form | None = None,
+) -> Asking | None:
+    """Return an asking with what is chosen beside its name; None where that is the benchmark's own.
+
+    Its name tells what is chosen, and of an instruction a short hash: other words are another asking.
+    """
+    parts = [named.name] if named.name != DEFAULT_ASKING else []
+    chosen: dict[str, Any] = {}
+    if examples is not None and examples != named.examples:
+        chosen["examples"] = examples
+        parts.append(f"{examples}-shot")
+    if form is not None and form != named.form:
+        chosen["form"] = form
+        parts.append(form)
+    if instruction:
+        chosen["instruction"] = instruction
+        parts.append(f"own-{hashlib.sha256(instruction.encode()).hexdigest()[:6]}")
+    plain = Asking(name=named.name, version=named.version)
+    if named.name == DEFAULT_ASKING and named != plain:  # ask.KEY=VALUE without a name
+        said = msgspec.json.encode(named, order="sorted")
+        parts.insert(0, f"own-{hashlib.sha256(said).hexdigest()[:6]}")
+    if not parts:
+        return None
+    return msgspec.structs.replace(named, name=".".join(parts), **chosen)
 
 
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from medhelm import (
     DataError,
@@ -155,6 +156,19 @@ class _Claim:
         return _ERROR if self.sentence is None else str(self.sentence)
 
 
+_PARTS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "is_correct": {"type": "boolean", "description": "true or false"},
+        "sentence": {"type": ["integer", "null"], "description": "number or null"},
+        "correction": {"type": "string", "description": '"..."'},
+    },
+    "required": ["is_correct", "sentence", "correction"],
+    "additionalProperties": False,
+}
+"""Of an answer in JSON: the flag, the wrong sentence and how it should be."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FlagAccuracy(Metric):
     """1 where error or no error is told right. `answer_key` holds error_flag, "0" or "1"."""
@@ -162,6 +176,21 @@ class FlagAccuracy(Metric):
     name: str = "medec_flag_accuracy"
     version: str = "6"
     source: str = _SOURCE
+    answer_schema: Mapping[str, Any] | None = field(default_factory=lambda: _PARTS)
+
+    def write_answer(self, parts: Any) -> str:
+        """Return CORRECT, or the number of the wrong sentence and the sentence as it should be."""
+        if parts["is_correct"]:
+            return _CORRECT
+        return " ".join(
+            [_ERROR if parts["sentence"] is None else str(parts["sentence"]), parts["correction"]]
+        )
+
+    def answer_parts(self, answer: str) -> Any:
+        """Return the parts of an answer in the form of the published prompt."""
+        number, _, text = answer.partition(" ")
+        sentence = int(number) if number.isdecimal() else None
+        return {"is_correct": answer == _CORRECT, "sentence": sentence, "correction": text}
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return 0 or 1, or `unparsed` where neither CORRECT nor an error is stated."""

@@ -13,7 +13,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from importlib import resources
@@ -28,13 +28,15 @@ from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
+from medhelm.plugins.askings import SUFFIXES, find_asking, load_askings
 from medhelm.plugins.registry import Registry
+from medhelm.schema.asking import Asking
 from medhelm.schema.model import ModelSpec
 
 _CONFIG = "medhelm.conf"
 _VERSION = "1.3"
 """Of Hydra's behaviour."""
-_GROUPS = ("model", "benchmark", "suite", "jury", "experiment")
+_GROUPS = ("model", "benchmark", "suite", "jury", "ask", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
 _LAUNCHER, _OF_LAUNCHER = "hydra/launcher=", "hydra.launcher."
@@ -48,8 +50,8 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
     With an option that only shows something (--cfg, --info), Hydra shows it, and there is no job.
     """
     asked = read_options(argv)
-    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
     names = fill_groups(asked, registry)
+    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
     found: list[dict[str, Any]] = []
     with _our_errors(asked, names):
         if asked.shows:
@@ -246,10 +248,14 @@ def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
         packaged = _options_below(packaged_at, group)
-        known = {"model": registry.models, "benchmark": registry.benchmarks}.get(group, {})
+        known: Collection[str] = {
+            "model": registry.models.keys(),
+            "benchmark": registry.benchmarks.keys(),
+            "ask": registry.askings.keys(),
+        }.get(group, ())
         own = {folder: _options_below(folder, group) for folder in asked.folders}
         for folder, options in own.items():
-            if group != "benchmark" and (hidden := options & (packaged | known.keys())):
+            if group != "benchmark" and (hidden := options & packaged.union(known)):
                 raise UsageError(
                     f"{folder / group / min(hidden)}.yaml has the name of a {group} that is "
                     "there already; rename it"
@@ -266,23 +272,32 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
         refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
-    for group in ("model", "benchmark"):
+    for group in ("model", "benchmark", "ask"):
         _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
     for kind, node in {
         "model": empty | {"name": None, "rename": False},
-        "benchmark": {"name": None, "split": None},
+        "benchmark": {"name": None, "split": None, "instruction": None},
         "jury": jury | {"name": None},
+        "ask": dict.fromkeys(Asking.__struct_fields__),
         "suite": {"name": None, "benchmarks": []},
     }.items():
         store.store(name=f"{kind}_defaults", node=node, provider="medhelm")
+    own_askings = _take_askings(asked, registry)
     names = group_names(asked, registry)
+    names["ask"] = sorted({*names["ask"], *own_askings})
     # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
     # may say more of a benchmark than its name (the split).
     files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
     for name in registry.benchmarks.keys() - files:
         store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
+    packaged_askings = load_askings()
+    askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
+    askings |= own_askings
+    for name, asking in askings.items():
+        node = msgspec.to_builtins(asking)
+        store.store(group="ask", name=name, node=node, provider="medhelm")
     packaged = load_models()
     models = {n: spec for n, spec in registry.models.items() if n not in packaged}
     for override in (o for o in asked.overrides if o.startswith("model=") and "(" not in o):
@@ -294,6 +309,23 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
         node = msgspec.to_builtins(spec)
         store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
     return names
+
+
+def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, Asking]:
+    """Return the askings of files that `ask=FILE.yaml` names, which are options by their stems from now on."""
+    found: dict[str, Asking] = {}
+    for n, override in enumerate(asked.overrides):
+        key, _, value = override.partition("=")
+        files = [item for item in _items(value) if item.endswith(SUFFIXES)] if key == "ask" else []
+        for file in files:
+            name = Path(file).stem
+            if name in registry.askings:
+                raise UsageError(
+                    f"ask={file}: there is an asking {name!r} already; rename the file"
+                )
+            found[name] = find_asking(file, registry.askings)
+            asked.overrides[n] = asked.overrides[n].replace(file, name)
+    return found
 
 
 def _forget(group: dict[str, Any]) -> None:

@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 action="store_true",
                 help="print what would be fetched, from where and how large, and fetch nothing",
             )
+            action.add_argument(
+                "--examples",
+                action="store_true",
+                help="fetch the files of worked examples, too (`medhelm run ... examples=N`)",
+            )
         add_data_dir(action)
         add_plugins(action)
         add_format(action)
@@ -102,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
         lines = [_line(b, status, root) for b in chosen for status in verify(b, root)]
     else:
         own = _fetchable(chosen) if args.all else chosen
-        lines = _planned(own, root) if args.dry_run else _fetch(own, root)
+        get = _planned if args.dry_run else _fetch
+        lines = get(own, root, examples=args.examples)
     if args.format == "json":
         print_json("data", {"action": args.action, "root": str(root), "files": lines})
     else:
@@ -149,13 +155,13 @@ def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
     return [b for b in chosen if can_fetch(b)]
 
 
-def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
+def _fetch(chosen: Sequence[Benchmark], root: Path, *, examples: bool) -> list[_Line]:
     """Fetch one benchmark after the other; one that cannot be had does not stop the others."""
     lines: list[_Line] = []
     with _progress() as report:
         for benchmark in chosen:
             try:
-                statuses = fetch(benchmark, root, report=report)
+                statuses = fetch(benchmark, root, examples=examples, report=report)
             except DataError as e:
                 print(f"medhelm: {e}", file=sys.stderr)
                 statuses = verify(benchmark, root)
@@ -163,11 +169,11 @@ def _fetch(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
     return lines
 
 
-def _planned(chosen: Sequence[Benchmark], root: Path) -> list[_Line]:
+def _planned(chosen: Sequence[Benchmark], root: Path, *, examples: bool) -> list[_Line]:
     """Return what a fetch would bring: the sources that are missing or wrong, and their sizes."""
     lines: list[_Line] = []
     for benchmark in chosen:
-        for source, status in to_fetch(benchmark, root):
+        for source, status in to_fetch(benchmark, root, examples=examples):
             line = _line(benchmark, status, root)
             size = None
             try:

@@ -33,7 +33,7 @@ from medhelm.models.catalogue import find_model, open_provider
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Category, Subcategory
-from medhelm.prompts.messages import render_prompt, resolve_prompt
+from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, Instance, Rubric
@@ -186,7 +186,10 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "how_to_get": list(benchmark.how_to_get),
         "plugin": benchmark.origin,
         "data": _describe_data(benchmark, root),
-        "prompt": {"name": prompt.name, "version": prompt.version},
+        "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.text},
+        "prompt_fields": _prompt_fields(benchmark, root),
+        "examples": benchmark.examples
+        or "none declared: ask.examples_from=FILE names a file of yours",
         "example_prompt": _example(benchmark, root),
     }
 
@@ -222,6 +225,15 @@ def _example(benchmark: Benchmark, root: Path) -> str:
     except MedhelmError as e:
         return f"none: {e}"
     return render_prompt(benchmark, instance)[-1].content
+
+
+def _prompt_fields(benchmark: Benchmark, root: Path) -> list[str]:
+    """Return the fields of a template that the first bundled sample fills."""
+    try:
+        instance = next(open_dataset(benchmark, "sample", root=root).instances())
+    except MedhelmError:
+        return []
+    return [f"{{{name}}}" for name, text in field_values(benchmark, instance).items() if text]
 
 
 def as_published(name: str, registry: Registry) -> str:

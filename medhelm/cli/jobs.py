@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from medhelm.config import Job, JuryChoice, convert
+import msgspec
+
+from medhelm.config import DEFAULT_ASKING, Job, JuryChoice, chosen_asking, convert
 from medhelm.errors import UsageError
+from medhelm.schema.asking import Asking, Form
 from medhelm.schema.model import ModelSpec
+
+
+class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    examples: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    form: Form | None = None
+    instruction: str | None = None
 
 
 def to_job(config: Mapping[str, Any]) -> Job:
@@ -20,6 +29,7 @@ def to_job(config: Mapping[str, Any]) -> Job:
     _refuse_alone(benchmark, values)
     if not values["jury"]["name"]:
         del values["jury"]
+    values["ask"] = _asking(values, benchmark)
     chosen = [benchmark] if benchmark["name"] else []
     chosen += [{"name": name} for name in suite["benchmarks"]]
     model = _model(values)
@@ -31,6 +41,22 @@ def to_job(config: Mapping[str, Any]) -> Job:
     values |= {"benchmarks": chosen, "rename": model.pop("rename"), "model": model}
     job: Job = convert(values, Job, "config")
     return job
+
+
+def _asking(values: dict[str, Any], benchmark: dict[str, Any]) -> Asking | None:
+    """Take the keys of an asking out of a job's values; returns what they choose."""
+    named = {key: value for key, value in values.pop("ask").items() if value is not None}
+    asking: Asking = convert({"name": DEFAULT_ASKING} | named, Asking, "ask")
+    chosen: _Chosen = convert(
+        {
+            "examples": values.pop("examples"),
+            "form": values.pop("form"),
+            "instruction": benchmark.pop("instruction", None),
+        },
+        _Chosen,
+        "config",
+    )
+    return chosen_asking(asking, **msgspec.structs.asdict(chosen))
 
 
 def to_model(config: Mapping[str, Any]) -> ModelSpec:

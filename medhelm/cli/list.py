@@ -337,6 +337,23 @@ def _show_profiles(entries: Sequence[Entry]) -> None:
     print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
 
 
+def _askings(registry: Registry, root: Path) -> list[Entry]:
+    return [msgspec.to_builtins(asking) for asking in registry.askings.values()]
+
+
+def _show_askings(entries: Sequence[Entry]) -> None:
+    columns = {
+        "name": [e["name"] for e in entries],
+        "version": [e.get("version", "1") for e in entries],
+        "what it changes": [
+            ", ".join(f"{k}={v}" for k, v in e.items() if k not in ("name", "version"))
+            for e in entries
+        ],
+    }
+    print_rows(columns, keys=("name",))
+    print("`medhelm run ... ask=NAME` asks so; ask=FILE.yaml takes a file of yours.")
+
+
 def _show_tables(entries: Sequence[Entry]) -> None:
     columns = {
         "name": [e["name"] for e in entries],
@@ -391,6 +408,7 @@ LISTS: dict[
     "metrics": (_metrics, _show_metrics),
     "suites": (_suites, _show_suites),
     "juries": (_juries, _show_juries),
+    "askings": (_askings, _show_askings),
     "profiles": (_profiles, _show_profiles),
     "tables": (_tables, _show_tables),
     "taxonomy": (_taxonomy, _show_taxonomy),

@@ -16,6 +16,8 @@ from medhelm.cli.options import (
     print_rows,
 )
 from medhelm.data.dataset import left_out_note
+from medhelm.errors import UsageError
+from medhelm.plugins.askings import find_asking
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import Finding
 from medhelm.proof.manifest import Facts, manifest_path
@@ -38,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write what was found into manifests/BENCHMARK.json beside the plugin",
     )
+    parser.add_argument(
+        "--ask",
+        metavar="NAME",
+        help="prove it as this asking has it: no gold in the prompt, and a gold in its form scores best",
+    )
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -48,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     registry = open_registry(args.plugin)
     names = dict.fromkeys(args.benchmarks or registry.benchmarks)
     chosen = [registry.benchmark(name) for name in names]
+    if args.ask and args.update:
+        raise UsageError("--update writes what a benchmark scores as it declares; leave out --ask")
     reports = []
     for benchmark in chosen:
         report = _validate(benchmark, args, registry)
@@ -69,7 +78,9 @@ def _validate(benchmark: Benchmark, args: argparse.Namespace, registry: Registry
 
     console = Console(stderr=True)
     with console.status(f"validating {benchmark.name} ..."):
-        return validate(benchmark, args.data, registry, data_folder(args), update=args.update)
+        ask = find_asking(args.ask, registry.askings) if args.ask else None
+        root = data_folder(args)
+        return validate(benchmark, args.data, registry, root, update=args.update, ask=ask)
 
 
 def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:

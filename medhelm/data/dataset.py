@@ -178,6 +178,22 @@ def open_dataset(
     )
 
 
+def open_rows(benchmark: Benchmark, path: Path, split: str) -> Dataset:
+    """Return the data of one file of the user's, with rows like the benchmark's; raises DataError."""
+    if not path.is_file():
+        raise DataError(f"{benchmark.name}: there is no file {path}")
+    source = SourceFile(name=path.name)
+    part = _Part(path.name, partial(read_file, path), source)
+    return Dataset(
+        benchmark=benchmark,
+        data="full",
+        split=split,
+        sha256=file_sha256(path),
+        folder=path.parent,
+        read=lambda: _locate(benchmark, [part]),
+    )
+
+
 def data_folder(benchmark: Benchmark, data: Literal["sample", "full"], root: Path) -> Path:
     """Return where a benchmark's files lie: `<root>/<benchmark>`, or the folder of its samples."""
     return _samples(benchmark).parent if data == "sample" else root / benchmark.name

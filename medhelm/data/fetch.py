@@ -37,6 +37,7 @@ from medhelm.data.sources import (
     pin_fault,
     record_path,
     source_sha256,
+    wanted_sources,
 )
 from medhelm.data.web import web_opener
 from medhelm.errors import DataError, PluginError
@@ -91,16 +92,23 @@ def verify(benchmark: Benchmark, root: Path) -> list[FileStatus]:
 
 
 def fetch(
-    benchmark: Benchmark, root: Path, *, report: Report = no_report, pause_s: float = 1.0
+    benchmark: Benchmark,
+    root: Path,
+    *,
+    examples: bool = False,
+    report: Report = no_report,
+    pause_s: float = 1.0,
 ) -> list[FileStatus]:
     """Get every file that is missing or wrong, and return the state of all.
+
+    `examples`: those too that hold worked examples alone.
 
     Proxy and CA settings of the environment are honoured. `pause_s` is the first wait
     between attempts. It doubles. Raises DataError for what cannot be had.
     """
     by_hand: list[Path] = []
     default = benchmark.dataset.needed(default_split(benchmark, root))
-    for source in benchmark.dataset.files:
+    for source in wanted_sources(benchmark, examples=examples):
         path = file_path(benchmark, source, root)
         statuses = _statuses(benchmark, source, root)
         is_wrong = any(status.status in ("missing", "mismatch") for status in statuses)
@@ -181,11 +189,13 @@ def _fetch_hub(
     report(source.name, size, size)
 
 
-def to_fetch(benchmark: Benchmark, root: Path) -> list[tuple[SourceFile, FileStatus]]:
+def to_fetch(
+    benchmark: Benchmark, root: Path, *, examples: bool = False
+) -> list[tuple[SourceFile, FileStatus]]:
     """Return the sources that `fetch` would get, and the state of each."""
     return [
         (source, status)
-        for source in benchmark.dataset.files
+        for source in wanted_sources(benchmark, examples=examples)
         if source.is_fetchable
         for status in _statuses(benchmark, source, root)
         if status.status in ("missing", "mismatch")

@@ -134,6 +134,12 @@ def origin_of(source: SourceFile) -> str:
     return f"Hugging Face dataset {source.hub}" if source.hub else source.url
 
 
+def wanted_sources(benchmark: Benchmark, *, examples: bool) -> tuple[SourceFile, ...]:
+    """Return the sources that are fetched: those that hold worked examples alone only where these are wanted."""
+    files = benchmark.dataset.files
+    return tuple(s for s in files if examples or s.splits != (benchmark.examples,))
+
+
 def can_fetch(benchmark: Benchmark) -> bool:
     """Return whether `medhelm data fetch` can get any file of a benchmark."""
     return any(source.is_fetchable for source in benchmark.dataset.files)

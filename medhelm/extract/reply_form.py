@@ -27,7 +27,14 @@ _WRAPPER = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")
-_TYPES = {"array": list, "boolean": bool, "string": str}
+_TYPES = {
+    "array": list,
+    "boolean": bool,
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "null": type(None),
+}
 _SCALES = ("max", "maximum", "max_score", "out_of", "of", "scale")
 _T = TypeVar("_T")
 
@@ -173,9 +180,13 @@ def fit(value: Any, schema: Mapping[str, Any], where: str) -> Any:
     if kind == "string" and isinstance(value, str) and names:
         known = _by_spelling(names)
         value = known.get(value) or known.get(_folded(value))
-    if kind and not isinstance(value, _TYPES[kind]):
+    kinds = [kind] if isinstance(kind, str) else kind or ()
+    is_other = isinstance(value, bool) and "boolean" not in kinds  # which Python takes for a number
+    if kinds and (is_other or not any(isinstance(value, _TYPES[k]) for k in kinds)):
         raise BadReply(
-            f"{where} is none of {', '.join(names)}" if names else f"{where} is no {kind}"
+            f"{where} is none of {', '.join(names)}"
+            if names
+            else f"{where} is no {' or '.join(kinds)}"
         )
     return value
 

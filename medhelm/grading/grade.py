@@ -43,8 +43,10 @@ def grade(metric: Metric, episode: Episode) -> Score:
     if episode.finish == "refusal":
         return _floor(metric, instance, "refused")
     ended: Outcome | None = "truncated" if episode.finish == "length" else None
-    if not episode.text.strip():
+    if not (episode.text.strip() or episode.unread):
         return _floor(metric, instance, ended or "empty")
+    if episode.unread:
+        return _floor(metric, instance, ended or "unparsed", episode.unread)
     try:
         score = metric.score(episode.instance, episode)
     except MedhelmError:

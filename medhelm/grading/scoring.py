@@ -18,6 +18,7 @@ from medhelm import __version__
 from medhelm.data.sources import hash_file
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, make_private, remove_temporary, why
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.grade import in_parts
 from medhelm.grading.panels import StoredPanels
 from medhelm.grading.slow_metrics import score_all
@@ -46,7 +47,7 @@ from medhelm.store.records import (
     write_struct,
 )
 from medhelm.store.replaced_tries import lost_before
-from medhelm.store.runlog import is_answered, log_bytes, read_episodes
+from medhelm.store.runlog import is_answered, log_bytes
 from medhelm.store.usage import UsageTally
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def score_run(
                 usage.add_replaced(replaced)
                 panels.note_replaced(replaced)
 
-            episodes = read_episodes(run, plan, note)
+            episodes = stated_episodes(run, plan, metrics[0] if metrics else None, note)
             for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
                 usage.add(episode)
                 for name, score in scores:

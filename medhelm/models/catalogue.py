@@ -40,7 +40,7 @@ def plain_models(folder: Path) -> dict[str, ModelSpec]:
     found: dict[str, ModelSpec] = {}
     for name, file in _yaml_files(folder) if folder.is_dir() else ():
         with suppress(UsageError):
-            values = _yaml_values(file.read_bytes(), name)
+            values = yaml_values(file.read_bytes(), name)
             found[name] = make_spec({"name": name} | values, name)
     return found
 
@@ -95,7 +95,7 @@ def unknown_model(name: str, known: Iterable[str]) -> UnknownName:
 
 def _read_own(path: Path) -> ModelSpec:
     try:
-        values = _yaml_values(path.read_bytes(), str(path))
+        values = yaml_values(path.read_bytes(), str(path))
     except OSError as e:
         raise UsageError(f"model {path}: {why(e)}") from None
     return make_spec({"name": path.stem} | values, str(path))
@@ -107,13 +107,14 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
     Raises `UsageError` naming the file for damaged YAML, an unknown key, a wrong type, or a
     `name` that is not the file's.
     """
-    values = _yaml_values(text, place)
+    values = yaml_values(text, place)
     if values.setdefault("name", name) != name:
         raise UsageError(f"{place}: name is {values['name']!r} but the file is that of {name!r}")
     return make_spec(values, place)
 
 
-def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
+def yaml_values(text: bytes, place: str) -> dict[str, Any]:
+    """Return the keys and values of a config file; raises UsageError, naming the place."""
     refuse_many(text, place)
     try:
         values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
@@ -122,7 +123,7 @@ def _yaml_values(text: bytes, place: str) -> dict[str, Any]:
         line = f" at line {mark.line + 1}" if mark else ""
         raise UsageError(f"{place} is not YAML{line}") from None
     if not isinstance(values, dict):
-        raise UsageError(f"{place} must hold keys and values of a model")
+        raise UsageError(f"{place} must hold keys and values")
     return values
 
 

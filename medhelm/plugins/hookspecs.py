@@ -7,6 +7,7 @@ import pluggy
 from medhelm.models.provider import Provider
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
@@ -19,6 +20,12 @@ hookimpl = pluggy.HookimplMarker("medhelm")
 @hookspec
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmarks that this plugin adds."""
+    return []
+
+
+@hookspec
+def medhelm_askings() -> list[Asking]:
+    """Return the askings that this plugin adds; `ask=NAME` chooses one."""
     return []
 
 

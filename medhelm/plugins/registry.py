@@ -27,6 +27,7 @@ from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
 from medhelm.models.providers import add_providers, built_in
+from medhelm.plugins.askings import load_askings
 from medhelm.plugins.checks import (
     benchmark_faults,
     metric_faults,
@@ -52,6 +53,7 @@ from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
@@ -70,6 +72,7 @@ class Registry:
     protocols: Mapping[str, Protocol] = field(default_factory=lambda: {COMPLETION.name: COMPLETION})
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
     pages: Mapping[str, Page] = field(default_factory=dict)
+    askings: Mapping[str, Asking] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     """Plugin files that the user named: another process loads the same plugins by them."""
     broken: tuple[Broken, ...] = ()
@@ -149,6 +152,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "strategy": Strategy,
     "provider": Provider,
     "page": Page,
+    "asking": Asking,
 }
 """The kinds of values that plugins bring to the registry, each by a hook of its own."""
 
@@ -168,6 +172,7 @@ class _Loader:
         for metric in rubric_metrics():
             self._known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading.rubric")
         self._known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
+        self._known["asking"] = {n: (own, "conf/ask") for n, own in load_askings().items()}
         self._known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
         self._known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}
         self._files: list[str] = []
@@ -266,6 +271,7 @@ class _Loader:
             protocols=self._in_order("protocol"),
             strategies=self._in_order("strategy"),
             pages=self._in_order("page"),
+            askings=self._in_order("asking"),
             files=tuple(self._files),
             broken=tuple(self._broken),
         )

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from string import ascii_uppercase
 
 from medhelm.errors import PluginError, UnknownName
-from medhelm.schema.data import Benchmark, Instance, Prompt
+from medhelm.schema.data import Asked, Benchmark, Instance, Prompt
 from medhelm.schema.episode import Message
 
 FIELDS = ("instruction", "context", "question", "choices", "letters")
@@ -26,31 +26,17 @@ _RULES = f"1/{LONG_CONTEXT}"
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _BLOCKS = re.compile(r"\n[ \t]*\n\s*")
 
+_PLAIN = "{instruction}\n\n{context}\n\n{instruction}\n\n{question}"
+_BODIES = {"multiple_choice": f"{_PLAIN}\n\n{{choices}}", "short_answer": _PLAIN, "plain": _PLAIN}
+CLOSINGS = {
+    "multiple_choice": "Exactly one option is right. Reply with its letter alone ({letters}).",
+    "short_answer": "Reply with the value alone: no unit, no working, no other words.",
+}
+"""The last words of our templates, by which they ask for the form of the answer."""
+
 TEMPLATES: Mapping[str, Prompt] = {
-    prompt.name: prompt
-    for prompt in (
-        Prompt(
-            name="multiple_choice",
-            version="1",
-            text=(
-                "{instruction}\n\n{context}\n\n{instruction}\n\n{question}\n\n{choices}\n\n"
-                "Exactly one option is right. Reply with its letter alone ({letters})."
-            ),
-        ),
-        Prompt(
-            name="short_answer",
-            version="1",
-            text=(
-                "{instruction}\n\n{context}\n\n{instruction}\n\n{question}\n\n"
-                "Reply with the value alone: no unit, no working, no other words."
-            ),
-        ),
-        Prompt(
-            name="plain",
-            version="1",
-            text="{instruction}\n\n{context}\n\n{instruction}\n\n{question}",
-        ),
-    )
+    name: Prompt(name, "1", "\n\n".join(filter(None, (body, CLOSINGS.get(name)))))
+    for name, body in _BODIES.items()
 }
 
 
@@ -82,19 +68,17 @@ def render_prompt(
 ) -> tuple[Message, ...]:
     """Return what is sent for an instance: the system prompt, if any, and one user message.
 
-    Of an instance with turns these are sent as they are. Raises PluginError where the template has no
-    place for a part that the instance has, and UnknownName as `resolve_prompt`.
+    Of an instance with turns these are sent as they are. Worked examples of the run's asking come before
+    the question. Raises PluginError where the template has no place for a part that the instance has, and
+    UnknownName as `resolve_prompt`.
     """
+    asked = benchmark.asked
+    system = system_prompt or (asked.asking.system if asked else "")
+    first = (Message("system", system),) if system else ()
     if instance.turns:
-        return _turns(benchmark, instance, system_prompt)
+        return (*first, *_turns(benchmark, instance))
     prompt = resolve_prompt(benchmark)
-    values = {
-        "instruction": benchmark.instruction,
-        "context": instance.context,
-        "question": instance.question,
-        "choices": letter_choices(instance.choices, instance.option_labels),
-        "letters": list_letters(len(instance.choices), instance.option_labels),
-    }
+    values = field_values(benchmark, instance)
     present = set(_FIELD.findall(prompt.text))
     for field in FIELDS[:4]:
         if values[field].strip() and field not in present:
@@ -102,13 +86,40 @@ def render_prompt(
                 f"benchmark {benchmark.name!r}: the prompt {prompt.name!r} has no {{{field}}}, "
                 f"but there is one to show; choose another prompt"
             )
-    user = Message("user", _fill(prompt.text, values))
-    return (Message("system", system_prompt), user) if system_prompt else (user,)
+    user = _fill(prompt.text, values)
+    if asked is None or not asked.examples:
+        return (*first, Message("user", user))
+    if asked.asking.examples_as == "message":
+        return (*first, Message("user", "\n\n".join([*_worked(benchmark, asked), user])))
+    turns: list[Message] = []
+    for example in asked.examples:
+        shown = _fill(prompt.text, field_values(benchmark, example.instance))
+        turns += (Message("user", shown), Message("assistant", example.reply))
+    return (*first, *turns, Message("user", user))
 
 
-def _turns(
-    benchmark: Benchmark, instance: Instance, system_prompt: str | None
-) -> tuple[Message, ...]:
+def field_values(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
+    """Return what each field of a template stands for in a prompt of an instance."""
+    return {
+        "instruction": benchmark.instruction,
+        "context": instance.context,
+        "question": instance.question,
+        "choices": letter_choices(instance.choices, instance.option_labels),
+        "letters": list_letters(len(instance.choices), instance.option_labels),
+    }
+
+
+def _worked(benchmark: Benchmark, asked: Asked) -> Iterator[str]:
+    """Yield the examples as parts of one message, without instruction and closing words."""
+    for number, example in enumerate(asked.examples, 1):
+        values = field_values(benchmark, example.instance) | {"instruction": ""}
+        yield f"Example {number}"
+        yield _fill(asked.body, values)
+        yield example.reply
+    yield "The question"
+
+
+def _turns(benchmark: Benchmark, instance: Instance) -> tuple[Message, ...]:
     parts = {
         "an instruction": benchmark.instruction,
         "a context": instance.context,
@@ -120,8 +131,7 @@ def _turns(
             f"benchmark {benchmark.name!r}: instance {instance.id!r} has turns and {besides[0]}, "
             "which no turn would show; put it into a turn"
         )
-    said = tuple(Message(turn.role, turn.content) for turn in instance.turns)
-    return (Message("system", system_prompt), *said) if system_prompt else said
+    return tuple(Message(turn.role, turn.content) for turn in instance.turns)
 
 
 def prompt_sha256(benchmark: Benchmark, system_prompt: str | None = None) -> str:
@@ -132,6 +142,11 @@ def prompt_sha256(benchmark: Benchmark, system_prompt: str | None = None) -> str
         data = part.encode()
         digest.update(len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
+
+
+def option_labels(instance: Instance) -> tuple[str, ...]:
+    """Return the labels under which the options of an instance are shown."""
+    return instance.option_labels or tuple(ascii_uppercase[: len(instance.choices)])
 
 
 def letter_choices(choices: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +25,8 @@ import msgspec
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
-from medhelm.errors import MedhelmError
+from medhelm.errors import MedhelmError, UsageError
+from medhelm.grading.answer_form import stated
 from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.metric import NAME as JURY
@@ -50,7 +52,9 @@ from medhelm.proof.checks import (
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.proof.scripted_judges import jury_fault, rubric_fault
+from medhelm.runs.asking import as_asked_by, gold_reply, why_not
 from medhelm.schema.aggregation import MEAN
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.run import MetricRef
@@ -78,13 +82,19 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def validate(
-    benchmark: Benchmark, data: Data, registry: Registry, root: Path, *, update: bool = False
+    benchmark: Benchmark,
+    data: Data,
+    registry: Registry,
+    root: Path,
+    *,
+    update: bool = False,
+    ask: Asking | None = None,
 ) -> Report:
     """Return what is found wrong with a benchmark, and what its embedded answers score.
 
     State 'no data': files of the full data are missing. `update` writes the manifest instead
-    of comparing with it, where nothing else has failed. Raises nothing that a plugin or its
-    data can cause.
+    of comparing with it, where nothing else has failed. `ask`: asked so, with the embedded answers in its
+    form; there is no manifest then. Raises nothing that a plugin or its data can cause.
     """
     if data == "full" and not is_data_present(benchmark, root):
         return Report(benchmark=benchmark.name, data=data, state="no data")
@@ -92,8 +102,10 @@ def validate(
     facts: Facts | None = None
     manifest: ManifestState = ""
     try:
-        facts = _measure(benchmark, data, registry, root, findings)
-        if facts is not None and not update:
+        facts = _measure(benchmark, data, registry, root, findings, ask)
+        if ask is not None:
+            manifest = ""
+        elif facts is not None and not update:
             manifest = _compare(benchmark, data, facts, findings)
         elif facts is not None and not findings.has_failed:
             write_manifest(benchmark, data, facts)
@@ -166,9 +178,19 @@ class _Tally:
 
 
 def _measure(
-    benchmark: Benchmark, data: Data, registry: Registry, root: Path, findings: Findings
+    benchmark: Benchmark,
+    data: Data,
+    registry: Registry,
+    root: Path,
+    findings: Findings,
+    ask: Asking | None,
 ) -> Facts | None:
     dataset = open_dataset(benchmark, data, root=root)
+    if ask is not None:
+        if why := why_not(ask, benchmark, dataset):
+            raise UsageError(f"it cannot be asked otherwise: {why}")
+        main = registry.metric(benchmark.metrics[0])
+        benchmark = as_asked_by(benchmark, ask, main, _few(ask, dataset))
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
@@ -203,7 +225,7 @@ def _measure(
     proofs: _Proofs = (
         partial(own, benchmark)
         if own
-        else partial(_answered, embedded_answers(benchmark, dataset, known))
+        else partial(_answered, benchmark, embedded_answers(benchmark, dataset, known), fixed)
     )
     tallies = grader.grade_all(dataset, proofs, [*fixed, *helm], has_prompt=own is None)
     if grader.digest != known.digest:
@@ -239,11 +261,26 @@ _Proofs = Callable[[Instance], Iterable[tuple[str, Episode]]]
 """Named episodes of an instance by rule: the oracle's, and those without a right answer."""
 
 
-def _answered(answers: Mapping[str, Answer], instance: Instance) -> Iterator[tuple[str, Episode]]:
-    """Yield an episode of one call for each embedded answer."""
+def _answered(
+    benchmark: Benchmark,
+    answers: Mapping[str, Answer],
+    metrics: Sequence[Metric],
+    instance: Instance,
+) -> Iterator[tuple[str, Episode]]:
+    """Yield an episode of one call for each embedded answer, in the form that is asked for."""
+    asking = benchmark.asked.asking if benchmark.asked else None
+    main = metrics[0] if metrics else None
     for name, answer in answers.items():
-        response = Response(instance_id=instance.id, text=answer(instance))
-        yield name, Episode(instance=instance, response=response)
+        text = answer(instance)
+        if asking is not None and main is not None and text:
+            text = gold_reply(benchmark, asking, main, instance, text)
+        episode = Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
+        yield name, episode if asking is None else stated(episode, asking, main)
+
+
+def _few(ask: Asking, dataset: Dataset) -> tuple[Instance, ...]:
+    """Return instances that stand for examples, whose golds are in prompts that are only looked at."""
+    return tuple(islice(dataset.instances(), ask.examples))
 
 
 def _values(
@@ -390,7 +427,7 @@ class _Grader:
                     }
                 for tally in tallies[name].values():
                     self._grade(tally, name, episode)
-                if has_prompt and name == "oracle":
+                if has_prompt and name == "oracle" and self._benchmark.asked is None:
                     self.trial.add(instance, episode.text)
         self.digest = digest.hexdigest()
         return tallies

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from medhelm.models.tokens import request_tokens
-from medhelm.prompts.messages import render_prompt
+from medhelm.prompts.askings import reply_schema
+from medhelm.prompts.messages import option_labels, render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Request
@@ -13,7 +16,13 @@ from medhelm.schema.episode import MODEL, Request
 
 def prompt_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
     """Return what is sent for one instance. The gold takes no part in it."""
-    return terms.request(instance, MODEL, render_prompt(benchmark, instance))
+    messages = render_prompt(benchmark, instance)
+    form = benchmark.asked.asking.form if benchmark.asked else "text"
+    schema = reply_schema(benchmark, instance) if form == "schema" else None
+    request = terms.request(instance, MODEL, messages, schema)
+    if form != "logprobs":
+        return request
+    return msgspec.structs.replace(request, candidates=option_labels(instance))
 
 
 async def conduct(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from medhelm.errors import MedhelmError, ModelError
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.older_verdicts import read_older
 from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
@@ -33,7 +34,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan
-from medhelm.store.runlog import RunFolder, read_episodes
+from medhelm.store.runlog import RunFolder
 
 
 class Sweep(Protocol):
@@ -191,7 +192,8 @@ async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk
     """Read the answers once, in a thread, and hand each to the judges that have not graded it."""
     try:
         with desk.border(), desk.stoppable():
-            episodes = read_episodes(run.path, plan)
+            metric = run.metrics[0] if run.metrics else None
+            episodes = stated_episodes(run.path, plan, metric)
             while batch := await asyncio.to_thread(lambda: list(islice(episodes, _BATCH))):
                 for episode in batch:
                     for judge in judges:

@@ -28,6 +28,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
+from medhelm.runs.asking import AskedBenchmark, ask_benchmark, unasked_note, why_not
 from medhelm.runs.casting import (
     can_play,
     choose_cast,
@@ -129,6 +130,7 @@ class _Planner:
         self._without: dict[str, DataError] = {}
         self._withheld: dict[str, PrivacyRefused] = {}
         self._unplayed: list[tuple[ModelSpec, Benchmark]] = []
+        self._unasked: dict[str, str] = {}
         self._refused: list[MedhelmError] = []
         self._runs: dict[tuple[str, str], Run] = {}
 
@@ -148,6 +150,7 @@ class _Planner:
         _refuse_no_form(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
+            unasked_note(self._unasked, runs),
             _variants_note(jobs, runs),
             _jury_note(jobs, runs, self._registry, self._environ),
         )
@@ -174,7 +177,12 @@ class _Planner:
         for role, model in cast.items():
             check_model(model, self._environ)
             self._check_privacy(job, benchmark, model, role=role)
-        run = _run(job, benchmark, dataset, self._registry, cast, self._jury(job, benchmark))
+        if job.ask is not None and (why := why_not(job.ask, benchmark, dataset)):
+            self._unasked.setdefault(benchmark.name, why)
+            job = msgspec.structs.replace(job, ask=None)
+        asked = ask_benchmark(job, benchmark, dataset, self._registry)
+        jury = self._jury(job, benchmark)
+        run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             _refuse_other(self._runs.setdefault(name, form), form)
@@ -380,13 +388,14 @@ def _run(
     registry: Registry,
     cast: dict[str, ModelSpec],
     jury: JurySpec | None,
+    asked: AskedBenchmark,
 ) -> Run:
     names = metric_names(benchmark, job.scoring)
     terms = jury_terms(benchmark, jury) if jury is not None else None
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
     graders = grader_terms(benchmark, metrics, jury, job.grader) if jury is not None else ()
-    prompt = resolve_prompt(benchmark)
-    protocol = registry.protocol(benchmark.protocol)
+    shown, protocol = asked.benchmark, asked.protocol
+    prompt = resolve_prompt(shown)
     model = named_by_strategy(as_asked(protocol, job.model))
     players = {protocol.roles[0]: model, **cast}
     strategies = {
@@ -400,9 +409,9 @@ def _run(
         dataset_sha256=dataset.sha256,
         prompt_name=prompt.name,
         prompt_version=prompt.version,
-        prompt_sha256=prompt_sha256(benchmark, model.system_prompt),
+        prompt_sha256=prompt_sha256(shown, model.system_prompt),
         model=model,
-        max_output_tokens=output_budget(benchmark, model),
+        max_output_tokens=output_budget(shown, model),
         repeats=job.repeats,
         seed=job.seed,
         max_instances=job.max_instances,
@@ -412,8 +421,9 @@ def _run(
         settings=chosen_settings(job.protocol, protocol),
         strategies={role: s.version for role, s in strategies.items() if s.version != "1"},
     )
+    spec = asked.recorded(spec)
     return Run(
-        benchmark=benchmark,
+        benchmark=shown,
         protocol=protocol,
         dataset=dataset,
         spec=spec,

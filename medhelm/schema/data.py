@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from medhelm.schema.asking import Asking
+
 Row = Mapping[str, Any]
 """One record of a data file, as its reader yields it."""
 
@@ -294,6 +296,28 @@ class Phrasing:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A worked example that an instance is shown with."""
+
+    instance: Instance
+    reply: str
+    """Its gold, in the form of answer that is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How a benchmark is asked in a run, with all that its messages need."""
+
+    asking: Asking
+    body: str
+    """The template without its closing words."""
+    examples: tuple[Example, ...] = ()
+    """The examples that every instance is shown with, in order."""
+    answer_schema: Mapping[str, Any] | None = None
+    """JSON Schema of an answer that has parts of its own; None: by the kind of answer."""
+
+
+@dataclass(frozen=True)
 class Items:
     """Lets embedded baselines read and answer instances that ask of several items which are right."""
 
@@ -330,6 +354,9 @@ class Benchmark:
     description: str = ""
     tasks: tuple[str, ...] = ()
     """Ids of taxonomy tasks."""
+    examples: str = ""
+    """The split of its data from which worked examples are drawn (train, validation, dev); empty: only a file
+    of the user's can serve."""
     protocol: str = "completion"
     """Protocol by which an instance is conducted."""
     answer: AnswerKind = "choice"
@@ -381,3 +408,5 @@ class Benchmark:
     """JSONL of synthetic rows; None: `samples/<name>.jsonl` beside the plugin's file."""
     origin: str = ""
     """The plugin file or distribution; filled by the registry."""
+    asked: Asked | None = None
+    """How a run asks it; filled by the run, None: as it declares."""

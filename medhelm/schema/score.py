@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -92,6 +92,9 @@ class Metric(ABC):
     score that one bad instance not seen yet could change much, which gets Gaffke's."""
     is_slow: bool = False
     """True if one score takes milliseconds. Such metrics are computed on all cores."""
+    answer_schema: Mapping[str, Any] | None = None
+    """JSON Schema of an answer that has parts of its own, each with a description, for those who are asked for
+    JSON; None: a letter, a value with its unit, labels or a text, by the benchmark's kind of answer."""
 
     @abstractmethod
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -100,6 +103,14 @@ class Metric(ABC):
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return what an instance counts whose answer could not be read."""
         return Score(value=self.floor, outcome=outcome, reason=reason)
+
+    def write_answer(self, parts: Any) -> str:
+        """Return the text that `score` reads of an answer by `answer_schema`."""
+        return str(parts)
+
+    def answer_parts(self, answer: str) -> Any:
+        """Return a gold as a value of `answer_schema`."""
+        return answer
 
     def prepare(self, folder: Path) -> Metric:
         """Return the metric as it grades a benchmark whose data files lie in `folder`.

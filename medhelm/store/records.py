@@ -117,6 +117,9 @@ def request_hash(spec: RunSpec) -> str:
         decides["strategies"] = spec.strategies
     if spec.variant:
         decides["variant"] = spec.variant
+    if spec.asking is not None:
+        asking = msgspec.structs.replace(spec.asking, examples_from="")
+        decides["asking"] = [asking, spec.examples, spec.examples_sha256]
     return _digest(decides)
 
 

@@ -52,7 +52,7 @@ class Shown:
 
 def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
     """Return what graders see of an episode; None where there is no answer to grade."""
-    if episode.finish not in ("stop", "length"):
+    if episode.finish not in ("stop", "length") or episode.unread:
         return None
     answer = visible_text(episode.text)
     transcript: Iterable[tuple[str, str]] = [(protocol.roles[0], answer)]

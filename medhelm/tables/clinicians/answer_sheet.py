@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from medhelm.errors import RecordError, UsageError
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.episode import Episode
 from medhelm.store.records import instance_key, order_key, read_plan
-from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.rated_answers import (
     RunChoice,
     RunScores,
@@ -136,7 +136,7 @@ def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode
     found: dict[tuple[str, int, int], Episode] = {}
     for folder, own in wanted.items():
         path = next(iter(own.values())).own.run.path.parents[1]
-        for episode in read_episodes(path, read_plan(path)):
+        for episode in stated_episodes(path, read_plan(path), None):
             place = (instance_key(episode.instance.id), episode.response.repeat)
             if place in own:
                 found[folder, *place] = episode

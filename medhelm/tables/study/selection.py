@@ -262,13 +262,14 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
         _same(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
-    prompted = [r for r in runs if reads_prompt(r.record.spec.model)]
-    _same(prompted, "prompt", _prompt_text, _RERUN)
-    by_system: dict[str | None, list[GradedRun]] = defaultdict(list)
-    for run in prompted:
-        by_system[run.record.spec.model.system_prompt].append(run)
-    for group in by_system.values():
+    by_prompt: dict[tuple[str, str | None], list[GradedRun]] = defaultdict(list)
+    for run in (r for r in runs if reads_prompt(r.record.spec.model)):
+        asking, model = run.record.spec.asking, run.record.spec.model
+        by_prompt[asking.name if asking else "", model.system_prompt].append(run)
+    for group in by_prompt.values():  # other askings are rows of their own, and named as such
+        _same(group, "prompt", _prompt_text, _RERUN)
         _same(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
+        _same(group, "examples", lambda r: ", ".join(r.record.spec.examples) or "none", _RERUN)
 
 
 def _same(

@@ -1,0 +1,144 @@
+"""A benchmark asked otherwise than it declares: the words and the schema by which a form of answer is asked
+for, and a gold in that form.
+
+Our own templates end in words that ask for a bare reply; these make room. Of a benchmark's own template
+nothing is taken away, and the words of the form stand behind it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from medhelm.prompts.messages import CLOSINGS, option_labels, resolve_prompt
+from medhelm.schema.asking import Asking
+from medhelm.schema.data import AnswerKind, Asked, Benchmark, Example, Instance, Prompt
+
+MARK = "Answer:"
+"""Begins the last line of a reply of the form `line`."""
+ANSWER, REASONS = "answer", "reasons"
+"""Members of a reply of the form `schema`."""
+
+_REASONS_FIRST = "First give your reasons, step by step. "
+_WHAT: Mapping[AnswerKind, str] = {
+    "choice": "the letter of the one right option ({letters})",
+    "number": "the value alone, in the unit that is asked for",
+    "labels": "the labels, separated by commas",
+}
+"""What stands on the last line, by the kind of answer. Of others: what is asked for above."""
+_ABOVE = "the reply that is asked for above, in the form that is asked for above"
+_MEMBERS: Mapping[AnswerKind, tuple[str, str]] = {
+    "choice": ('"..."', "the letter of the one right option ({letters})"),
+    "number": ('{"value": ..., "unit": "..."}', 'the value and its unit ("" where it has none)'),
+    "labels": ('["...", "..."]', "the labels"),
+}
+
+
+def asked_otherwise(
+    benchmark: Benchmark,
+    asking: Asking,
+    examples: Sequence[Example] = (),
+    answer_schema: Mapping[str, Any] | None = None,
+) -> Benchmark:
+    """Return a benchmark as an asking has it: its template, instruction and budgets.
+
+    Raises UnknownName where a template of the asking has an unknown {field}.
+    """
+    prompt = resolve_prompt(benchmark)
+    own = CLOSINGS.get(prompt.name, "") if isinstance(benchmark.prompt, str) else ""
+    body = asking.template.strip() or prompt.text.removesuffix(own).strip()
+    closing = asking.closing or _closing(benchmark, asking, answer_schema)
+    if asking.form in ("text", "logprobs") and not (closing or asking.template):
+        closing = own
+    text = "\n\n".join(filter(None, (body, closing)))
+    changed = replace(
+        benchmark,
+        prompt=Prompt(asking.name or prompt.name, asking.version, text),
+        instruction=asking.instruction or benchmark.instruction,
+        max_output_tokens=asking.max_output_tokens or benchmark.max_output_tokens,
+        reasoning_output_tokens=asking.reasoning_output_tokens or benchmark.reasoning_output_tokens,
+        asked=Asked(
+            asking=asking, body=body, examples=tuple(examples), answer_schema=answer_schema
+        ),
+    )
+    resolve_prompt(changed)
+    return changed
+
+
+def _closing(benchmark: Benchmark, asking: Asking, answer_schema: Mapping[str, Any] | None) -> str:
+    """Return the words that ask for the form of an asking; empty where the template's own do."""
+    what = _WHAT.get(benchmark.answer, _ABOVE)
+    if asking.form == "line":
+        last = f"line that begins with `{MARK}` and goes on with {what}, and nothing else."
+        first = f"{_REASONS_FIRST}Then end with one last " if asking.reasons else "Reply with one "
+        return f"{first}{last}"
+    if asking.form == "schema":
+        shown, means = _MEMBERS.get(benchmark.answer, ('"..."', _ABOVE))
+        if answer_schema is not None:
+            shown, means = _shown(answer_schema), _ABOVE
+        reasons = f'"{REASONS}": "...", ' * asking.reasons
+        first = f"{REASONS}: your reasons, step by step. " * asking.reasons
+        return (
+            f'Reply with one JSON object and nothing else: {{{reasons}"{ANSWER}": {shown}}}. '
+            f"{first}{ANSWER}: {means}."
+        )
+    if asking.reasons:
+        return f"{_REASONS_FIRST}Then give {what}."
+    return ""
+
+
+def _shown(schema: Mapping[str, Any]) -> str:
+    """Return an object of a schema as it is shown to models, each value as its description says."""
+    members = (f'"{name}": {part["description"]}' for name, part in schema["properties"].items())
+    return f"{{{', '.join(members)}}}"
+
+
+def reply_schema(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
+    """Return the JSON Schema of the reply to one instance under the form `schema`."""
+    asked = benchmark.asked
+    assert asked is not None
+    answer: Mapping[str, Any]
+    if asked.answer_schema is not None:
+        answer = asked.answer_schema
+    elif instance.choices:
+        answer = {"type": "string", "enum": [*option_labels(instance)]}
+    elif benchmark.answer == "number":
+        value = {"type": ["number", "string"]}
+        answer = _closed({"value": value, "unit": {"type": "string"}})
+    elif benchmark.answer == "labels":
+        label = {"type": "string"} | ({"enum": [*benchmark.labels]} if benchmark.labels else {})
+        answer = {"type": "array", "items": label}
+    else:
+        answer = {"type": "string"}
+    reasons = {REASONS: {"type": "string"}} if asked.asking.reasons else {}
+    return _closed(reasons | {ANSWER: answer})
+
+
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def in_form(asking: Asking, answer: str, parts: Any = None) -> str:
+    """Return an answer as a reply of an asking's form. `parts`: its value, where it is no text."""
+    if asking.form == "line":
+        return f"{MARK} {answer}"
+    if asking.form == "schema":
+        return json.dumps({ANSWER: answer if parts is None else parts}, ensure_ascii=False)
+    return answer
+
+
+def answer_parts(benchmark: Benchmark, instance: Instance, answer: str) -> Any:
+    """Return a gold as the value that the form `schema` wants; None where that is its text."""
+    if benchmark.answer == "labels":
+        return [*instance.references]
+    if benchmark.answer == "number" and not instance.choices:
+        value, _, unit = answer.partition(" ")
+        return {"value": value, "unit": unit}
+    return None

@@ -1,0 +1,158 @@
+"""Ask benchmarks otherwise than they declare, where a job says so; what cannot be asked so is refused here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from medhelm.config import Job, data_root
+from medhelm.data.dataset import Dataset
+from medhelm.data.examples import Drawn, draw_examples
+from medhelm.errors import MedhelmError, UsageError
+from medhelm.models.baselines import open_baseline
+from medhelm.models.providers import known_provider
+from medhelm.plugins.registry import Registry
+from medhelm.prompts.askings import answer_parts, asked_otherwise, in_form
+from medhelm.prompts.messages import render_prompt
+from medhelm.protocols.completion import COMPLETION
+from medhelm.protocols.protocol import Protocol
+from medhelm.schema.asking import Asking, Form
+from medhelm.schema.data import Benchmark, Example, Instance
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import RunSpec
+from medhelm.schema.score import Metric
+
+if TYPE_CHECKING:
+    from medhelm.runs.planning import Run
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+_LEAST: dict[Form, int] = {"text": 1, "line": 8, "schema": 16, "logprobs": 1}
+"""Output tokens below which no answer of a form can be whole."""
+_REASONS = 128
+"""Output tokens that reasons need besides, at the least."""
+_ORACLE = open_baseline(ModelSpec(name="baseline/oracle", provider="baseline"))
+
+
+@dataclass(frozen=True)
+class AskedBenchmark:
+    """A benchmark as a run asks it, and what the run's record holds of it."""
+
+    benchmark: Benchmark
+    protocol: Protocol
+    drawn: Drawn = Drawn((), "")
+
+    def recorded(self, spec: RunSpec) -> RunSpec:
+        """Return the record of a run with its asking; the model's name holds the asking's, so that tables show it."""
+        if (asked := self.benchmark.asked) is None:
+            return spec
+        model = msgspec.structs.replace(spec.model, name=f"{spec.model.name}+{asked.asking.name}")
+        return msgspec.structs.replace(
+            spec,
+            model=model,
+            asking=asked.asking,
+            examples=tuple(one.id for one in self.drawn.instances),
+            examples_sha256=self.drawn.sha256,
+        )
+
+
+def why_not(asking: Asking, benchmark: Benchmark, dataset: Dataset) -> str:
+    """Return why a benchmark cannot be asked so; empty where it can."""
+    if benchmark.protocol != COMPLETION.name:
+        return f"it is conducted by the protocol {benchmark.protocol}"
+    first = next(iter(dataset.instances()))
+    if first.turns:
+        return "its instances bring the turns of a conversation"
+    if asking.form == "logprobs" and not first.choices:
+        return "it has no options"
+    return ""
+
+
+def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
+    """Return which benchmarks of a sweep are asked as they declare all the same; empty where none is.
+
+    Raises UsageError where no run is asked otherwise.
+    """
+    if not unasked:
+        return ""
+    name, why = next(iter(unasked.items()))
+    more = f" and {len(unasked) - 1} more" if len(unasked) > 1 else ""
+    if not any(run.spec.asking for run in runs):
+        raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
+    return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
+
+
+def ask_benchmark(
+    job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry
+) -> AskedBenchmark:
+    """Return a benchmark as a job asks a model that reads prompts; of rules nothing changes.
+
+    Raises UsageError for a budget that is too small for the form, a second system text or a template that
+    does not show what an instance has, and DataError where there are too few examples.
+    """
+    protocol = registry.protocol(benchmark.protocol)
+    asking, provider = job.ask, known_provider(job.model.provider)
+    if asking is None or (provider is not None and not provider.reads_prompt):
+        return AskedBenchmark(benchmark, protocol)
+    if asking.system and job.model.system_prompt:
+        raise UsageError(
+            f"{asking.name} has a system text, and {job.model.name} has one of its own "
+            "(model.system_prompt); leave one out"
+        )
+    metric = registry.metric(benchmark.metrics[0])
+    drawn = Drawn((), "")
+    if asking.examples:
+        drawn = draw_examples(benchmark, asking, dataset, job.seed, data_root(job.data_dir))
+    asked = as_asked_by(benchmark, asking, metric, drawn.instances)
+    _check_budget(asking, asked, job.model)
+    try:
+        render_prompt(asked, next(iter(dataset.instances())))
+    except MedhelmError as e:
+        raise UsageError(f"ask={asking.name}: {e}") from None
+    return AskedBenchmark(asked, replace(protocol, sends_schema=asking.form == "schema"), drawn)
+
+
+def as_asked_by(
+    benchmark: Benchmark,
+    asking: Asking,
+    metric: Metric,
+    drawn: tuple[Instance, ...] = (),
+) -> Benchmark:
+    """Return a benchmark as an asking has it, shown with these examples."""
+    if not _NAME.fullmatch(asking.name):
+        raise UsageError(
+            f"ask.name={asking.name!r} stands behind models' names in tables: small letters, digits, "
+            "_ . and - alone"
+        )
+    examples = [Example(one, gold_reply(benchmark, asking, metric, one)) for one in drawn]
+    return asked_otherwise(benchmark, asking, examples, metric.answer_schema)
+
+
+def gold_reply(
+    benchmark: Benchmark,
+    asking: Asking,
+    metric: Metric,
+    instance: Instance,
+    gold: str | None = None,
+) -> str:
+    """Return the gold of an instance, or another answer, as a reply in the form of an asking."""
+    answer = _ORACLE.answer(benchmark, instance, 0) if gold is None else gold
+    if metric.answer_schema is not None:
+        return in_form(asking, answer, metric.answer_parts(answer))
+    return in_form(asking, answer, answer_parts(benchmark, instance, answer))
+
+
+def _check_budget(asking: Asking, benchmark: Benchmark, model: ModelSpec) -> None:
+    least = _LEAST[asking.form] + _REASONS * asking.reasons
+    own = benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens
+    budget, where = own, "ask.max_output_tokens"
+    if model.max_output_tokens is not None:
+        budget, where = model.max_output_tokens, "model.max_output_tokens"
+    if budget < least:
+        raise UsageError(
+            f"{benchmark.name}: {budget} output tokens are too few for the answer that "
+            f"ask={asking.name} wants; give {where} at least {least}"
+        )
