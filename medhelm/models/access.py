@@ -278,27 +278,20 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
 
 
 def check_likelihoods(spec: ModelSpec, *, are_letters: bool) -> None:
-    """Refuse a model that gives no log-probabilities of candidates, or of letters alone; raises UsageError.
-
-    Rules are not refused: they are handed the instance, and answer it as ever.
-    """
-    provider = find_provider(spec.provider, spec.name)
-    if not provider.reads_prompt:
-        return
+    """Refuse a model that gives no log-probabilities of letters, or of other texts; raises UsageError."""
     kinds = ("texts", "letters") if are_letters else ("texts",)
-    able = [p.name for p in known_providers().values() if p.candidates in kinds]
+    able = [name for name, provider in known_providers().items() if provider.candidates in kinds]
     why = ""
-    if provider.name not in able:
+    if spec.provider not in able:
         of = "" if are_letters else " of whole texts"
         why = f"provider {spec.provider!r} gives none{of}; {', '.join(able)} do"
-    elif spec.reasoning:
-        why = "it thinks before it answers"
-    elif spec.strategy:
-        why = f"strategy {spec.strategy!r} chooses among texts"
-    if why:
-        raise UsageError(
-            f"model {spec.name!r} cannot be asked for log-probabilities: {why}; set form=line or form=text"
+    elif spec.reasoning or spec.strategy:
+        why = (
+            "it thinks before it answers" if spec.reasoning else "its strategy chooses among texts"
         )
+    if why:
+        asked = f"model {spec.name!r} cannot be asked for log-probabilities"
+        raise UsageError(f"{asked}: {why}; set form=line or form=text")
 
 
 def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> None:

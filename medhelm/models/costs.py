@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from medhelm.errors import BudgetReached, UsageError
 from medhelm.models.providers import known_provider
-from medhelm.models.tokens import request_tokens
 from medhelm.schema.episode import Request, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 
@@ -45,15 +44,10 @@ def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int)
 
 
 def times_sent(spec: ModelSpec, request: Request) -> int:
-    """Return how often a request sends its prompt: once, but where each candidate is sent behind it."""
+    """Return how often a request sends its prompt: once, or where texts are echoed once more a candidate."""
     provider = known_provider(spec.provider)
-    is_repeated = provider is not None and provider.candidates == "texts" and not provider.is_local
-    return 1 + len(request.candidates) if is_repeated else 1
-
-
-def input_tokens(spec: ModelSpec, request: Request) -> int:
-    """Return about how many input tokens a request to a model is billed for."""
-    return request_tokens(request) * times_sent(spec, request)
+    is_echoed = provider is not None and provider.candidates == "texts" and not provider.is_local
+    return 1 + len(request.candidates) * is_echoed
 
 
 class Reservation:

@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
-from medhelm.models.costs import input_tokens
+from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
-from medhelm.models.tokens import estimate_tokens
+from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.models.wire import Answer, Failure, believable, rate_candidates
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
@@ -194,7 +194,8 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
                 most = max(request.max_output_tokens, len(result.text))
-                usage = believable(result.usage, input_tokens(self.spec, request), most)
+                sent_tokens = request_tokens(request) * times_sent(self.spec, request)
+                usage = believable(result.usage, sent_tokens, most)
                 result = dataclasses.replace(result, usage=usage)
                 if self.is_cut(request, sent, result):
                     result = dataclasses.replace(

@@ -11,7 +11,7 @@ import inspect
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -339,73 +339,55 @@ class Weights:
         return answers
 
     def _rate(self, batch: Sequence[_Encoded]) -> list[Generated]:
-        """Return the log-probabilities of the candidates of a batch.
+        """Return the log-probabilities of candidates; those of one token share a pass over what is before them."""
+        import torch
 
-        Candidates of one token share one pass, as what comes before them is the same.
-        """
         started = time.monotonic()
         starts = [shared_tokens(texts) for _, texts in batch]
-        wanted: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        ends: dict[tuple[int, ...], dict[tuple[int, int], list[int]]] = {}
         for n, (_, texts) in enumerate(batch):
             for place, ids in enumerate(texts[1:]):
-                wanted.setdefault((*ids[:-1],), []).append((n, place))
+                ends.setdefault((*ids[:-1],), {})[n, place] = ids[starts[n] :]
         found: dict[tuple[int, int], Likelihood] = {}
-        waiting = sorted(wanted, key=len, reverse=True)
-        while waiting:
-            part = [
-                ids
-                for ids in waiting[: len(batch)]
-                if not all(_is_over(batch[n][0], started) for n, _ in wanted[ids])
-            ]
-            waiting = waiting[len(batch) :]
-            ends = [
-                [(n, p, batch[n][1][p + 1][starts[n] :]) for n, p in wanted[ids]] for ids in part
-            ]
-            found |= self._likelihoods(part, ends) if part else {}
+        waiting = sorted(ends, key=len, reverse=True)
+        while waiting and not all(_is_over(row, started) for row, _ in batch):
+            part, waiting = waiting[: len(batch)], waiting[len(batch) :]
+            for logits, text in zip(self._logits(part, ends), part, strict=True):
+                logprobs = logits.float().log_softmax(-1)
+                for key, ids in ends[text].items():
+                    behind, own = logprobs[-len(ids) :], torch.tensor(ids, device=logits.device)
+                    found[key] = Likelihood(
+                        logprob=behind.gather(1, own[:, None]).double().sum().item(),
+                        tokens=len(ids),
+                        is_greedy=bool((behind.argmax(-1) == own).all()),
+                    )
         seconds = time.monotonic() - started
         answers = []
         for n, (row, texts) in enumerate(batch):
-            own = [found[n, p] for p in range(len(texts) - 1) if (n, p) in found]
-            if len(own) < len(texts) - 1:
-                why = "stopped" if row.is_dropped() else "timeout"
-                answers.append(Generated(finish="error", error=why))
-                continue
+            rated = [found[n, place] for place in range(len(texts) - 1) if (n, place) in found]
             usage = Usage(input_tokens=starts[n], cached_tokens=0, output_tokens=0)
-            answers.append(Generated(usage=usage, seconds=seconds, likelihoods=tuple(own)))
+            if len(rated) == len(texts) - 1:
+                done = Generated(usage=usage, seconds=seconds, likelihoods=tuple(rated))
+            else:
+                why = "stopped" if row.is_dropped() else "timeout"
+                done = Generated(finish="error", error=why)
+            answers.append(done)
         return answers
 
-    def _likelihoods(
-        self,
-        texts: Sequence[Sequence[int]],
-        ends: Sequence[Sequence[tuple[int, int, Sequence[int]]]],
-    ) -> dict[tuple[int, int], Likelihood]:
-        """Return the log-probability of each end by its row and place.
-
-        `ends`: for each text those that it is the beginning of, which lacks their last token.
-        """
+    def _logits(
+        self, texts: Sequence[tuple[int, ...]], ends: Mapping[Any, Mapping[Any, list[int]]]
+    ) -> Any:
+        """Return the logits (texts, places, vocabulary) of the last places, as many as their longest end has."""
         import torch
 
-        model, padded = self._model, self._pad(texts)
-        kept = max(len(ids) for own in ends for _, _, ids in own)
-        takes = inspect.signature(model.forward).parameters
-        if "position_ids" in takes:
-            padded["position_ids"] = (padded["attention_mask"].cumsum(-1) - 1).clamp(min=0)
-        if "logits_to_keep" in takes:
-            padded["logits_to_keep"] = kept
-        found = {}
+        padded = self._pad(texts)
+        kept = max(len(ids) for text in texts for ids in ends[text].values())
+        known = inspect.signature(self._model.forward).parameters
+        places = (padded["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+        more = {"position_ids": places, "logits_to_keep": kept, "use_cache": False}
         with torch.inference_mode():
-            logits = model(**padded, use_cache=False).logits[:, -kept:]
-            for row, own in zip(logits, ends, strict=True):
-                logprobs = row.float().log_softmax(-1)
-                for n, place, ids in own:
-                    behind = logprobs[-len(ids) :]
-                    wanted = torch.tensor(ids, device=model.device)
-                    found[n, place] = Likelihood(
-                        logprob=behind.gather(1, wanted[:, None]).double().sum().item(),
-                        tokens=len(ids),
-                        is_greedy=bool((behind.argmax(-1) == wanted).all()),
-                    )
-        return found
+            found = self._model(**padded, **{k: v for k, v in more.items() if k in known})
+        return found.logits[:, -kept:]
 
 
 _Encoded = tuple[BatchRow, list[list[int]]]

@@ -18,7 +18,7 @@ from medhelm.tables import (
     spending,
 )
 from medhelm.tables.format.table import Table
-from medhelm.tables.multiple_choice import positions, robustness
+from medhelm.tables.multiple_choice import calibration, positions, robustness
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest, TableSpec, publish_whole
 
@@ -110,6 +110,18 @@ _TABLES = (
         help="scores and choices by the place of the option, of runs with variants",
         columns=positions.POSITIONS,
         make=positions.positions,
+    ),
+    _published(
+        name="calibration",
+        help="how sure models are of their options against how often they are right (form=logprobs)",
+        columns=calibration.CALIBRATION,
+        make=_of(calibration.calibration),
+    ),
+    _published(
+        name="reliability",
+        help="confidence and share right by bins, and what is left where less sure answers are withheld",
+        columns=calibration.RELIABILITY,
+        make=_of(calibration.reliability),
     ),
     TableSpec(
         name="slices",

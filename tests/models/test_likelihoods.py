@@ -15,7 +15,7 @@ import pytest
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import open_model
 from medhelm.models.access import check_likelihoods
-from medhelm.models.costs import input_tokens
+from medhelm.models.costs import times_sent
 from medhelm.models.decoding import BatchRow
 from medhelm.models.likelihoods import continued, read_likelihoods, shared_tokens
 from medhelm.models.providers import built_in
@@ -234,7 +234,7 @@ def test_a_server_that_echoes_gives_what_the_same_weights_give_here(
         assert (there.tokens, there.is_greedy) == (here.tokens, here.is_greedy)
     spec = ModelSpec(name="m", provider="openai_completions")
     once = ModelSpec(name="m", provider="openai")
-    assert input_tokens(spec, asked) == (len(candidates) + 1) * input_tokens(once, asked)
+    assert (times_sent(spec, asked), times_sent(once, asked)) == (len(candidates) + 1, 1)
 
 
 def test_a_server_that_does_not_echo_gives_none() -> None:
@@ -287,11 +287,10 @@ def test_who_gives_no_log_probabilities_is_refused_before_anything_is_sent() -> 
     assert able == {"openai", "openai_completions", "hf"}
     check_likelihoods(ModelSpec(name="m", provider="openai"), are_letters=True)
     check_likelihoods(ModelSpec(name="m", provider="hf"), are_letters=False)
-    check_likelihoods(ModelSpec(name="m", provider="baseline"), are_letters=False)
     for provider, more, words in (
         ("anthropic", {}, "'anthropic' gives none; hf, openai, openai_completions do"),
         ("openai", {"reasoning": True}, "it thinks"),
-        ("openai", {"strategy": "best_of_5"}, "strategy 'best_of_5'"),
+        ("openai", {"strategy": "best_of_5"}, "its strategy chooses"),
     ):
         spec = ModelSpec(name="m", provider=provider, **more)  # type: ignore[arg-type]
         with pytest.raises(UsageError, match=words) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from medhelm import hookimpl
 from medhelm.models.hosts import Access, Host
@@ -112,19 +113,18 @@ _OPENAI = Provider(
     fixes=dict.fromkeys(("logprobs", "top_logprobs"), NO_LOGPROBS),
 )
 
-_COMPLETIONS = Provider(
+_COMPLETIONS = replace(
+    _OPENAI,
     name="openai_completions",
     help="an OpenAI-protocol endpoint that goes on with plain text",
     open_host=_open_completions,
-    base_url=_OPENAI.base_url,
-    key_env=_OPENAI.key_env,
+    spec_of=None,
     dropped=("/completions",),
     path="/completions",
-    uses=_OPENAI.uses,
-    sends_seed=True,
+    holds_schema=False,
     candidates="texts",
-    own_fields={n: s for n, s in _OPENAI.own_fields.items() if n != "messages"}
-    | {"prompt": PROMPT, "echo": "form"},
+    own_fields={**_OPENAI.own_fields, "prompt": PROMPT, "echo": "form"},
+    schema_fields=(),
     fixes=dict.fromkeys(("logprobs", "echo", "max_tokens"), NO_LOGPROBS),
 )
 
