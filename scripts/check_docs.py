@@ -36,6 +36,7 @@ from medhelm.errors import MedhelmError
 from medhelm.models import baselines, provider
 from medhelm.models.catalogue import load_models
 from medhelm.schema import data, episode, model, run, score
+from medhelm.schema.asking import Asking
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import Outcome
@@ -50,7 +51,9 @@ _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"\+?(\w+(?:\.\w+)*)=\S")
 _HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--help"}
-_PLACEHOLDERS = {"COMMAND", "KEY", "key", "model.KEY"}
+_PLACEHOLDERS = {"COMMAND", "KEY", "key", "model.KEY", "ask.KEY"}
+_OF_OTHER_TOOLS = {"--num_fewshot", "--fewshot_as_multiturn", "--system_instruction", "--epochs"}
+_OTHERS_KEYS = {"max_train_instances", "instructions"}
 _FORBIDDEN = {  # in pieces, so that this file does not hold them itself
     r"/wor" r"k/|/hom" r"e/|/roo" r"t/|/User" r"s/": "a path of some machine",
     r"pyp" r"i\.|pythonho" r"sted|anacon" r"da\.|index-u" r"rl": "an address of a package registry",
@@ -186,7 +189,8 @@ def settings() -> dict[str, object]:
     config = yaml.safe_load((ROOT / "conf" / "config.yaml").read_text(encoding="utf-8"))
     found = {k: v for k, v in config.items() if k not in ("defaults", "hydra", "privacy")}
     found |= {f"privacy.{k}": v for k, v in config["privacy"].items()}
-    found |= dict.fromkeys(("model", "benchmark", "benchmark.split", "suite", "experiment"))
+    own = ("benchmark", "benchmark.split", "benchmark.instruction", "suite", "experiment", "ask")
+    found |= dict.fromkeys(("model", *own))
     return found
 
 
@@ -204,8 +208,10 @@ def check_commands() -> Iterator[str]:
     """Yield commands, options and keys in blocks and in prose that do not exist."""
     options_of = options()
     anywhere = set().union(*options_of.values()) | _options_of_scripts() | {"--version"}
+    anywhere |= _OF_OTHER_TOOLS
     keys = {*settings(), *model_settings(), *_python_names(), "model.sampling", "privacy"}
-    keys |= {f"jury.{name}" for name in JuryChoice.__struct_fields__}
+    keys |= {f"jury.{name}" for name in JuryChoice.__struct_fields__} | _OTHERS_KEYS
+    keys |= {f"ask.{name}" for name in Asking.__struct_fields__}
     for page in pages():
         text = page.read_text(encoding="utf-8")
         known = {word: {"--plugin"} for word in _words_of_examples(text)} | options_of

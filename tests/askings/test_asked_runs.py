@@ -1,0 +1,192 @@
+"""Runs that ask otherwise: what is sent, what is stored, what tables say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import Asking, evaluate, load_results
+from medhelm.cli import run_command
+from medhelm.config import chosen_asking
+from medhelm.errors import MedhelmError, UsageError
+from medhelm.plugins.askings import load_askings
+from medhelm.plugins.registry import load_registry
+from medhelm.proof.validation import validate
+from medhelm.schema.model import ModelSpec
+from medhelm.store.records import find_runs, read_plan
+from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.server import FaultServer, serve_in_thread
+
+PLAIN, COT = Asking(name="default"), load_askings()["chain_of_thought"]
+
+
+def by_form(prompt: str) -> str:
+    if "one JSON object" in prompt:
+        return '{"answer": "A"}'
+    return "Perhaps B.\n\n**Answer:** A" if "`Answer:`" in prompt else "A"
+
+
+def bodies(server: FaultServer) -> list[dict[str, Any]]:
+    return [body for body in server.bodies if "messages" in body]
+
+
+def ask(folder: Path, server: FaultServer, **more: Any) -> int:
+    return run_command(arguments(folder, server.base_url, **more))
+
+
+def test_four_askings_stand_beside_each_other_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_quiz(tmp_path, 8)
+    with serve_in_thread(answer=by_form) as server:
+        assert ask(tmp_path, server, ask="default,chain_of_thought", form="text,line") == 0
+        sent = server.requests
+        assert ask(tmp_path, server, ask="chain_of_thought") == 0  # the same run: nothing is sent
+        assert server.requests == sent == 4 * 8
+    plans = [read_plan(run).spec for run in find_runs(tmp_path / "results")]
+    names = {"", "line", "chain_of_thought", "chain_of_thought.text"}
+    assert {p.asking.name if p.asking else "" for p in plans} == names
+    assert {p.model.name for p in plans} == {f"openai/test{'+' * bool(n)}{n}" for n in names}
+    assert {p.max_output_tokens for p in plans if p.asking and p.asking.reasons} == {2048}
+    capsys.readouterr()
+    assert run_command(["tables", "--results-dir", str(tmp_path / "results")]) == 0
+    out = capsys.readouterr().out
+    assert all(f"openai/test+{name}" in out for name in names - {""})
+    assert "asked otherwise" in " ".join(out.split())
+
+
+def test_a_schema_is_sent_where_the_endpoint_takes_one(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 2)
+    with serve_in_thread(answer=by_form) as server:
+        assert ask(tmp_path, server, form="schema") == 0
+        assert all("response_format" not in body for body in bodies(server))
+        server.bodies.clear()
+        assert ask(tmp_path, server, form="schema", model__json_schema="true") == 0
+    schemas = [body["response_format"]["json_schema"]["schema"] for body in bodies(server)]
+    assert [s["properties"]["answer"]["enum"] for s in schemas] == [["A", "B", "C", "D"]] * 2
+
+
+def test_rules_are_asked_as_ever(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 4)
+    evaluate(
+        "baseline/first_option", "quiz", data_dir=tmp_path / "data", ask="chain_of_thought",
+        results_dir=tmp_path / "r", plugins=PLUGIN,
+    )  # fmt: skip
+    (run,) = find_runs(tmp_path / "r")
+    spec = read_plan(run).spec
+    assert spec.model.name == "baseline/first_option" and spec.asking is None
+
+
+def test_python_takes_a_value_and_what_is_chosen_beside_it(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 3)
+    with serve_in_thread(answer="Reply: A") as server:
+        model = ModelSpec(
+            name="openai/test", model="test", base_url=server.base_url, endpoint_class="local"
+        )
+        own = Asking(
+            name="mine", template="{question}\n\n{choices}\n\n{context}", instruction="Pick."
+        )
+        more: dict[str, Any] = {
+            "results_dir": tmp_path / "r",
+            "data_dir": tmp_path / "data",
+            "plugins": PLUGIN,
+        }
+        with pytest.raises(UsageError, match="instruction"):  # the template has no place for it
+            evaluate(model, "quiz", ask=own, **more)
+        assert server.requests == 0
+        own = Asking(
+            name="mine",
+            template="{instruction}\n{question}\n{choices}\n{context}",
+            instruction="Pick.",
+        )
+        evaluate(model, "quiz", ask=own, **more)
+        (message,) = bodies(server)[0]["messages"]
+    assert (
+        message["content"].startswith("Pick.\nWhich drug")
+        and "Exactly one" not in message["content"]
+    )
+    (run,) = find_runs(tmp_path / "r")
+    assert read_plan(run).spec.model.name == "openai/test+mine"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"ask": "chain_of_thoght"}, ["did you mean 'chain_of_thought'"]),
+        ({"ask": "nowhere.yaml"}, ["nowhere.yaml", "no such file"]),
+        ({"form": "lines"}, ["'lines'", "schema"]),
+        ({"examples": "2"}, ["quiz", "ask.examples_from=FILE"]),
+        ({"examples": "-1"}, ["examples", ">= 0"]),
+        ({"ask.template": "'{question} {gold}'"}, ["unknown prompt field 'gold'"]),
+        (
+            {"ask": "chain_of_thought", "model.max_output_tokens": "20"},
+            ["20 output tokens", "at least 136"],
+        ),
+        ({"ask.system": "Hello", "model.system_prompt": "Hi"}, ["system text", "leave one out"]),
+        ({"ask.name": "'A b'", "form": "line"}, ["small letters"]),
+        ({"ask.reason": "true"}, ["did you mean 'ask.reasons'"]),
+    ],
+)
+def test_mistakes_are_told_in_one_line_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], words: list[str]
+) -> None:
+    write_quiz(tmp_path, 2)
+    with serve_in_thread() as server:
+        argv = arguments(tmp_path, server.base_url)
+        assert run_command([*argv, *(f"{k}={v}" for k, v in more.items())]) != 0
+        assert server.requests == 0
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert all(word in line for word in words), line
+
+
+def test_one_name_with_two_texts_is_in_no_table(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 2)
+    results = tmp_path / "results"
+    with serve_in_thread(answer="A") as server:
+        for model, words in (("one", "Pick."), ("two", "Choose.")):
+            (tmp_path / "mine.yaml").write_text(f"instruction: {words}\n")
+            argv = arguments(tmp_path, server.base_url, ask=tmp_path / "mine.yaml")
+            assert run_command([*argv, f"model.model={model}", f"model.name={model}"]) == 0
+    with pytest.raises(MedhelmError, match="differ in prompt"):
+        load_results(results).table("overall")
+
+
+def test_names_tell_what_is_chosen() -> None:
+    assert chosen_asking(PLAIN) is None
+    shown = {
+        chosen_asking(PLAIN, examples=5).name: "5-shot",  # type: ignore[union-attr]
+        chosen_asking(COT, examples=5, form="schema").name: "chain_of_thought.5-shot.schema",  # type: ignore[union-attr]
+        chosen_asking(COT, form="line").name: "chain_of_thought",  # type: ignore[union-attr]
+    }
+    assert all(name == wanted for name, wanted in shown.items())
+    first, second = (chosen_asking(PLAIN, instruction=words) for words in ("Pick.", "Choose."))
+    assert first and second and first.name != second.name
+    assert chosen_asking(Asking(name="default", reasons=True)).name.startswith("own-")  # type: ignore[union-attr]
+
+
+def test_the_first_version_of_a_request_hash_stays(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 2)
+    with serve_in_thread(answer="A") as server:
+        ask(tmp_path, server)
+        ask(tmp_path, server, ask="default")
+        (run,) = find_runs(tmp_path / "results")
+        ask(tmp_path, server, ask="chain_of_thought")
+        assert len(find_runs(tmp_path / "results")) == 2
+    spec = json.loads((run / "spec.json").read_text())["spec"]
+    assert spec["asking"] is None and spec["examples"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["line", "schema"])
+def test_every_benchmark_proves_itself_as_asked(form: Any, tmp_path: Path) -> None:
+    registry = load_registry()
+    asking = Asking(name="proof", form=form, reasons=True)
+    for benchmark in registry.benchmarks.values():
+        report = validate(benchmark, "sample", registry, tmp_path, ask=asking)
+        if report.state == "failed":
+            assert all("cannot be asked otherwise" in f.message for f in report.findings), (
+                benchmark.name
+            )
