@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from medhelm.schema.episode import Likelihood, Message
+from medhelm.schema.episode import Likelihood, Message, Request
 
 FIRST_TOKENS = 20
 """Most likely first tokens that a chat endpoint is asked for: services give no more."""
@@ -42,12 +42,23 @@ class _Echo(msgspec.Struct):
 _T = TypeVar("_T")
 
 
-def plain_text(messages: Sequence[Message]) -> str:
-    """Return messages as one text, for weights without a chat template."""
-    return "\n\n".join(m.content for m in messages)
+def plain_text(messages: Sequence[Message], before_reply: str = "\n\n") -> str:
+    """Return messages as one text, for weights without a chat template; a reply may stand on its question's line."""
+    gaps = [before_reply if m.role == "assistant" else "\n\n" for m in messages[1:]]
+    parts = zip(["", *gaps], messages, strict=True)
+    return "".join(gap + m.content for gap, m in parts)
 
 
-def continued(prompt: str, candidates: Sequence[str], gap: str = " ") -> list[str]:
+def plain_texts(request: Request) -> list[str]:
+    """Return what is sent of a request to weights without a chat template: its prompt, or `continued` texts."""
+    if request.candidates:
+        return continued(
+            plain_text(request.messages, before_reply=" "), request.candidates, gap=" "
+        )
+    return [plain_text(request.messages) + "\n"]
+
+
+def continued(prompt: str, candidates: Sequence[str], gap: str = "") -> list[str]:
     """Return the prompt without white space at its end, then the whole texts: the prompt with each candidate.
 
     As in lm-evaluation-harness that white space belongs to what follows, since tokens join the two. Where

@@ -19,7 +19,7 @@ import msgspec
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
-from medhelm.models.likelihoods import continued, plain_text, shared_tokens
+from medhelm.models.likelihoods import continued, plain_text, plain_texts, shared_tokens
 from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.type_errors import explain
@@ -221,13 +221,12 @@ class Weights:
                 part.encode()
         except UnicodeEncodeError:
             return Generated(finish="error", error="the prompt is not valid Unicode")
-        is_templated = self._is_templated
-        text = self._render(request) if is_templated else plain_text(request.messages)
-        budget = 0 if request.candidates else request.max_output_tokens
-        if request.candidates:
-            texts = continued(text, request.candidates, gap="" if is_templated else " ")
+        if is_templated := self._is_templated:
+            text = self._render(request)
+            texts = continued(text, request.candidates) if request.candidates else [text]
         else:
-            texts = [text if is_templated else text + "\n"]
+            texts = plain_texts(request)
+        budget = 0 if request.candidates else request.max_output_tokens
         found: list[list[int]] = [
             self._tokenizer(text, add_special_tokens=not is_templated)["input_ids"]
             for text in texts

@@ -16,8 +16,7 @@ import msgspec
 from medhelm.models.likelihoods import (
     FIRST_TOKENS,
     NONE_GIVEN,
-    continued,
-    plain_text,
+    plain_texts,
     read_likelihoods,
 )
 from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
@@ -182,8 +181,8 @@ def encode_completion(spec: ModelSpec, request: Request) -> bytes:
     Of candidates nothing is written: the prompt alone and with each of them is echoed with its
     log-probabilities.
     """
-    text = plain_text(request.messages)
-    prompt = continued(text, request.candidates) if request.candidates else text + "\n"
+    texts = plain_texts(request)
+    prompt = texts if request.candidates else texts[0]
     rated = {"logprobs": 1, "echo": True, spec.token_limit_field: 0}
     return _encode(spec, request, {"prompt": prompt}, rated)
 

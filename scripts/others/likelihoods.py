@@ -21,7 +21,7 @@ from typing import Any
 STORED = Path(__file__).parent / "likelihoods.json"
 MED_QA = "med_qa/medqa_4options_test.medagents.jsonl"
 QUESTIONS = 100
-CANDIDATES = ("letters", "texts")
+CANDIDATES = ("labels", "texts")
 TEMPLATE = "Question: {question}\n{choices}\nAnswer:"
 """The prompt of the harness's task, without the instruction of ours."""
 
@@ -44,15 +44,11 @@ def ask_medhelm(data: Path, model: Path, candidates: str, folder: str) -> Found:
         endpoint_class="local",
         extra_body={"chat_template": False},
     )
-    asking = Asking(name="harness", template=TEMPLATE, form="logprobs", candidates=candidates)
+    asking = Asking(
+        name="harness", template=TEMPLATE, instruction=" ", form="logprobs", candidates=candidates
+    )
     medhelm.evaluate(
-        [spec],
-        "med_qa",
-        data_dir=data,
-        results_dir=folder,
-        max_instances=QUESTIONS,
-        ask=asking,
-        instruction=" ",
+        spec, "med_qa", data_dir=data, results_dir=folder, max_instances=QUESTIONS, ask=asking
     )
     (run,) = find_runs(Path(folder))
     return {
@@ -89,7 +85,7 @@ def ask_lm_eval(data: Path, model: Path, candidates: str, folder: str, ids: list
         asked,
         folder,
         "hf",
-        f"pretrained={model.parent},gguf_file={model.name},dtype=float32",
+        f"pretrained={model.parent},gguf_file={model.name},dtype=float32,device=cpu",
         has_chat=False,
         changes=texts if candidates == "texts" else {},
     )

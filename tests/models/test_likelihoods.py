@@ -17,7 +17,12 @@ from medhelm.models import open_model
 from medhelm.models.access import check_likelihoods
 from medhelm.models.costs import times_sent
 from medhelm.models.decoding import BatchRow
-from medhelm.models.likelihoods import continued, read_likelihoods, shared_tokens
+from medhelm.models.likelihoods import (
+    continued,
+    plain_texts,
+    read_likelihoods,
+    shared_tokens,
+)
 from medhelm.models.providers import built_in
 from medhelm.models.weights import Weights
 from medhelm.schema.episode import Message, Request, Response
@@ -254,10 +259,17 @@ def test_weights_behind_a_completions_endpoint_also_write() -> None:
 
 
 def test_white_space_before_a_candidate_belongs_to_it() -> None:
-    assert continued("Answer:", ["A"]) == ["Answer:", "Answer: A"]
-    assert continued("Answer: ", ["A"]) == ["Answer:", "Answer: A"]
-    assert continued("<assistant>\n", ["A"], gap="") == ["<assistant>", "<assistant>\nA"]
-    assert continued("<assistant>", ["A"], gap="") == ["<assistant>", "<assistant>A"]
+    assert continued("Answer:", ["A"], " ") == ["Answer:", "Answer: A"]
+    assert continued("Answer: ", ["A"], " ") == ["Answer:", "Answer: A"]
+    assert continued("<assistant>\n", ["A"]) == ["<assistant>", "<assistant>\nA"]
+    assert continued("<assistant>", ["A"]) == ["<assistant>", "<assistant>A"]
+
+
+def test_worked_examples_in_plain_text_end_as_the_candidates_do() -> None:
+    turns = (("user", "1?\nAnswer:"), ("assistant", "B"), ("user", "2?\nAnswer:"))
+    messages = tuple(Message(role, text) for role, text in turns)  # type: ignore[arg-type]
+    asked = Request(instance_id="q", messages=messages, max_output_tokens=1, candidates=("A",))
+    assert plain_texts(asked)[1] == "1?\nAnswer: B\n\n2?\nAnswer: A"
 
 
 def test_a_token_that_spans_prompt_and_candidate_is_part_of_every_candidate() -> None:
