@@ -25,7 +25,9 @@ from tests.models.asking import request, spec_for
 from tests.models.sdk_server import candidates, message
 
 CHAT = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}], "model": "m"}
-ANSWERS = {"openai": CHAT, "anthropic": message("A"), "google": candidates("A")}
+TEXT = {"choices": [{"text": "A", "finish_reason": "stop"}], "model": "m"}
+ANSWERS = {"openai": CHAT, "openai_completions": TEXT, "anthropic": message("A")}
+ANSWERS |= {"google": candidates("A")}
 
 Send = Callable[[bytes], None]
 
@@ -109,7 +111,7 @@ def ask(spec: ModelSpec) -> Response:
 
 
 def spec_of(provider: str, address: str) -> ModelSpec:
-    path = "/v1" if provider == "openai" else ""
+    path = "/v1" if provider.startswith("openai") else ""
     return spec_for(address + path, provider=provider, max_attempts=2)
 
 
@@ -117,7 +119,7 @@ def spec_of(provider: str, address: str) -> ModelSpec:
 def provider(request: pytest.FixtureRequest) -> str:
     """A provider whose package is here."""
     name: str = request.param
-    if name != "openai":
+    if not name.startswith("openai"):
         module = {"anthropic": "anthropic", "google": "google.genai"}[name]
         pytest.importorskip(module, reason=f"needs the SDK of {name}")
     return name

@@ -73,14 +73,15 @@ def token_logprobs(weights: Weights, text: str) -> tuple[list[str], list[float |
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("candidates", [LETTERS, TEXTS])
-@pytest.mark.parametrize("ending", ["Answer:", "Answer: ", "Answer:\n"])
+@pytest.mark.parametrize(
+    ("candidates", "ending"), [(LETTERS, "Answer:"), (LETTERS, "Answer:\n"), (TEXTS, "Answer: ")]
+)
 def test_local_weights_rate_each_candidate_behind_plain_text(
     tiny: Path, candidates: tuple[str, ...], ending: str
 ) -> None:
     weights = weights_of(tiny, chat_template=False)
     assert weights.fingerprint == "float32, plain text"
-    texts = ["word " * n + ending for n in (3, 40, 9, 70, 1, 22, 60, 5)]
+    texts = ["word " * n + ending for n in (3, 40, 9, 50, 1, 22, 30, 5)]
     together = weights.generate(rows(texts, candidates))
     assert {found.finish for found in together} == {"stop"} and not any(f.text for f in together)
     gap = "\n" if ending.endswith("\n") else " "
@@ -90,17 +91,20 @@ def test_local_weights_rate_each_candidate_behind_plain_text(
         for candidate, one, of_batch in zip(
             candidates, alone.likelihoods, together[n].likelihoods, strict=True
         ):
+            assert of_batch.logprob == pytest.approx(one.logprob, abs=1e-4)
+            assert (of_batch.tokens, of_batch.is_greedy) == (one.tokens, one.is_greedy)
+            if n > 2:
+                continue
             end = len((gap + candidate).encode())
             tokens, logprobs, tops = token_logprobs(weights, text.rstrip() + gap + candidate)
             expected = math.fsum(logprob or 0.0 for logprob in logprobs[-end:])
-            assert one.tokens == of_batch.tokens == end == len(tokens[-end:])
+            assert one.tokens == end == len(tokens[-end:])
             assert one.logprob == pytest.approx(expected, abs=1e-4)
-            assert of_batch.logprob == pytest.approx(one.logprob, abs=1e-4)
             best = all(
                 abs(logprob - max(top.values())) < 1e-6
                 for logprob, top in zip(logprobs[-end:], tops[-end:], strict=True)
             )
-            assert one.is_greedy == of_batch.is_greedy == best
+            assert one.is_greedy == best
 
 
 @pytest.mark.extra
