@@ -88,7 +88,9 @@ ANSWERS: dict[str, Answer] = {
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
-    """Return the texts of a request's messages."""
+    """Return the texts of a request's messages, or its plain text."""
+    if "prompt" in body:
+        return body["prompt"] if isinstance(body["prompt"], str) else "\n".join(body["prompt"])
     return "\n".join(_text(message["content"]) for message in body["messages"])
 
 
@@ -166,6 +168,7 @@ class FaultServer:
         self._stopping = asyncio.Event()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_post("/v1/chat/completions", self._handle)
+        app.router.add_post("/v1/completions", self._handle)
         app.router.add_get("/{path:.*}", self._page)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()

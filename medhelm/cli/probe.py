@@ -22,15 +22,18 @@ from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
 from medhelm.models.endpoint import EndpointModel
 from medhelm.models.identity import is_served_here
+from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.providers import find_provider
 from medhelm.models.serving import Servers
-from medhelm.models.wire import Answer, Failure
+from medhelm.models.wire import Answer, Failure, rate_candidates
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 _QUESTION = Message("user", "Which vitamin prevents scurvy? Answer in one word.")
+_OPTIONS = Message("user", "Which vitamin prevents scurvy?\nA. vitamin C\nB. vitamin K\nAnswer:")
 _SYSTEM = Message("system", "You are brief.")
 _SCHEMA = closed({"answer": {"type": "string"}})
+_LOGPROBS = "log-probabilities"
 _BUDGET, _THINKING_BUDGET = 256, 2048
 _FIXES: dict[str, tuple[str, Any]] = {
     "max_tokens": ("token_limit_field", "max_completion_tokens"),
@@ -148,7 +151,9 @@ async def _probe(spec: ModelSpec) -> Probe:
             settings=settings,
         )
     ways = _ways(spec)
-    ended = {name: await _ask(way, system) for name, (way, system) in ways.items()}
+    ended = {
+        n: await _ask(way, has_system, n == _LOGPROBS) for n, (way, has_system) in ways.items()
+    }
     takes = {name: _taken(name, result) for name, (result, _) in ended.items()}
     settings |= _suggested(spec, found, takes)
     return Probe(
@@ -173,13 +178,14 @@ def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
         ways["seed"] = (replace(spec, send_seed="always"), False)
     if provider.holds_schema:
         ways["JSON Schema"] = (replace(spec, json_schema=True), False)
-    if "response_format" in provider.schema_fields:  # the protocol that has log-probabilities
-        body = spec.extra_body | {"logprobs": True}
-        ways["log-probabilities"] = (replace(spec, extra_body=body), False)
+    if provider.candidates and not spec.reasoning:
+        ways[_LOGPROBS] = (spec, False)
     return ways
 
 
-async def _ask(spec: ModelSpec, has_system: bool = False) -> tuple[Answer | Failure, float]:
+async def _ask(
+    spec: ModelSpec, has_system: bool = False, has_options: bool = False
+) -> tuple[Answer | Failure, float]:
     """Return what came of one request, sent once, and its seconds."""
     model = open_model(spec, environ=os.environ)
     if is_instance_model(model) or not isinstance(model, EndpointModel):
@@ -188,14 +194,19 @@ async def _ask(spec: ModelSpec, has_system: bool = False) -> tuple[Answer | Fail
         budget = _THINKING_BUDGET if spec.reasoning else _BUDGET
         request = Request(
             instance_id="probe",
-            messages=(_SYSTEM, _QUESTION) if has_system else (_QUESTION,),
+            messages=(_OPTIONS if has_options else _QUESTION,),
+            candidates=("A", "B") if has_options else (),
             max_output_tokens=spec.max_output_tokens or budget,
             sampling=spec.sampling,
             seed=0,
             json_schema=_SCHEMA if spec.json_schema else None,
         )
+        if has_system:
+            request = replace(request, messages=(_SYSTEM, *request.messages))
         started = time.monotonic()
         found = await model.send(model.write(request))
+        if has_options and isinstance(found, Answer):
+            found = rate_candidates(request, found)
         if isinstance(found, Failure):
             found = dataclasses.replace(found, words=model.endpoint.words_of(found))
         return found, time.monotonic() - started
@@ -211,14 +222,16 @@ def _changed(spec: ModelSpec, name: str, value: Any) -> ModelSpec:
 
 def _taken(name: str, found: Answer | Failure) -> str:
     """Return how a server treats what a request asked for."""
+    if isinstance(found, Failure) and found.error == NONE_GIVEN:
+        return "taken, not given"
     if isinstance(found, Failure):
         return f"refused: {found.error} {found.code}".strip() + (
             f"; the server says: {found.words}" if found.words else ""
         )
     if name == "JSON Schema":
         return "held" if _is_held(found.text) else "taken, not held"
-    if name == "log-probabilities":
-        return "given" if found.has_logprobs else "taken, not given"
+    if name == _LOGPROBS:
+        return "given" if found.likelihoods else f"given, but {found.error}"
     return "taken"
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from medhelm.extract.marks import visible_text
 from medhelm.extract.reply_form import BadReply, fit, read_object
+from medhelm.grading.likelihoods import chosen_option
 from medhelm.prompts.askings import ANSWER, MARK, REASONS
 from medhelm.prompts.messages import option_labels
 from medhelm.schema.asking import Asking
@@ -52,6 +53,8 @@ def stated_episodes(
 
 def stated(episode: Episode, asking: Asking, metric: Metric | None) -> Episode:
     """Return an episode with the answer that its reply states in the form of an asking, or with why it has none."""
+    if asking.form == "logprobs":
+        return chosen_option(episode, asking)
     if episode.finish not in ("stop", "length") or not episode.text.strip():
         return episode
     try:

@@ -11,8 +11,9 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.hosts import Access
-from medhelm.models.provider import Provider
-from medhelm.models.providers import find_provider, known_provider
+from medhelm.models.likelihoods import NONE_GIVEN
+from medhelm.models.provider import NO_LOGPROBS, Provider
+from medhelm.models.providers import find_provider, known_provider, known_providers
 from medhelm.models.serving import LOOPBACK, command_problems
 from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
@@ -350,11 +351,31 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
             **provider.fixes,
         }
         fix = fixes.get(failure.param, f"change or remove {failure.param!r}")
-        return f"{who} does not take {failure.param!r} ({what}): {fix} in its config"
+        where = "" if fix == NO_LOGPROBS else " in its config"
+        return f"{who} does not take {failure.param!r} ({what}): {fix}{where}"
+    if failure.error == NONE_GIVEN:
+        return f"{who} answers without log-probabilities of the options: {NO_LOGPROBS}"
     return (
         f"{who} knows no model {spec.model!r} or no chat completions ({what}): check model.model"
         f" and model.base_url"
     )
+
+
+def check_likelihoods(spec: ModelSpec, *, are_letters: bool) -> None:
+    """Refuse a model that gives no log-probabilities of letters, or of other texts; raises UsageError."""
+    kinds = ("texts", "letters") if are_letters else ("texts",)
+    able = [name for name, provider in known_providers().items() if provider.candidates in kinds]
+    why = ""
+    if spec.provider not in able:
+        of = "" if are_letters else " of whole texts"
+        why = f"provider {spec.provider!r} gives none{of}; {', '.join(able)} do"
+    elif spec.reasoning or spec.strategy:
+        why = (
+            "it thinks before it answers" if spec.reasoning else "its strategy chooses among texts"
+        )
+    if why:
+        asked = f"model {spec.name!r} cannot be asked for log-probabilities"
+        raise UsageError(f"{asked}: {why}; set form=line or form=text")
 
 
 def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> None:

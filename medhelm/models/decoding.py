@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from medhelm.schema.episode import Finish, Request, Usage
+from medhelm.schema.episode import Finish, Likelihood, Request, Usage
 
 _TAIL = 16
 """Tokens that are decoded beyond the longest stop sequence to find it."""
@@ -36,6 +36,7 @@ class Generated:
     error: str = ""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    likelihoods: tuple[Likelihood, ...] = ()
 
 
 class Draws:

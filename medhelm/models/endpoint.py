@@ -12,10 +12,11 @@ from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
+from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.models.wire import Answer, Failure, believable
+from medhelm.models.wire import Answer, Failure, believable, rate_candidates
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
 
@@ -191,11 +192,14 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             attempt += 1
             stamp = endpoint.trying()
             result = await self.send(sent)
+            if request.candidates and isinstance(result, Answer):
+                result = rate_candidates(request, result)
             if isinstance(result, Answer):
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
                 most = max(request.max_output_tokens, len(result.text))
-                usage = believable(result.usage, request_tokens(request), most)
+                sent_tokens = request_tokens(request) * times_sent(self.spec, request)
+                usage = believable(result.usage, sent_tokens, most)
                 result = dataclasses.replace(result, usage=usage)
                 if self.is_cut(request, sent, result):
                     result = dataclasses.replace(
@@ -279,4 +283,5 @@ def _answered(
         served_model=answer.model,
         fingerprint=answer.fingerprint,
         finished_at=time.time(),
+        likelihoods=answer.likelihoods,
     )

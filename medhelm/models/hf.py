@@ -188,6 +188,7 @@ class HFModel:
             served_model=weights.name,
             fingerprint=weights.fingerprint,
             finished_at=time.time(),
+            likelihoods=answer.likelihoods,
         )
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from medhelm.models.costs import times_sent
 from medhelm.models.credentials import Credentials, CredentialsLost
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
@@ -104,7 +105,8 @@ class HttpEndpoint(Endpoint):
     async def served(self, model: str) -> Mapping[str, str]:
         """Return what the server says of its weights; empty where it does not answer soon."""
         if self._served is None:
-            path = self._url.path.removesuffix("/chat/completions").removesuffix("/responses")
+            path = self._url.path.removesuffix("/completions").removesuffix("/chat")
+            path = path.removesuffix("/responses")
             pages = (f"{path}/models", f"{path.removesuffix('/v1')}/props")
             self._served = asyncio.gather(*map(self._page, pages))
         listed, properties = await asyncio.shield(self._served)
@@ -168,4 +170,7 @@ class HttpModel(EndpointModel[HttpEndpoint, bytes]):
 
     def is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
         """Return whether the server read less than was sent, without a word."""
-        return is_cut(request.messages, len(sent), answer.usage, self.spec.context_window)
+        usage, times = answer.usage, times_sent(self.spec, request)
+        if usage.input_tokens is not None:
+            usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens // times)
+        return is_cut(request.messages, len(sent) // times, usage, self.spec.context_window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from medhelm.models.hosts import Access, Host
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
@@ -29,6 +30,10 @@ PROMPT = "the benchmark's prompt"
 WHOLE_ANSWERS = "nothing, medhelm reads whole answers"
 BUDGET = "model.max_output_tokens"
 """Settings of which a field of the body may be, for `own_fields`."""
+
+
+NO_LOGPROBS = "set form=line or form=text, or ask a server that gives log-probabilities"
+"""The fix of a form that an endpoint cannot serve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +97,8 @@ class Provider:
     """True if its requests fit a server that a command of the user's starts (`serve`)."""
     holds_schema: bool = False
     """True if it can hold answers to the JSON Schema of a request."""
+    candidates: Literal["", "letters", "texts"] = ""
+    """Candidates whose log-probabilities its models give: single letters, or any texts; empty: none."""
     own_fields: Mapping[str, str] = field(default_factory=dict)
     """Fields of the body that are settings of their own, which `extra_body` may not set -> these."""
     schema_fields: tuple[str, ...] = ()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import msgspec
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
-from medhelm.schema.episode import Finish, Message, Request, Usage
+from medhelm.models.likelihoods import continued, plain_text, plain_texts, shared_tokens
+from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.type_errors import explain
 
@@ -39,6 +41,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Commit, branch or tag of a hub id."""
     chat_template_kwargs: dict[str, Any] = {}
     """Further values for the chat template ('enable_thinking')."""
+    chat_template: bool = True
+    """False: prompts are sent as plain text to weights that have a chat template, too."""
 
 
 def read_options(spec: ModelSpec) -> Options:
@@ -128,15 +132,21 @@ class Weights:
     def generate(self, rows: Sequence[BatchRow]) -> list[Generated]:
         """Return what comes of each row; together or one by one gives the same."""
         done: dict[int, Generated] = {}
-        ready: list[tuple[int, BatchRow, list[int]]] = []
+        asked: dict[int, _Encoded] = {}
         for n, row in enumerate(rows):
-            ids = self._encode(row)
-            if isinstance(ids, Generated):
-                done[n] = ids
+            found = self._encode(row)
+            if isinstance(found, Generated):
+                done[n] = found
             else:
-                ready.append((n, row, ids))
-        answers = self._complete([(row, ids) for _, row, ids in ready]) if ready else []
-        done.update(zip((n for n, _, _ in ready), answers, strict=True))
+                asked[n] = (row, found)
+        for run, has_candidates in ((self._run, False), (self._rate, True)):
+            own = {
+                n: one
+                for n, one in asked.items()
+                if bool(one[0].request.candidates) == has_candidates
+            }
+            answers = self._complete(run, [*own.values()]) if own else []
+            done.update(zip(own, answers, strict=True))
         return [done[n] for n in range(len(rows))]
 
     def _count(self, tokens: int) -> None:
@@ -194,31 +204,49 @@ class Weights:
         commit = getattr(model.config, "_commit_hash", None)
         self.name = Path(name).name if is_here else f"{self._place}@{(commit or 'unknown')[:12]}"
         template = tokenizer.chat_template
-        how = "plain template"
-        if template:
+        how = "plain text" if template else "plain template"
+        if self._is_templated:
             how = f"chat template {hashlib.sha256(str(template).encode()).hexdigest()[:12]}"
         self.fingerprint = f"{str(model.dtype).removeprefix('torch.')}, {how}"
 
-    def _encode(self, row: BatchRow) -> list[int] | Generated:
-        """Return the tokens of a prompt, or why there is nothing to ask."""
+    @property
+    def _is_templated(self) -> bool:
+        return self._options.chat_template and bool(self._tokenizer.chat_template)
+
+    def _encode(self, row: BatchRow) -> list[list[int]] | Generated:
+        """Return the tokens of a prompt, then those with each candidate, or why there is nothing to ask."""
         request = row.request
         try:
-            for message in request.messages:
-                message.content.encode()
+            for part in (*(message.content for message in request.messages), *request.candidates):
+                part.encode()
         except UnicodeEncodeError:
             return Generated(finish="error", error="the prompt is not valid Unicode")
-        has_template = bool(self._tokenizer.chat_template)
-        text = self._render(request) if has_template else _untemplated(request.messages)
-        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_template)["input_ids"]
+        if is_templated := self._is_templated:
+            text = self._render(request)
+            texts = continued(text, request.candidates) if request.candidates else [text]
+        else:
+            texts = plain_texts(request)
+        budget = 0 if request.candidates else request.max_output_tokens
+        found: list[list[int]] = [
+            self._tokenizer(text, add_special_tokens=not is_templated)["input_ids"]
+            for text in texts
+        ]
+        first = [min(self._eos, default=0)]
+        found = [ids or first for ids in found]
+        if request.candidates:
+            if not (start := shared_tokens(found)):  # what begins a text needs something before it
+                found = [first + ids for ids in found]
+            if start >= min(map(len, found[1:])):
+                return Generated(finish="error", error="a candidate has no token of its own")
         config = self._model.config.get_text_config()
         window = row.window or getattr(config, "max_position_embeddings", None)
-        if window is not None and len(ids) + request.max_output_tokens > window:
+        longest = max(map(len, found))
+        if window is not None and longest + budget > window:
             error = (
-                f"{len(ids)} tokens of prompt and {request.max_output_tokens} of answer"
-                f" exceed the window of {window}"
+                f"{longest} tokens of prompt and {budget} of answer exceed the window of {window}"
             )
             return Generated(finish="oversize", error=error)
-        return ids or [min(self._eos, default=0)]
+        return found
 
     def _render(self, request: Request) -> str:
         """Return the prompt as the chat template has it."""
@@ -242,14 +270,16 @@ class Weights:
         # Some templates know no system prompt: it is then put before the first turn.
         system = [m for m in request.messages if m.role == "system"]
         first, *rest = (m for m in request.messages if m.role != "system")
-        return render([Message(first.role, _join([*system, first])), *rest])
+        return render([Message(first.role, plain_text([*system, first])), *rest])
 
-    def _complete(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
-        """Return the completions of a batch; halves it where the memory does not suffice."""
+    def _complete(
+        self, run: Callable[[Sequence[_Encoded]], list[Generated]], batch: Sequence[_Encoded]
+    ) -> list[Generated]:
+        """Return what comes of a batch; halves it where the memory does not suffice."""
         import torch
 
         try:
-            return self._run(batch)
+            return run(batch)
         except (torch.OutOfMemoryError, MemoryError):
             torch.cuda.empty_cache()
         except RuntimeError as error:
@@ -258,32 +288,42 @@ class Weights:
         if len(batch) == 1:
             return [Generated(finish="error", error="out of memory")]
         middle = len(batch) // 2
-        return self._complete(batch[:middle]) + self._complete(batch[middle:])
+        return self._complete(run, batch[:middle]) + self._complete(run, batch[middle:])
 
-    def _run(self, batch: Sequence[tuple[BatchRow, list[int]]]) -> list[Generated]:
+    def _pad(self, texts: Sequence[Sequence[int]]) -> dict[str, Any]:
+        """Return tokens of one length, filled up on the left, with their mask."""
+        import torch
+
+        model, width = self._model, max(map(len, texts))
+        pad = model.generation_config.pad_token_id
+        tokens = [[pad] * (width - len(ids)) + [*ids] for ids in texts]
+        mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in texts]
+        return {
+            "input_ids": torch.tensor(tokens, device=model.device),
+            "attention_mask": torch.tensor(mask, device=model.device),
+        }
+
+    def _run(self, batch: Sequence[_Encoded]) -> list[Generated]:
         import torch
         import transformers
 
         started = time.monotonic()
         model, tokenizer = self._model, self._tokenizer
-        width = max(len(ids) for _, ids in batch)
+        padded = self._pad([ids for _, (ids,) in batch])
+        width = padded["input_ids"].shape[1]
         rows = [row for row, _ in batch]
-        pad = model.generation_config.pad_token_id
-        tokens = [[pad] * (width - len(ids)) + ids for _, ids in batch]
-        mask = [[0] * (width - len(ids)) + [1] * len(ids) for _, ids in batch]
         endings = Endings(rows, width, tokenizer, self._eos, started, self._count)
         draws = Draws([row.request for row in rows], self._defaults, model.device)
         with torch.inference_mode():
             written = model.generate(
-                input_ids=torch.tensor(tokens, device=model.device),
-                attention_mask=torch.tensor(mask, device=model.device),
+                **padded,
                 max_new_tokens=max(row.request.max_output_tokens for row in rows),
                 stopping_criteria=transformers.StoppingCriteriaList([endings]),
                 logits_processor=transformers.LogitsProcessorList([draws] if draws else []),
             ).tolist()
         seconds = time.monotonic() - started
         answers = []
-        for n, (row, ids) in enumerate(batch):
+        for n, (row, (ids,)) in enumerate(batch):
             length, why = endings.of(n)
             own = written[n][width : width + length]
             text, why = cut_at_stop(
@@ -297,17 +337,67 @@ class Weights:
             )
         return answers
 
+    def _rate(self, batch: Sequence[_Encoded]) -> list[Generated]:
+        """Return the log-probabilities of candidates; those of one token share a pass over what is before them."""
+        import torch
+
+        started = time.monotonic()
+        starts = [shared_tokens(texts) for _, texts in batch]
+        ends: dict[tuple[int, ...], dict[tuple[int, int], list[int]]] = {}
+        for n, (_, texts) in enumerate(batch):
+            for place, ids in enumerate(texts[1:]):
+                ends.setdefault((*ids[:-1],), {})[n, place] = ids[starts[n] :]
+        found: dict[tuple[int, int], Likelihood] = {}
+        waiting = sorted(ends, key=len, reverse=True)
+        while waiting and not all(_is_over(row, started) for row, _ in batch):
+            part, waiting = waiting[: len(batch)], waiting[len(batch) :]
+            for logits, text in zip(self._logits(part, ends), part, strict=True):
+                logprobs = logits.float().log_softmax(-1)
+                for key, ids in ends[text].items():
+                    behind, own = logprobs[-len(ids) :], torch.tensor(ids, device=logits.device)
+                    found[key] = Likelihood(
+                        logprob=behind.gather(1, own[:, None]).double().sum().item(),
+                        tokens=len(ids),
+                        is_greedy=bool((behind.argmax(-1) == own).all()),
+                    )
+        seconds = time.monotonic() - started
+        answers = []
+        for n, (row, texts) in enumerate(batch):
+            rated = [found[n, place] for place in range(len(texts) - 1) if (n, place) in found]
+            usage = Usage(input_tokens=starts[n], cached_tokens=0, output_tokens=0)
+            if len(rated) == len(texts) - 1:
+                done = Generated(usage=usage, seconds=seconds, likelihoods=tuple(rated))
+            else:
+                why = "stopped" if row.is_dropped() else "timeout"
+                done = Generated(finish="error", error=why)
+            answers.append(done)
+        return answers
+
+    def _logits(
+        self, texts: Sequence[tuple[int, ...]], ends: Mapping[Any, Mapping[Any, list[int]]]
+    ) -> Any:
+        """Return the logits (texts, places, vocabulary) of the last places, as many as their longest end has."""
+        import torch
+
+        padded = self._pad(texts)
+        kept = max(len(ids) for text in texts for ids in ends[text].values())
+        known = inspect.signature(self._model.forward).parameters
+        places = (padded["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+        more = {"position_ids": places, "logits_to_keep": kept, "use_cache": False}
+        with torch.inference_mode():
+            found = self._model(**padded, **{k: v for k, v in more.items() if k in known})
+        return found.logits[:, -kept:]
+
+
+_Encoded = tuple[BatchRow, list[list[int]]]
+"""A row and the tokens of its prompt; of one with candidates, then those of the prompt with each of them."""
+
+
+def _is_over(row: BatchRow, started: float) -> bool:
+    return row.is_dropped() or time.monotonic() - started >= row.timeout_s
+
 
 def cut_at_stop(text: str, stops: Sequence[str], why: str) -> tuple[str, str]:
     """Return the text before the first stop sequence in it, and why it ended."""
     found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
     return (text[: min(found)], "stop") if found else (text, why)
-
-
-def _untemplated(messages: Sequence[Message]) -> str:
-    """Return the prompt of a model without a chat template."""
-    return _join(messages) + "\n"
-
-
-def _join(messages: Sequence[Message]) -> str:
-    return "\n\n".join(m.content for m in messages)

@@ -13,7 +13,13 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from medhelm.schema.episode import Finish, Message, Request, Usage
+from medhelm.models.likelihoods import (
+    FIRST_TOKENS,
+    NONE_GIVEN,
+    plain_texts,
+    read_likelihoods,
+)
+from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 FailureKind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
@@ -32,8 +38,9 @@ class Answer:
     fingerprint: str
     error: str = ""
     """A remark on an ending that we do not know; empty for those that we do."""
-    has_logprobs: bool = False
-    """True if log-probabilities came with the text."""
+    logprobs: Any = field(default=None, repr=False)
+    """The log-probabilities that came with the text, as the server writes them; None: none came."""
+    likelihoods: tuple[Likelihood, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,8 @@ class _Message(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _Message | None = None
+    text: str | None = None
+    index: int | None = None
     finish_reason: str | None = None
     error: Any = None
     logprobs: Any = None
@@ -152,6 +161,8 @@ _OVERSIZE_TEXT = re.compile(
 """Matches a too long prompt in the words of vLLM, SGLang, llama.cpp, Ollama, TGI, services."""
 SCHEMA_FIELD = "response_format"
 """The field of the body that carries the JSON Schema of the answer."""
+LOGPROB_FIELDS = ("logprobs", "top_logprobs", "echo")
+"""The fields by which log-probabilities are asked for."""
 _SCHEMA_TEXT = re.compile(
     r"response[_ ]?(format|(json[_ ]?)?schema)|json[_ ]?(schema|mode)|schema produces"
     r"|output[_ ]?(config\.)?format|structured[ _]output|guided[ _](decoding|json)",
@@ -167,17 +178,39 @@ _RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 
 
 def encode_body(spec: ModelSpec, request: Request) -> bytes:
-    """Return the JSON body of a request; settings that are None are left to the endpoint.
+    """Return the JSON body of a chat request; settings that are None are left to the endpoint.
 
-    Raises UnicodeEncodeError for a prompt with lone surrogates.
+    Of candidates, which are letters, the likeliest first tokens are asked for. Raises UnicodeEncodeError
+    for a prompt with lone surrogates.
     """
+    rated = {"logprobs": True, "top_logprobs": FIRST_TOKENS, spec.token_limit_field: 1}
+    return _encode(spec, request, {"messages": request.messages}, rated)
+
+
+def encode_completion(spec: ModelSpec, request: Request) -> bytes:
+    """Return the JSON body of a request for what comes behind plain text, as `encode_body`.
+
+    Of candidates nothing is written: the prompt alone and with each of them is echoed with its
+    log-probabilities.
+    """
+    texts = plain_texts(request)
+    prompt = texts if request.candidates else texts[0]
+    rated = {"logprobs": 1, "echo": True, spec.token_limit_field: 0}
+    return _encode(spec, request, {"prompt": prompt}, rated)
+
+
+def _encode(
+    spec: ModelSpec, request: Request, prompt: dict[str, Any], rated: dict[str, Any]
+) -> bytes:
     sampling = request.sampling
     body: dict[str, Any] = {
         **spec.extra_body,
         "model": spec.model,
-        "messages": request.messages,
+        **prompt,
         spec.token_limit_field: request.max_output_tokens,
     }
+    if request.candidates:
+        body |= rated
     if sampling.temperature is not None:
         body["temperature"] = sampling.temperature
     if (seed := spec.seed_of(request)) is not None:
@@ -195,7 +228,7 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
 
 
 def read_answer(payload: bytes) -> Answer | Failure:
-    """Return the first choice of a successful answer, or a failure worth another try."""
+    """Return the first choice of a successful answer of either protocol, or a failure worth another try."""
     completion = decode_answer(_DECODER, payload)
     if isinstance(completion, Failure):
         return completion
@@ -207,6 +240,8 @@ def read_answer(payload: bytes) -> Answer | Failure:
     reason = choice.finish_reason or ""
     if choice.error:
         return Failure("retry", "error in answer", 200, lost=True)
+    if choice.message is None and choice.text is not None:
+        choice.message = _Message(choice.text)
     if choice.message is None and not is_declined(reason) and _ending(reason) not in _BROKEN:
         return Failure("retry", "no message", 200, lost=True)
     text, refused = _read_content(choice.message or _Message())
@@ -218,9 +253,23 @@ def read_answer(payload: bytes) -> Answer | Failure:
         completion.system_fingerprint,
         refused=refused,
     )
-    if choice.logprobs and isinstance(answer, Answer):
-        return replace(answer, has_logprobs=True)
-    return answer
+    given: Any = choice.logprobs
+    if len(completion.choices) > 1:
+        given = [c.logprobs for c in sorted(completion.choices, key=lambda c: c.index or 0)]
+    return replace(answer, logprobs=given or None) if isinstance(answer, Answer) else answer
+
+
+def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
+    """Return an answer with the log-probabilities of a request's candidates in place of its text.
+
+    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
+    """
+    if answer.finish == "refusal":
+        return answer
+    found, why = read_likelihoods(request.candidates, answer.logprobs)
+    if why == NONE_GIVEN:
+        return Failure("model", NONE_GIVEN, 200)
+    return replace(answer, text="", finish="stop", error=why, likelihoods=found)
 
 
 def end_answer(
@@ -469,11 +518,15 @@ def _read_chat_failure(
 ) -> Failure:
     fields = ("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed")
     schema = (SCHEMA_FIELD,) * spec.json_schema
-    return read_failure(status, payload, (*fields, "reasoning_effort", *spec.extra_body, *schema))
+    return read_failure(
+        status, payload, (*fields, "reasoning_effort", *spec.extra_body, *LOGPROB_FIELDS, *schema)
+    )
 
 
 CHAT = Codec(encode_body, read_answer, _read_chat_failure)
 """The OpenAI chat protocol."""
+COMPLETIONS = Codec(encode_completion, read_answer, _read_chat_failure)
+"""The older one, which goes on with plain text."""
 
 
 def _is_oversize(code: str, message: str) -> bool:

@@ -23,6 +23,7 @@ from medhelm.files.durable import is_file
 from medhelm.files.folders import beside, entries, homes
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
+from medhelm.grading.likelihoods import LIKELIHOOD_METRICS
 from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
@@ -169,8 +170,8 @@ class _Loader:
         self._taxonomy = taxonomy
         self._known: dict[str, _Known] = {kind: {} for kind in _KINDS}
         self._known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
-        for metric in rubric_metrics():
-            self._known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading.rubric")
+        for metric in (*rubric_metrics(), *LIKELIHOOD_METRICS):
+            self._known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading")
         self._known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
         self._known["asking"] = {n: (own, "conf/ask") for n, own in load_askings().items()}
         self._known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}

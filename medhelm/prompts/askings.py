@@ -57,7 +57,8 @@ def asked_otherwise(
         benchmark,
         prompt=Prompt(asking.name or prompt.name, asking.version, text),
         instruction=asking.instruction or benchmark.instruction,
-        max_output_tokens=asking.max_output_tokens or benchmark.max_output_tokens,
+        max_output_tokens=asking.max_output_tokens
+        or (1 if asking.form == "logprobs" else benchmark.max_output_tokens),
         reasoning_output_tokens=asking.reasoning_output_tokens or benchmark.reasoning_output_tokens,
         asked=Asked(
             asking=asking, body=body, examples=tuple(examples), answer_schema=answer_schema
@@ -84,6 +85,8 @@ def _closing(benchmark: Benchmark, asking: Asking, answer_schema: Mapping[str, A
             f'Reply with one JSON object and nothing else: {{{reasons}"{ANSWER}": {shown}}}. '
             f"{first}{ANSWER}: {means}."
         )
+    if asking.candidates == "texts":
+        return "Exactly one option is right. Reply with its text alone, without its letter."
     if asking.reasons:
         return f"{_REASONS_FIRST}Then give {what}."
     return ""

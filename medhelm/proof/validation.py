@@ -274,7 +274,8 @@ def _answered(
         if asking is not None and main is not None and text:
             text = gold_reply(benchmark, asking, main, instance, text)
         episode = Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
-        yield name, episode if asking is None else stated(episode, asking, main)
+        has_text = asking is None or asking.form == "logprobs"  # which no text can stand for
+        yield name, episode if has_text else stated(episode, asking, main)
 
 
 def _values(

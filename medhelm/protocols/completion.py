@@ -10,6 +10,7 @@ from medhelm.models.tokens import request_tokens
 from medhelm.prompts.askings import reply_schema
 from medhelm.prompts.messages import option_labels, render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Request
 
@@ -17,12 +18,14 @@ from medhelm.schema.episode import MODEL, Request
 def prompt_request(benchmark: Benchmark, instance: Instance, terms: Terms) -> Request:
     """Return what is sent for one instance. The gold takes no part in it."""
     messages = render_prompt(benchmark, instance)
-    form = benchmark.asked.asking.form if benchmark.asked else "text"
-    schema = reply_schema(benchmark, instance) if form == "schema" else None
+    asking = benchmark.asked.asking if benchmark.asked else Asking()
+    schema = reply_schema(benchmark, instance) if asking.form == "schema" else None
     request = terms.request(instance, MODEL, messages, schema)
-    if form != "logprobs":
+    if asking.form != "logprobs":
         return request
-    return msgspec.structs.replace(request, candidates=option_labels(instance))
+    are_texts = asking.candidates == "texts"
+    candidates = instance.choices if are_texts else option_labels(instance)
+    return msgspec.structs.replace(request, candidates=candidates)
 
 
 async def conduct(

@@ -15,6 +15,7 @@ from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
 from medhelm.data.variants import VARIANTS, as_shown, chosen_variants, varied
 from medhelm.errors import MedhelmError, UsageError
+from medhelm.models.access import check_likelihoods
 from medhelm.models.baselines import open_baseline
 from medhelm.models.providers import known_provider
 from medhelm.plugins.registry import Registry
@@ -46,6 +47,11 @@ class AskedBenchmark:
     benchmark: Benchmark
     protocol: Protocol
     drawn: Drawn = Drawn((), "")
+
+    @property
+    def asking(self) -> Asking | None:
+        """Return how it is asked; None: as it declares."""
+        return self.benchmark.asked.asking if self.benchmark.asked else None
 
     def recorded(self, spec: RunSpec) -> RunSpec:
         """Return the record of a run with its asking; the model's name holds the asking's, so that tables show it."""
@@ -135,6 +141,12 @@ def ask_benchmark(
             f"{asking.name} has a system text, and {job.model.name} has one of its own "
             "(model.system_prompt); leave one out"
         )
+    if asking.form == "logprobs" and asking.reasons:
+        raise UsageError(f"ask={asking.name}: form=logprobs asks for no text, so for no reasons")
+    if asking.form == "logprobs":
+        check_likelihoods(job.model, are_letters=asking.candidates == "labels")
+    elif asking.candidates != "labels":
+        raise UsageError(f"ask.candidates={asking.candidates} is for form=logprobs alone")
     metric = registry.metric(benchmark.metrics[0])
     drawn = Drawn((), "")
     if asking.examples:

@@ -23,6 +23,7 @@ from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
 from medhelm.grading.jury.choice import DEFAULT, choose_jury, jury_terms, keys_lacking, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
@@ -49,6 +50,7 @@ from medhelm.runs.casting import (
     refuse_unused,
     unplayed_note,
 )
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
@@ -403,7 +405,7 @@ def _run(
     jury: JurySpec | None,
     asked: AskedBenchmark,
 ) -> Run:
-    names = metric_names(benchmark, job.scoring)
+    names = metric_names(benchmark, job.scoring, asked.asking)
     terms = jury_terms(benchmark, jury) if jury is not None else None
     metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
     graders = grader_terms(benchmark, metrics, jury, job.grader) if jury is not None else ()
@@ -462,10 +464,16 @@ def grading_spec(
     return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms, graders=graders)
 
 
-def metric_names(benchmark: Benchmark, scoring: Scoring) -> tuple[str, ...]:
-    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by."""
+def metric_names(
+    benchmark: Benchmark, scoring: Scoring, asking: Asking | None = None
+) -> tuple[str, ...]:
+    """Return the metrics of a benchmark, the main one first: under `helm` what HELM ranks by.
+
+    The form of an asking may add some.
+    """
     first = benchmark.published_metric if scoring == "helm" else ""
-    return tuple(sorted(benchmark.metrics, key=lambda name: name != first))
+    own = sorted(benchmark.metrics, key=lambda name: name != first)
+    return (*dict.fromkeys([*own, *metric_names_of(asking)]),)
 
 
 def grading_metrics(

@@ -227,7 +227,7 @@ def stored_run(
 ) -> Run:
     """Return a run as it is stored, to be graded by the metrics of today; it has no rows to ask."""
     benchmark = registry.benchmark(plan.spec.benchmark)
-    names = dict.fromkeys([*metric_names(benchmark, scoring), *further])
+    names = dict.fromkeys([*metric_names(benchmark, scoring, plan.spec.asking), *further])
     if JURY in further and JURY not in benchmark.metrics:
         raise UsageError(
             f"--metric {JURY}: {benchmark.name} names no rubric, so nobody can rate it"

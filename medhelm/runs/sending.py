@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
-from medhelm.models.costs import Ledger, Reservation
+from medhelm.models.costs import Ledger, Reservation, times_sent
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
@@ -224,7 +224,7 @@ class Desk:
         holding one. Raises Stopped where a cap is reached or the work was stopped, and with the
         reason where the endpoint cannot be asked at all (a wrong key, a dead server).
         """
-        tokens = 0 if is_rule else request_tokens(request)
+        tokens = 0 if is_rule else request_tokens(request) * times_sent(model.spec, request)
         limit = 0 if is_rule else request.max_output_tokens
         price = model.spec.price
         reservation: Reservation | None = None

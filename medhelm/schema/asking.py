@@ -29,6 +29,8 @@ class Asking(
     closing: str = ""
     """The template's last words, in place of those by which the form asks for the answer."""
     form: Form = "text"
+    candidates: Literal["labels", "texts"] = "labels"
+    """What the form `logprobs` takes the log-probability of: each option's label (its letter), or its text."""
     reasons: bool = False
     """True if reasons come before the answer (chain of thought)."""
     examples: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0

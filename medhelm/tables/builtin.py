@@ -18,9 +18,9 @@ from medhelm.tables import (
     spending,
 )
 from medhelm.tables.format.table import Table
-from medhelm.tables.multiple_choice import positions, robustness
+from medhelm.tables.multiple_choice import calibration, positions, robustness
 from medhelm.tables.study.study import Study
-from medhelm.tables.table_spec import TableRequest, TableSpec, publish_whole
+from medhelm.tables.table_spec import TableRequest, TableSpec, publish_rows, publish_whole
 
 
 def _of(make: Callable[[Study], Table]) -> Callable[[TableRequest], Table]:
@@ -115,6 +115,20 @@ _TABLES = (
         help="scores and choices by the place of the option, of runs with variants",
         columns=positions.POSITIONS,
         make=positions.positions,
+    ),
+    TableSpec(
+        name="calibration",
+        publish=publish_rows,
+        help="how sure models are of their options against how often they are right (form=logprobs)",
+        columns=calibration.CALIBRATION,
+        make=_of(calibration.calibration),
+    ),
+    TableSpec(
+        name="reliability",
+        publish=publish_rows,
+        help="confidence and share right by bins, and what is left where less sure answers are withheld",
+        columns=calibration.RELIABILITY,
+        make=_of(calibration.reliability),
     ),
     TableSpec(
         name="slices",

@@ -61,3 +61,8 @@ class TableSpec:
 def publish_whole(table: Table, request: TableRequest, closed: frozenset[str]) -> Table:
     """Return the table as it is: it holds names, scores and counts only."""
     return table
+
+
+def publish_rows(table: Table, request: TableRequest, closed: frozenset[str]) -> Table | None:
+    """Return the table as it is, where it has any row."""
+    return table if table.rows else None

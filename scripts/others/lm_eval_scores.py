@@ -53,9 +53,19 @@ class FixedModel(LM):  # type: ignore[misc]
 
 
 def run(
-    file: str, rows: list[dict[str, Any]], folder: str, model: Any = None, settings: str = ""
+    file: str,
+    rows: list[dict[str, Any]],
+    folder: str,
+    model: Any = None,
+    settings: str = "",
+    *,
+    has_chat: bool = True,
+    changes: dict[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what a task of the package gives each row, once for each of its filters."""
+    """Return what a task of the package gives each row, once for each of its filters.
+
+    `has_chat`: whether a model is sent messages. `changes`: of the task's config.
+    """
     data = Path(folder, f"{len(list(Path(folder).iterdir()))}.jsonl")
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     config = load_yaml(TASKS / file)
@@ -64,11 +74,12 @@ def run(
         "dataset_path": "json",
         "dataset_name": None,
         "dataset_kwargs": {"data_files": files},
+        **(changes or {}),
     }
     found = lm_eval.simple_evaluate(
         model=model or FixedModel(),
         model_args=settings,
-        apply_chat_template=bool(model),
+        apply_chat_template=bool(model) and has_chat,
         tasks=[ConfigurableTask(config=config)],
         num_fewshot=0,
         bootstrap_iters=0,

@@ -22,7 +22,10 @@ def picky(body: Mapping[str, Any]) -> str | Reply:
     if "seed" in body:
         return Reply(status=400, body={"error": {"message": "no \x1bseed here"}})
     if body.get("logprobs"):
-        choice = {"message": {"content": "C"}, "finish_reason": "stop", "logprobs": {"content": []}}
+        top = [{"token": letter, "logprob": -1.0} for letter in "AB"]
+        content = [{"token": "A", "logprob": -1.0, "top_logprobs": top}]
+        message = {"message": {"content": "A"}, "finish_reason": "length"}
+        choice = {**message, "logprobs": {"content": content}}
         return Reply(body={"choices": [choice], "model": "weights-7b"})
     if "response_format" in body:
         return json.dumps(instance_of(body["response_format"]["json_schema"]["schema"]))

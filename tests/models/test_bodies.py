@@ -25,8 +25,10 @@ from tests.models.asking import request, spec_for
 from tests.models.sdk_server import candidates, converse_reply, message, response
 
 CHAT = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}], "model": "m"}
+TEXT = {"choices": [{"text": "A", "finish_reason": "stop"}], "model": "m"}
 ANSWERS = {
     "openai": CHAT,
+    "openai_completions": TEXT,
     "openai_responses": response("A"),
     "azure": CHAT,
     "anthropic": message("A"),
@@ -118,7 +120,7 @@ def ask(spec: ModelSpec) -> Response:
 
 
 def spec_of(provider: str, address: str) -> ModelSpec:
-    path = "/v1" if provider == "openai" else ""
+    path = "/v1" if provider in ("openai", "openai_completions") else ""
     return spec_for(address + path, provider=provider, max_attempts=2, api_key_env="K")
 
 

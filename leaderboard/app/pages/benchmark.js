@@ -205,6 +205,7 @@
       pluginLinks(view, page.name),
       models(view, page),
       distribution(page),
+      await medhelm.calibrationFigures(view, page.name),
       embedded(page),
       about(view, page),
       prompt(page),

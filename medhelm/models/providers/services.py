@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,17 @@ from medhelm.models.access import has_key
 from medhelm.models.anthropic import MESSAGES
 from medhelm.models.google import GEMINI
 from medhelm.models.hosts import Access, Host
-from medhelm.models.provider import BUDGET, PROMPT, SERVED, WHOLE_ANSWERS, Provider
+from medhelm.models.provider import (
+    BUDGET,
+    NO_LOGPROBS,
+    PROMPT,
+    SERVED,
+    WHOLE_ANSWERS,
+    Provider,
+)
 from medhelm.models.responses import RESPONSES
 from medhelm.models.responses import check_spec as check_responses
-from medhelm.models.wire import CHAT, Codec
+from medhelm.models.wire import CHAT, COMPLETIONS, Codec
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 
@@ -93,6 +101,7 @@ OPENAI = Provider(
     can_serve=True,
     sends_seed=True,
     holds_schema=True,
+    candidates="letters",
     own_fields={
         "model": "model.model",
         "messages": PROMPT,
@@ -107,6 +116,22 @@ OPENAI = Provider(
         "max_completion_tokens": BUDGET,
     },
     schema_fields=("response_format",),
+    fixes=dict.fromkeys(("logprobs", "top_logprobs"), NO_LOGPROBS),
+)
+
+_COMPLETIONS = replace(
+    OPENAI,
+    name="openai_completions",
+    help="an OpenAI-protocol endpoint that goes on with plain text",
+    open_host=over_http(COMPLETIONS),
+    spec_of=None,
+    dropped=("/completions",),
+    path="/completions",
+    holds_schema=False,
+    candidates="texts",
+    own_fields={**OPENAI.own_fields, "prompt": PROMPT, "echo": "form"},
+    schema_fields=(),
+    fixes=dict.fromkeys(("logprobs", "echo", "max_tokens"), NO_LOGPROBS),
 )
 
 _RESPONSES = Provider(
@@ -215,6 +240,7 @@ _HF = Provider(
     },
     extra="hf",
     is_local=True,
+    candidates="texts",
     uses=(
         "reasoning",
         "system_prompt",
@@ -229,4 +255,4 @@ _HF = Provider(
 @hookimpl
 def medhelm_providers() -> list[Provider]:
     """Return the providers."""
-    return [OPENAI, _RESPONSES, _ANTHROPIC, GOOGLE, _HF]
+    return [OPENAI, _COMPLETIONS, _RESPONSES, _ANTHROPIC, GOOGLE, _HF]

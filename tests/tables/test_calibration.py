@@ -1,0 +1,161 @@
+"""Runs that ask for log-probabilities, from the command to the tables and the site."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import medhelm
+from medhelm import ModelSpec, load_results
+from medhelm.cli import run_command
+from medhelm.tables.format.table import Settings
+from medhelm.tables.multiple_choice.calibration import confidence_pairs
+from tests.server import FaultServer, Reply, prompt_of, serve_in_thread
+from tests.tables.test_robustness import PLUGIN, shown, write_exam
+
+TOP = "ABCDEF"
+
+
+def shares_of(prompt: str) -> np.ndarray[Any, Any]:
+    """Return the probabilities of the first tokens behind a prompt, by its hash."""
+    digest = hashlib.sha256(prompt.encode()).digest()
+    weights = np.array([1.0 + digest[n] / 32 + n / 1000 for n in range(6)])
+    return weights / weights.sum()
+
+
+def lacks(number: int) -> bool:
+    return number % 8 == 5
+
+
+def answer(body: Mapping[str, Any]) -> Reply:
+    """Answer with the likeliest first tokens, of some questions without one of the letters."""
+    prompt = prompt_of(body)
+    letters = TOP.replace("D", "") if lacks(shown(prompt)[0]) else TOP
+    shares = dict(zip(TOP, shares_of(prompt), strict=True))
+    top = [{"token": t, "logprob": math.log(shares[t])} for t in letters]
+    logprobs = {"content": [{"token": "A", "logprob": -1.0, "top_logprobs": top}]}
+    message = {"role": "assistant", "content": "A"}
+    choice = {"index": 0, "message": message, "finish_reason": "length", "logprobs": logprobs}
+    usage = {"prompt_tokens": 50, "completion_tokens": 1}
+    return Reply(body={"model": "m", "choices": [choice], "usage": usage})
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FaultServer]:
+    folder = tmp_path_factory.mktemp("calibration")
+    data = write_exam(folder)
+    with serve_in_thread(by_body=answer) as server:
+        spec = ModelSpec(name="openai/m", model="m", base_url=server.base_url)
+        given: dict[str, Any] = {"data_dir": data, "plugins": [PLUGIN], "form": "logprobs"}
+        for _ in range(2):
+            medhelm.evaluate(spec, "exam", results_dir=folder / "results", **given)
+        assert server.requests == 24, "nothing is asked twice"
+    return folder / "results", server
+
+
+def test_the_tables_are_those_counted_from_what_the_server_gave(
+    asked: tuple[Path, FaultServer],
+) -> None:
+    results, server = asked
+    assert {(b["max_tokens"], b["top_logprobs"]) for b in server.bodies} == {(1, 20)}
+    sure, right, brier = [], [], []
+    for body in server.bodies:
+        number, options = shown(prompt_of(body))
+        if lacks(number):
+            continue
+        shares = shares_of(prompt_of(body))[:4]
+        shares /= shares.sum()
+        golds = np.array([text.startswith("right") for _, text in options], dtype=float)
+        sure.append(shares.max())
+        right.append(golds[shares.argmax()])
+        brier.append(((shares - golds) ** 2).sum())
+    loaded = load_results(results, plugins=[PLUGIN])
+    (row,) = loaded.typed("calibration", Settings(draws=200)).rows
+    assert (row["model"], row["n"]) == ("openai/m+logprobs", 21)
+    assert row["score"] == pytest.approx(sum(right) / 24), "without a number it counts as wrong"
+    assert row["acc_norm"] == pytest.approx(sum(right) / 24)
+    assert row["brier"] == pytest.approx(np.mean(brier))
+    assert row["confidence"] == pytest.approx(np.mean(sure))
+    order = np.argsort(sure)
+    halves = [order[:10], order[10:]]
+    gaps = [abs(np.sum(np.array(sure)[own] - np.array(right)[own])) for own in halves]
+    others = [
+        abs(np.sum(np.array(sure)[own] - np.array(right)[own])) for own in (order[:11], order[11:])
+    ]
+    assert row["ece"] in (pytest.approx(sum(gaps) / 21), pytest.approx(sum(others) / 21))
+    assert row["ece_low"] <= row["ece"] <= row["ece_high"] and row["ece_by_chance"] > 0
+    assert row["coverage_50"] == pytest.approx(np.mean(np.array(sure) >= 0.5))
+    bins = loaded.typed("reliability", Settings(draws=200)).rows
+    assert [b["bin"] for b in bins] == [1, 2] and sum(b["n"] for b in bins) == 21
+    assert bins[0]["coverage"] == 1.0 and bins[0]["kept"] == pytest.approx(np.mean(right))
+    (cell,) = loaded.study().cells["exam"].values()
+    pairs = confidence_pairs(cell)
+    assert sorted(pairs[0]) == pytest.approx(sorted(sure)) and pairs[1].sum() == sum(right)
+    assert len(np.unique(pairs[2])) == 12, "two questions to a stem"
+
+
+def test_grading_again_and_the_site_show_the_same(
+    asked: tuple[Path, FaultServer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, _ = asked
+    before = load_results(results, plugins=[PLUGIN]).table("calibration", draws=100)
+    plugin = ["--plugin", str(PLUGIN)]
+    assert run_command(["score", "--results-dir", str(results), *plugin]) == 0
+    assert load_results(results, plugins=[PLUGIN]).table("calibration", draws=100).equals(before)
+    build = ["leaderboard", "build", "--results-dir", str(results), "--out", str(tmp_path)]
+    assert run_command([*build, "--draws", "100", *plugin]) == 0
+    table = json.loads((tmp_path / "tables" / "fixed" / "reliability.json").read_text())
+    assert len(table["rows"]) == 2
+    narrow = ["tables", "--table", "calibration", "--results-dir", str(results), *plugin]
+    capsys.readouterr()
+    assert run_command([*narrow, "--draws", "100"]) == 0
+    assert "openai/m+logprobs" in capsys.readouterr().out
+
+
+def test_runs_that_are_read_from_text_have_no_row_and_the_table_says_so(tmp_path: Path) -> None:
+    medhelm.evaluate("baseline/random", "headqa", data="sample", results_dir=tmp_path)
+    table = load_results(tmp_path).typed("calibration")
+    assert not table.rows and "form=logprobs" in " ".join(table.notes)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *line: str) -> str:
+    """Return the one line with which a command refuses."""
+    assert run_command(["run", "benchmark=exam", f"plugins=[{PLUGIN}]", *line]) != 0
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    return said
+
+
+def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    with serve_in_thread(by_body=answer) as server:
+        rest = [
+            f"data_dir={write_exam(tmp_path)}",
+            f"results_dir={tmp_path / 'r'}",
+            "form=logprobs",
+        ]
+        model = ["model=openai/m", f"model.base_url={server.base_url}", *rest]
+        assert "thinks before it answers" in refused(capsys, *model, "model.reasoning=true")
+        assert "none of whole texts" in refused(capsys, *model, "ask.candidates=texts")
+        assert "asks for no text" in refused(capsys, *model, "ask.reasons=true")
+        rule = "for form=logprobs alone"
+        assert rule in refused(capsys, *model[:-1], "form=line", "ask.candidates=texts")
+        assert server.requests == 0
+    with serve_in_thread(answer="A") as plain:
+        line = ["model=openai/m", f"model.base_url={plain.base_url}", *rest]
+        assert run_command(["run", "benchmark=exam", f"plugins=[{PLUGIN}]", *line]) != 0
+        said = capsys.readouterr().err
+        assert "answers without log-probabilities" in said and "form=line" in said
+
+
+def test_validate_proves_the_prompts_of_the_form(tmp_path: Path) -> None:
+    line = ["validate", "exam", "--ask", "logprobs", "--plugin", str(PLUGIN)]
+    assert run_command([*line, "--data", "full", "--data-dir", str(write_exam(tmp_path))]) == 0
