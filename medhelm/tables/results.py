@@ -232,7 +232,8 @@ class Results:
 
     def _said(self, shown: Table) -> str:
         study = self.study()
-        others = ", ".join(name for name in self.tables if name != shown.name)
+        defaults = (spec.name for spec in self.known.specs.values() if spec.is_default)
+        others = ", ".join(name for name in defaults if name != shown.name)
         return (
             f"Results: models {len(study.models)}, benchmarks {len(study.panels)}. Here: "
             f"table({shown.name!r}). Others: {others}. Also compare(A, B), plot(), gate(PROFILE)."
