@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medhelm.cli.run_help import EXAMPLE
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.plugins.registry import Registry
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from medhelm.tables.study.study import Study
 
 TITLE = "Offline demo: rules, which are not language models, on the bundled samples.\n"
-_NEXT = """One answer: medhelm show headqa baseline/lexical
+_NEXT = f"""One answer: medhelm show {EXAMPLE} baseline/lexical
 
 Now your own model, on a server that speaks the OpenAI protocol:
-  medhelm run benchmark=headqa data=sample model=openai/NAME \\
+  medhelm run benchmark={EXAMPLE} data=sample model=openai/NAME \\
     model.base_url=http://localhost:8000/v1"""
 _COLUMNS = ("rank", "win_rate", "macro_average")
 _BRACKETS = "In brackets: the ranks that the data leave open, and 95% intervals."

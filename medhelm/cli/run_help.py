@@ -8,6 +8,9 @@ from importlib import resources
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.registry import Registry
 
+EXAMPLE = "headqa"
+"""A benchmark to copy into a command: public, with bundled samples and no judge."""
+
 TEXT = """\
 usage: medhelm run [KEY=VALUE ...] [OPTION ...]
 

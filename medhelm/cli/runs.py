@@ -27,37 +27,37 @@ _REMOVED = ".removed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    shown = actions.add_parser("list", help="every stored run, with its state, score and size")
+    """Add the words of the command and their options."""
+    words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
+    shown = words.add_parser("list", help="every stored run, with its state, score and size")
     shown.add_argument("benchmark", nargs="?", default="*", metavar="BENCHMARK")
-    removed = actions.add_parser("remove", help="remove a run; asks first")
+    removed = words.add_parser("remove", help="remove a run; asks first")
     removed.add_argument("--yes", action="store_true", help="do not ask")
-    archive = actions.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
+    archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
     archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
     archive.add_argument("--remove", action="store_true", help="then remove the run")
-    for action in (removed, archive):
-        action.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
-    for action in (shown, removed, archive):
-        action.add_argument("--results-dir", default=DEFAULT_RESULTS, metavar="DIR")
+    for own in (removed, archive):
+        own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
+    for own in (shown, removed, archive):
+        own.add_argument("--results-dir", default=DEFAULT_RESULTS, metavar="DIR")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit code of one action; raises RunLocked for a run that is at work."""
+    """Return the exit code; raises RunLocked for a run that is at work."""
     results = Path(args.results_dir)
-    if args.action == "list":
+    if args.word == "list":
         return _list(results, args.benchmark)
     folder = _find(results, args.run)
     name = clean(folder.relative_to(results).as_posix())
-    if args.action == "remove" and not args.yes and not _is_meant(name):
+    if args.word == "remove" and not args.yes and not _is_meant(name):
         print("Nothing was removed.")
         return 1
     with _held(folder):
-        if args.action == "archive":
+        if args.word == "archive":
             out = Path(args.out or f"{'-'.join(folder.parts[-3:])}.zip")
             print(f"Archived: {out}\nSHA-256: {_archive(results, folder, out)}")
             print("It holds all texts of the run, which is there again where it is unpacked.")
-        if args.action == "remove" or args.remove:
+        if args.word == "remove" or args.remove:
             _remove(results, folder)
             print(f"Removed: {name}")
     return 0

@@ -100,9 +100,7 @@ BENCHMARKS = (
     ),
     number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
     *without_headings((*USAGE, *COSTS)),
-    on_request(
-        number("answer_s", "mean seconds until an answer was there", "s", "s/answer", digits=1)
-    ),
+    number("answer_s", "mean seconds until an answer was there", "s", digits=1),
     text("jury", "name of the jury behind the score; missing where no jury gave it"),
     FLAGS_COLUMN,
     text("request_hash", "hash of all that decides the requests"),
@@ -146,7 +144,8 @@ def of_one_run(table: Table) -> Table:
     """Return the table of a single run with what a reader wants of it: outcomes, cost and time too."""
     flags = ["flags"] if any(row["flags"] for row in table.rows) else []
     chosen = table.choose([*_OF_ONE, *flags])
-    named = (replace(c, heading="USD") if c.name == "total_cost_usd" else c for c in chosen.columns)
+    heads = {"total_cost_usd": "USD", "answer_s": "s/answer"}
+    named = (replace(c, heading=heads.get(c.name, c.heading)) for c in chosen.columns)
     said = tuple(n for n in chosen.notes if not n.startswith(notes.NOT_SCORED))  # a column says it
     return replace(chosen, columns=tuple(named), notes=said)
 

@@ -34,7 +34,6 @@ from medhelm.tables.compare import compare
 from medhelm.tables.format.formats import to_html, to_terminal
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
-from medhelm.tables.instances import data_class, instances
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
@@ -172,7 +171,7 @@ class Results:
         return tuple(cell.run for cell in self._cells)
 
     def instances(
-        self, benchmark: str, model: str | None = None, *, text_of: Iterable[DataClass] = ()
+        self, benchmark: str, model: str | None = None, *, text_of: Collection[DataClass] = ()
     ) -> pd.DataFrame:
         """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
 
@@ -181,8 +180,10 @@ class Results:
         """
         import pandas as pd
 
+        from medhelm.tables.instances import data_class, instances
+
         every = of_names(self.runs, [benchmark], None)
-        has_text = data_class(every) in ("public", *text_of)
+        has_text = (strictest := data_class(every)) == "public" or strictest in text_of
         protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
         rows: list[dict[str, Any]] = []
         for run in of_names(every, None, None if model is None else [model]):

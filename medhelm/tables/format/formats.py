@@ -58,7 +58,7 @@ _WORDS = {
     "literal": "win rate in which a tie wins for both",
     "s/answer": "mean seconds until an answer was there",
 }
-"""What short headings mean, where a text format shows them."""
+"""Meanings of short headings, which text formats print below the table."""
 
 _P = frozenset({"p", "p_holm"})
 """Columns whose smallest values are shown as below their last digit, since 0 they are not."""
