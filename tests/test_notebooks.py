@@ -91,7 +91,9 @@ def test_progress_is_one_output_that_is_drawn_again_and_can_be_turned_off(tmp_pa
 
 def test_an_interrupt_of_the_kernel_ends_cleanly_and_keeps_what_came(tmp_path: Path) -> None:
     write_quiz(tmp_path, 200)
-    load = f"medhelm.load_results('results', plugins=[r'{PLUGIN}']).table('benchmarks')['n'][0]"
+    load = (
+        f"print(medhelm.load_results('results', plugins=[r'{PLUGIN}']).table('benchmarks')['n'][0])"
+    )
     with serve_in_thread(latency_s=0.2) as server:
         book = quiz_book(server, then=load)
         client = client_of(book, tmp_path, allow_errors=True)

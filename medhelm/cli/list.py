@@ -65,10 +65,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _benchmarks(registry: Registry, root: Path) -> list[BenchmarkEntry]:
-    return list(benchmark_list(registry, root))
-
-
 def _models(registry: Registry, root: Path) -> list[Entry]:
     return [model_entry(spec) for spec in registry.models.values()]
 
@@ -325,7 +321,7 @@ def _show_coverage(entries: Sequence[Entry]) -> None:
 
 
 LISTS: dict[str, tuple[Callable[[Registry, Path], Sequence[Any]], Callable[[Any], None]]] = {
-    "benchmarks": (_benchmarks, _show_benchmarks),
+    "benchmarks": (benchmark_list, _show_benchmarks),
     "models": (_models, _show_models),
     "metrics": (_metrics, _show_metrics),
     "suites": (_suites, _show_suites),

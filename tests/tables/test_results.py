@@ -275,7 +275,7 @@ def test_compare_is_antisymmetric(tmp_path: Path) -> None:
     write_suite(tmp_path, models=2, benchmarks=4, instances=30)
     a, b = "provider/model-0", "provider/model-1"
     results = load_results(tmp_path)
-    forth, back = results.comparison(a, b, FEW), results.compare(b, a, FEW)
+    forth, back = results.comparison(a, b, FEW), results.comparison(b, a, FEW)
     for one, two in zip(forth.rows, back.rows, strict=True):
         assert one["difference"] == pytest.approx(-two["difference"])  # type: ignore[operator]
         assert one["score_a"] == two["score_b"] and one["n"] == two["n"]
