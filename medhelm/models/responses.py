@@ -26,7 +26,7 @@ _SCHEMA_FIELD = "text.format"
 _BROKEN = ("failed", "cancelled", "queued", "in_progress")
 _KINDS: dict[Any, FailureKind] = {"content_filter": "refusal", "invalid_prompt": "error"}
 """Codes of requests that were taken and failed, which no other try mends."""
-_SENT = ("model", "max_output_tokens", "temperature", "top_p", "reasoning.effort", "reasoning")
+_SENT = ("model", "max_output_tokens", "temperature", "top_p", "reasoning.effort")
 
 
 class _Item(msgspec.Struct):

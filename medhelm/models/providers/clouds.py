@@ -64,10 +64,7 @@ AZURE = dataclasses.replace(
     spec_of=partial(named_openai, "azure"),
     base_url="https://{RESOURCE}.openai.azure.com",
     key_env="AZURE_OPENAI_API_KEY",
-    own_hosts=(
-        *(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
-        *(".openai.azure.us", ".openai.azure.cn"),
-    ),
+    own_hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     dropped=("/openai/v1", "/openai"),
     path="/openai/deployments/{model}/chat/completions",
     query="api-version=2024-10-21",

@@ -136,7 +136,7 @@ _COMPLETIONS = replace(
 
 _RESPONSES = Provider(
     name="openai_responses",
-    help="an endpoint of OpenAI's Responses protocol",
+    help="OpenAI's Responses protocol",
     open_host=over_http(RESPONSES),
     check=check_responses,
     spec_of=partial(named_openai, "openai_responses"),
@@ -160,7 +160,6 @@ _RESPONSES = Provider(
     schema_fields=("text.format",),
     tables=("reasoning", "text"),
     fixes={
-        "reasoning": "set sampling.reasoning_effort: null",
         "reasoning.effort": "set another sampling.reasoning_effort, or null",
     },
 )
