@@ -110,12 +110,12 @@ def _owner(what: str, name: str) -> str:
     if what == "metric":
         found = next((m for (n, _), m in registry.metrics.items() if n == name), None)
         return "" if found is None else inspect.getfile(type(found))
-    known: Collection[str] = registry.protocols
-    if what == "rubric":
-        known = known_rubrics(registry.benchmarks.values())
-    elif what == "provider":
-        known = known_providers()
-    return "medhelm or an installed plugin" if name in known else ""
+    known: dict[str, Collection[str]] = {
+        "rubric": known_rubrics(registry.benchmarks.values()),
+        "provider": known_providers(),
+        "protocol": registry.protocols,
+    }
+    return "medhelm or an installed plugin" if name in known[what] else ""
 
 
 def _write(path: Path, text: str) -> None:

@@ -19,7 +19,7 @@ from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
-from medhelm.models.serving import Servers, check_program
+from medhelm.models.serving import Servers
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
         if provider.check is not None:
             provider.check(spec)
     require_packages(spec)
-    if spec.serve:
-        check_program(spec)
     if provider.is_embedded:
         _open_embedded(provider, spec)
 

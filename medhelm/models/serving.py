@@ -52,6 +52,8 @@ def command_problems(spec: ModelSpec) -> Iterator[str]:
         yield f"serve holds {{{name}}}, and only {{model}} and {{port}} are filled in{near}"
     if "port" not in fields:
         yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
+    elif shutil.which(words[0]) is None:
+        yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
 
 
 _EXAMPLE = "'vllm serve {model} --port {port}'"
@@ -60,16 +62,6 @@ _EXAMPLE = "'vllm serve {model} --port {port}'"
 def plain_command(serve: str) -> str:
     """Return a command in the one form that all its spellings share; empty for none."""
     return shlex.join(shlex.split(serve))
-
-
-def check_program(spec: ModelSpec) -> None:
-    """Refuse a command whose program is not on this machine; raises ModelError."""
-    program = _command(spec)[0]
-    if shutil.which(program) is None:
-        raise ModelError(
-            f"model {spec.name!r}: serve starts {program!r}, which is not on this machine's PATH; "
-            "install it or give its path"
-        )
 
 
 def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
@@ -83,6 +75,8 @@ def _key(spec: ModelSpec) -> str:
 
 class _Server:
     """One server: its process, its address, its log."""
+
+    watching: asyncio.Task[None]
 
     def __init__(self, spec: ModelSpec, log: Path) -> None:
         """Start it; raises OSError."""
@@ -169,7 +163,6 @@ class Servers:
         """Held while servers are started or stopped."""
         self._is_free = asyncio.Event()
         self._starting: _Server | None = None
-        self._watching: set[asyncio.Task[None]] = set()
 
     def expect(self, specs: Collection[ModelSpec]) -> None:
         """Note that one run more may need the servers of these models."""
@@ -250,9 +243,7 @@ class Servers:
         finally:
             self._starting = None
         self._up[key] = server
-        watching = asyncio.create_task(self._watch(key, server))
-        self._watching.add(watching)
-        watching.add_done_callback(self._watching.discard)
+        server.watching = asyncio.create_task(self._watch(key, server))
 
     async def _watch(self, key: str, server: _Server) -> None:
         """Note where a server ends by itself: who asks it hears the reason at once."""
