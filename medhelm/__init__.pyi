@@ -18,7 +18,7 @@ from medhelm.api import fetch_data as fetch_data  # download and verify the file
 from medhelm.api import score as score  # grade stored answers again, without a model
 from medhelm.api import validate as validate  # a benchmark proves itself on constant answers
 from medhelm.api import verify_data as verify_data  # hashes of the files that are there
-from medhelm.tables.results import load_results as load_results  # the results of a folder
+from medhelm.tables.loading import load_results as load_results  # the results of a folder
 from medhelm.tables.results import Results as Results  # graded runs, and their tables
 from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
 from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers

@@ -296,8 +296,7 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
         store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
     packaged_askings = load_askings()
     askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
-    askings |= own_askings
-    for name, asking in askings.items():
+    for name, asking in (askings | own_askings).items():
         node = msgspec.to_builtins(asking)
         store.store(group="ask", name=name, node=node, provider="medhelm")
     packaged = load_models()

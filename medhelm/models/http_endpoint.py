@@ -18,7 +18,8 @@ from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.pacing.limits import retry_after
-from medhelm.models.wire import CHAT, Answer, Codec, Failure, is_cut, read_served
+from medhelm.models.plausible_usage import is_cut
+from medhelm.models.wire import CHAT, Answer, Codec, Failure, read_served
 from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec
 

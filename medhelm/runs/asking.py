@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import msgspec
 from medhelm.config import Job, data_root
 from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
-from medhelm.data.variants import VARIANTS, as_shown, chosen_variants, varied
+from medhelm.data.variants import as_shown, varied
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.access import check_likelihoods
 from medhelm.models.baselines import open_baseline
@@ -30,7 +29,7 @@ from medhelm.schema.run import RunSpec
 from medhelm.schema.score import Metric
 
 if TYPE_CHECKING:
-    from medhelm.runs.planning import Run
+    pass
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _LEAST: dict[Form, int] = {"text": 1, "line": 8, "schema": 16, "logprobs": 1}
@@ -77,51 +76,6 @@ def why_not(asking: Asking, benchmark: Benchmark, dataset: Dataset) -> str:
     if asking.form == "logprobs" and not first.choices:
         return "it has no options"
     return ""
-
-
-def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked as they declare all the same; empty where none is.
-
-    Raises UsageError where no run is asked otherwise.
-    """
-    if not unasked:
-        return ""
-    name, why = next(iter(unasked.items()))
-    more = f" and {len(unasked) - 1} more" if len(unasked) > 1 else ""
-    if not any(run.spec.asking for run in runs):
-        raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
-    return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
-
-
-def refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
-    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
-    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
-        return
-    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
-    raise UsageError(
-        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
-        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
-    )
-
-
-def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
-    asked = {v for job in jobs for v in chosen_variants(job.variants)}
-    found: dict[str, set[str]] = {}
-    for run in runs:
-        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
-    lacking: dict[str, list[str]] = {}
-    for name, own in found.items():
-        if missing := [v for v in VARIANTS if v in asked - own]:
-            lacking.setdefault(", ".join(missing), []).append(name)
-    if not lacking:
-        return ""
-    parts = (
-        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
-        f"{', ...' * (len(names) > 1)})"
-        for missing, names in lacking.items()
-    )
-    return f"Not every benchmark has all variants: {'; '.join(parts)}."
 
 
 def ask_benchmark(

@@ -32,6 +32,7 @@ from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, keep_synced, opened
 from medhelm.runs.planning import Run, paid_models
+from medhelm.runs.refusals import stale_note
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
@@ -463,19 +464,9 @@ async def _ask_all(
                 group.create_task(start_all(desk, work, group, ahead))
         finally:
             if stage.stale:
-                sweep.progress.message(_stale_note(run, stage.stale))
+                sweep.progress.message(stale_note(run, stage.stale))
     if desk.failed:
         raise desk.failed
-
-
-def _stale_note(run: Run, stale: Counter[str]) -> str:
-    named = ", ".join(f"{name} ({n})" for name, n in stale.most_common(_NAMED))
-    more = f" and {len(stale) - _NAMED} more steps" if len(stale) > _NAMED else ""
-    return (
-        f"{run.spec.benchmark} x {run.spec.model.name}: {stale.total()} stored call(s) are stale, as "
-        f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
-        "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
-    )
 
 
 async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) -> None:

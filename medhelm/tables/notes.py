@@ -11,7 +11,6 @@ from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import reads_gold, reads_prompt
-from medhelm.schema.asking import Asking
 from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
@@ -369,28 +368,11 @@ def _askings(study: Study) -> list[str]:
     found = {a.name: a for cell in cells if (a := cell.record.spec.asking) is not None}
     if not found:
         return []
-    said = "; ".join(f"{name} ({_words(asking)})" for name, asking in sorted(found.items()))
+    said = "; ".join(f"{name} ({asking.in_words()})" for name, asking in sorted(found.items()))
     return [
         "MODEL+NAME is a model that was asked otherwise than the benchmark declares, so that ranks and "
         f"win rates compare ways of asking, too: {said}."
     ]
-
-
-def _words(asking: Asking) -> str:
-    shown = (
-        f"{asking.examples} worked example{'s' * (asking.examples > 1)}" if asking.examples else ""
-    )
-    own = [
-        name for name in ("instruction", "system", "template", "closing") if getattr(asking, name)
-    ]
-    parts = (
-        f"version {asking.version}",
-        f"answer as {asking.form}" * (asking.form != "text"),
-        "reasons first" * asking.reasons,
-        shown,
-        f"own {' and '.join(own)}" * bool(own),
-    )
-    return ", ".join(filter(None, parts))
 
 
 def _casts(study: Study) -> list[str]:
