@@ -19,7 +19,7 @@ from medhelm.schema.model import ModelSpec
 if TYPE_CHECKING:
     from medhelm.runs.planning import Run
 
-_SHOWN_STEPS = 3
+_SHOWN_STEPS = 5
 
 
 def refuse_idle(
