@@ -74,7 +74,7 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True):
     def is_right(self, got: str) -> bool:
         """Return whether people read the same."""
         if self.kind == "choice":
-            return got == self.expected
+            return bool(got == self.expected)
         accepted = () if self.expected is None else (self.expected, *self.also)
         return any(abs(float(got) - v) <= max(0.005 * abs(v), 0.005) for v in accepted)
 
@@ -186,7 +186,9 @@ class ReaderTrial:
                 for name in self._unread
                 if self._rows[name].kind == kind
             )
-            row = {n: ends[n] for n in ("right", "wrong", "rightly_none", "missed", "without")}
+            row: dict[str, object] = {
+                n: ends[n] for n in ("right", "wrong", "rightly_none", "missed", "without")
+            }
             row |= {"kind": kind, "unread": ends.total()}
             row["replies"] = sum(own.kind == kind for own in self._rows.values())
             if read := ends["right"] + ends["wrong"]:

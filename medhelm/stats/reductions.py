@@ -56,7 +56,7 @@ class Reduction:
             failing = [
                 comb(repeats - c, self.k) / comb(repeats, self.k) for c in range(repeats + 1)
             ]
-            return 1.0 - np.array(failing)[right]
+            return np.asarray(1.0 - np.array(failing)[right])
         if self.name == "majority":
             return _majority(scores, answers, is_read)
         lowest = (self.name == "worst") == higher_is_better

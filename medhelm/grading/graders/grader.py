@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -189,6 +189,7 @@ class GradedMetric(Metric):
 
 
 _T = TypeVar("_T")
+ReadoutEnd = Literal["", "error", "oversize", "refused", "truncated", "unreadable"]
 _NOTHING = "(no text)"
 """Sent in place of an empty reply, which some endpoints refuse as a turn."""
 
@@ -198,7 +199,7 @@ class Readout(Generic[_T]):
     """The value that was read of a model's replies to one question."""
 
     value: _T | None
-    end: str = ""
+    end: ReadoutEnd = ""
     """The reason for no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
     fault: str = ""
     """The fault of the last reply, or the kind of its failure."""

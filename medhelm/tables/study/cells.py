@@ -323,7 +323,7 @@ class _Rows:
         return MetricScores(
             ids=key,
             clusters=key if np.array_equal(key, cluster) else cluster,
-            **_over_repeats(value, is_first),
+            **_over_repeats(value, is_first),  # type: ignore[arg-type]  # four arrays by name
             sums=sums,
             pooling=Pooling(self._aggregation, self._names),
             floored=floored,

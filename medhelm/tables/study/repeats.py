@@ -91,11 +91,13 @@ def _reduced(cell: Cell, metric: MetricRef, reduction: Reduction, why: str) -> M
     sizes = np.diff(np.searchsorted(answers.ids, own.ids), append=len(answers.ids))
     is_whole: NDArray[np.bool_] = (sizes == repeats) & (not why)
     at = np.repeat(is_whole, sizes)
-    scores, votes, is_floored = (
-        column[at].reshape(-1, repeats)
-        for column in (answers.values, answers.votes, answers.floored)
+    shape = (-1, repeats)
+    values = reduction.values(
+        answers.values[at].reshape(shape),
+        answers.votes[at].reshape(shape),
+        ~answers.floored[at].reshape(shape),
+        metric.higher_is_better,
     )
-    values = reduction.values(scores, votes, ~is_floored, metric.higher_is_better)
     sums, counts = own.sums[is_whole], _counts(own, answers)
     return replace(
         own,
