@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from medhelm.runs.planning import Run
 
 _SHOWN_STEPS = 5
+"""The most steps of stale calls that are named."""
 
 
 def refuse_idle(

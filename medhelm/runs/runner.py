@@ -58,7 +58,6 @@ from medhelm.store.records import (
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
 
 _YIELD_EVERY = 64
-"""The most steps of stale calls that are named."""
 _ACTIVE_RUNS = 4
 """Runs of one model at a time: enough to fill its endpoint while one of them ends."""
 
