@@ -6,14 +6,14 @@ reads some tags in its texts, so they are escaped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.stats.intervals import wilson
 from medhelm.tables.benchmarks import benchmarks
 from medhelm.tables.format.table import Table
+from medhelm.tables.multiple_choice.calibration import reliability
 from medhelm.tables.overall import overall
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import by_suite
@@ -27,11 +27,6 @@ _COLOURS = ["#0b6570", "#b3580a", "#5b4a9c", "#8c1d18", "#33628d", "#6b7a0f", "#
 _GREY = _COLOURS[-1]
 _NORMALISED = "normalised score, 0 worst, 1 best"
 _LINE_PX = 26
-_KEPT = ["confidence", "correct"]
-"""Names of the sums of a metric that keeps the confidence of its answers (0 to 1) and whether each is right."""
-
-Pairs = Sequence[tuple[float, float]]
-"""For each answer its confidence, and 1 where it is correct, else 0."""
 
 
 def draw(name: str, study: Study) -> go.Figure:
@@ -99,63 +94,28 @@ def _cost(study: Study) -> go.Figure:
     return _titled(figure, "What performance costs", table, 14, x=cost, y=title)
 
 
-def binned(pairs: Pairs, bins: int = 10) -> pd.DataFrame:
-    """Return a row for each of so many bins of equal width that holds an answer; the last holds 1.
-
-    Columns: `n`, and the means `confidence` and `correct`. Raises UsageError for a confidence that is
-    not from 0 to 1.
-    """
-    import pandas as pd
-
-    frame = pd.DataFrame(pairs, columns=_KEPT, dtype="float64")
-    outside = frame[~frame["confidence"].between(0, 1)]
-    if len(outside):
-        wrong = outside["confidence"].iloc[0]
-        raise UsageError(f"a confidence lies between 0 and 1, not {wrong}")
-    places = (frame["confidence"] * bins).astype("int64").clip(upper=bins - 1)
-    grouped = frame.groupby(places.to_numpy())
-    return grouped.mean().assign(n=grouped.size()).reset_index(drop=True)
-
-
-def reliability(models: Mapping[str, Pairs], study: Study, bins: int = 10) -> go.Figure:
-    """Return how often the answers of each model are correct by their confidence, above their number.
-
-    Intervals are Wilson's, for independent answers.
-    """
-    import pandas as pd
-
-    parts = [binned(pairs, bins).assign(model=escape(name)) for name, pairs in models.items()]
-    frame = pd.concat(parts).rename(columns={"correct": "value"})
-    rates = zip(frame["value"], frame["n"], strict=True)
-    frame[["low", "high"]] = [wilson(p, n, study.settings.confidence) for p, n in rates]
-    figure = _scatter(frame, x="confidence", y="value", color="model", hover_data=["n"])
+def _reliability(study: Study) -> go.Figure:
+    table = by_suite(study, reliability)
+    if not table.rows:
+        raise UsageError(
+            "no run asked for log-probabilities, which a chart of reliability is drawn of; "
+            "`medhelm run ... form=logprobs` does"
+        )
+    frame = _escaped(table).rename(columns={"right": "value"})
+    several = frame["benchmark"].nunique() > 1
+    frame["who"] = frame["model"] + (", " + frame["benchmark"] if several else "")
+    figure = _scatter(frame, x="confidence", y="value", color="who", hover_data=["n"])
     figure.update_traces(mode="markers+lines")
     ideal = {"dash": "dot", "color": _GREY}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=ideal, name="calibrated")
-    for n, (_, own) in enumerate(frame.groupby("model", sort=False)):
+    for n, (_, own) in enumerate(frame.groupby("who", sort=False)):
         look = {"marker_color": _COLOURS[n % len(_COLOURS)], "opacity": 0.6, "showlegend": False}
-        figure.add_bar(x=own["confidence"], y=own["n"], width=0.8 / bins, yaxis="y2", **look)
-    title, table = "How often answers are correct, by their confidence", by_suite(study, benchmarks)
-    _titled(figure, title, table, 16, x="confidence", y="share correct")
+        figure.add_bar(x=own["confidence"], y=own["n"], width=0.03, yaxis="y2", **look)
+    title = "How often answers are right, by how sure the model is"
+    _titled(figure, title, table, 16, x="confidence", y="share right")
     figure.update_xaxes(anchor="y2", range=[-0.02, 1.02]).update_yaxes(domain=[0.3, 1])
     below = {"title": {"text": "answers"}, "domain": [0, 0.22]}
     return figure.update_layout(yaxis2=below, barmode="overlay")
-
-
-def _reliability(study: Study) -> go.Figure:
-    found: dict[str, list[tuple[float, float]]] = {}
-    for cells in study.cells.values():
-        for model, cell in cells.items():
-            kept = [s for s in cell.scores.values() if {*_KEPT} <= {*s.pooling.names}]
-            for scores in kept[:1]:  # further metrics of these answers keep the same
-                own = scores.sums[:, [scores.pooling.names.index(name) for name in _KEPT]]
-                found.setdefault(model, []).extend(map(tuple, own.tolist()))
-    if not found:
-        raise UsageError(
-            "no metric of these runs keeps the confidence of answers, so there is no chart of "
-            f"reliability: its scores need the sums {' and '.join(map(repr, _KEPT))}"
-        )
-    return reliability(found, study)
 
 
 def _models(study: Study) -> tuple[Table, pd.DataFrame, str]:

@@ -159,3 +159,13 @@ def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
 def test_validate_proves_the_prompts_of_the_form(tmp_path: Path) -> None:
     line = ["validate", "exam", "--ask", "logprobs", "--plugin", str(PLUGIN)]
     assert run_command([*line, "--data", "full", "--data-dir", str(write_exam(tmp_path))]) == 0
+
+
+def test_the_chart_shows_the_bins_of_the_table(asked: tuple[Path, FaultServer]) -> None:
+    results = load_results(asked[0])
+    rows = [r for r in results.typed("reliability").rows]
+    line, ideal, bars = results.plot("reliability").data
+    assert list(line.x) == [r["confidence"] for r in rows]
+    assert list(line.y) == [r["right"] for r in rows]
+    assert list(ideal.x) == list(ideal.y) == [0, 1]
+    assert list(bars.y) == [r["n"] for r in rows]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-import medhelm
 from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
-from medhelm.tables.charts import CHARTS, Chart, binned, reliability
+from medhelm.tables.charts import CHARTS, Chart
 from medhelm.tables.loading import load_results
 from medhelm.tables.results import Results
 from tests.build_runs import items, write_run
@@ -105,72 +103,8 @@ def test_cost_has_the_front_of_what_no_cheaper_model_beats(tmp_path: Path) -> No
 
 # Reliability
 
-PLUGIN = """
-    from dataclasses import dataclass
-    from medhelm import Aggregation, Benchmark, FileDataset, Instance, Metric, Score, SourceFile, hookimpl
-
-    def to_instance(row):
-        return Instance(id=row["id"], context="Round.", choices=("yes", "no"), references=("A",))
-
-    def brier(sums):
-        return sums["squared"] / sums["n"]
-
-    @dataclass(frozen=True, kw_only=True)
-    class Brier(Metric):
-        name: str = "brier_by_id"
-        higher_is_better: bool = False
-        floor: float | None = 1.0
-        aggregation: Aggregation = Aggregation(
-            name="brier_by_id", sums=("squared", "n", "confidence", "correct"), of=brier)
-
-        def score(self, instance, episode):
-            confidence, correct = int(instance.id) / 10, float(int(instance.id) % 2)
-            squared = (confidence - correct) ** 2
-            sums = {"squared": squared, "n": 1.0, "confidence": confidence, "correct": correct}
-            return Score(value=squared, sums=sums)
-
-    @hookimpl
-    def medhelm_metrics():
-        return [Brier()]
-
-    @hookimpl
-    def medhelm_benchmarks():
-        return [Benchmark(
-            name="rounds", subcategory="planning_treatments", to_instance=to_instance,
-            dataset=FileDataset(files=(SourceFile(name="rows.jsonl"),)), metrics=["brier_by_id"])]
-"""
-
-
-def test_reliability_is_drawn_of_what_a_metric_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rounds.py").write_text(textwrap.dedent(PLUGIN))
-    (tmp_path / "data" / "rounds").mkdir(parents=True)
-    rows = "\n".join(json.dumps({"id": str(n)}) for n in range(11))
-    (tmp_path / "data" / "rounds" / "rows.jsonl").write_text(rows)
-    run = medhelm.evaluate("baseline/random", "rounds", data_dir="data", plugins="rounds.py")
-    line, _, bars = run.plot("reliability").data
-    assert list(line.x) == pytest.approx(
-        [n / 10 for n in range(9)] + [0.95]
-    )  # 1 is in the last bin
-    assert list(line.y) == pytest.approx([float(n % 2) for n in range(9)] + [0.5])
-    assert list(bars.y) == [1] * 9 + [2]
-
 
 def test_reliability_without_a_confidence_is_one_line(results: Results) -> None:
-    with pytest.raises(UsageError, match="'confidence' and 'correct'") as refused:
+    with pytest.raises(UsageError, match="log-probabilities") as refused:
         results.plot("reliability")
     assert "\n" not in str(refused.value)
-
-
-def test_bins_hold_every_answer_once_and_refuse_what_is_no_confidence(results: Results) -> None:
-    found = binned([(0.0, 0), (0.05, 1), (0.3, 1), (1.0, 1), (0.99, 0)], 10)
-    assert found["n"].tolist() == [2, 1, 2]
-    assert found["correct"].tolist() == [0.5, 1.0, 0.5]
-    assert found["confidence"].tolist() == pytest.approx([0.025, 0.3, 0.995])
-    for wrong in (1.2, -0.1, float("nan")):
-        with pytest.raises(UsageError, match="between 0 and 1"):
-            binned([(wrong, 1)])
-    drawn = reliability({"a": [(0.5, 1)], "b": [(0.2, 0), (0.7, 1)]}, results.study())
-    assert {trace.name for trace in points(drawn)} == {"a", "b"}
