@@ -50,7 +50,7 @@ _NEXT: dict[str, tuple[str, ...]] = {
         'put rubric="@NAME@" into a benchmark whose file lies beside the folder rubrics, then: '
         "medhelm validate BENCHMARK --plugin BENCHMARK.py",
     ),
-    "provider": ("medhelm run model=@NAME@/any benchmark=headqa data=sample 'plugins=[@PLUGIN@]'",),
+    "provider": ("medhelm run model=@NAME@/any benchmark=NAME data=sample 'plugins=[@PLUGIN@]'",),
 }
 
 
