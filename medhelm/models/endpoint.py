@@ -14,9 +14,10 @@ from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
+from medhelm.models.likelihoods import NONE_GIVEN, read_likelihoods
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.models.wire import Answer, Failure, believable, rate_candidates
+from medhelm.models.wire import Answer, Failure, believable
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
 
@@ -248,6 +249,19 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             finish = failure.kind
         error = " ".join(filter(None, (failure.error, failure.code)))
         return unanswered(request, finish, error, attempts, lost)
+
+
+def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
+    """Return an answer with the log-probabilities of a request's candidates in place of its text.
+
+    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
+    """
+    if answer.finish == "refusal":
+        return answer
+    found, why = read_likelihoods(request.candidates, answer.logprobs)
+    if why == NONE_GIVEN:
+        return Failure("model", NONE_GIVEN, 200)
+    return dataclasses.replace(answer, text="", finish="stop", error=why, likelihoods=found)
 
 
 def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost: int) -> Response:

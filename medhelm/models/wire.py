@@ -13,12 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from medhelm.models.likelihoods import (
-    FIRST_TOKENS,
-    NONE_GIVEN,
-    plain_texts,
-    read_likelihoods,
-)
+from medhelm.models.likelihoods import FIRST_TOKENS, plain_texts
 from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
@@ -245,19 +240,6 @@ def read_answer(payload: bytes) -> Answer | Failure:
     if len(completion.choices) > 1:
         given = [c.logprobs for c in sorted(completion.choices, key=lambda c: c.index or 0)]
     return replace(answer, logprobs=given or None) if isinstance(answer, Answer) else answer
-
-
-def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
-    """Return an answer with the log-probabilities of a request's candidates in place of its text.
-
-    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
-    """
-    if answer.finish == "refusal":
-        return answer
-    found, why = read_likelihoods(request.candidates, answer.logprobs)
-    if why == NONE_GIVEN:
-        return Failure("model", NONE_GIVEN, 200)
-    return replace(answer, text="", finish="stop", error=why, likelihoods=found)
 
 
 def end_answer(

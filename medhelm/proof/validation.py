@@ -275,8 +275,9 @@ def _answered(
         if asking is not None and main is not None and text:
             text = gold_reply(benchmark, asking, main, instance, text)
         episode = Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
-        has_text = asking is None or asking.form == "logprobs"  # which no text can stand for
-        yield name, episode if has_text else stated(episode, asking, main)
+        if asking is not None and asking.form != "logprobs":  # for which no text can stand
+            episode = stated(episode, asking, main)
+        yield name, episode
 
 
 def _few(ask: Asking, dataset: Dataset) -> tuple[Instance, ...]:
