@@ -12,6 +12,7 @@ from pathlib import Path
 
 from medhelm import (
     Benchmark,
+    DataError,
     Exposure,
     FileDataset,
     GitHub,
@@ -92,9 +93,16 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row | LeftOut]:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of a docx file with blanks squeezed and their red noted."""
-    from docx import Document
-    from docx.shared import RGBColor
+    """Yield the lines of a docx file with blanks squeezed and their red noted.
+
+    Raises DataError where the extra `docx` is not installed.
+    """
+    try:
+        from docx import Document
+        from docx.shared import RGBColor
+    except ImportError:
+        needs = "needs python-docx; run in the checkout: pip install '.[docx]'"
+        raise DataError(f"race_bias: {path.name} {needs}") from None
 
     red = RGBColor(255, 0, 0)
     for paragraph in Document(str(path)).paragraphs:

@@ -15,6 +15,9 @@ _SCRIPTS, _STYLES = "<!-- scripts of plugins -->", "<!-- styles of plugins -->"
 """The places of `index.html` that take in what plugins' pages bring; the order of scripts is that of the navigation."""
 
 
+_PICTURES = (".svg", ".png", ".jpg", ".webp")
+
+
 def own_pages() -> frozenset[str]:
     """Return the names of the site's own pages."""
     folder = resources.files("medhelm_leaderboard") / "app" / "pages"
@@ -37,6 +40,17 @@ def assets(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
             if entry.is_file() and entry.name.endswith((".js", ".css", ".svg")):
                 yield f"{folder}/{entry.name}", entry.read_bytes()
     yield "app/plotly.min.js", _plotly()
+
+
+def logo_file(path: Path) -> tuple[str, bytes]:
+    """Return the name that a logo has in the site, and its content; raises UsageError."""
+    suffix = path.suffix.lower()
+    if suffix not in _PICTURES:
+        raise UsageError(f"logo {path}: give a picture that ends in {', '.join(_PICTURES)}")
+    try:
+        return f"app/logo{suffix}", path.read_bytes()
+    except OSError as e:
+        raise UsageError(f"logo {path}: {why(e)}") from None
 
 
 def _of_plugins(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:

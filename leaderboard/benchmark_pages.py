@@ -34,7 +34,8 @@ def write_benchmark(
 ) -> str:
     """Write the page of a benchmark and return its key; `scores` is the whole table of all."""
     panel = study.panels[benchmark]
-    record = next(iter(panel.cells.values())).record
+    records = [cell.record for cell in panel.cells.values()]
+    record = next((r for r in records if r.spec.asking is None), records[0])
     own = [r for r in scores.rows if r["benchmark"] == benchmark]
     edges = np.linspace(panel.metric.minimum, panel.metric.maximum, _BINS + 1)
     page = _page(

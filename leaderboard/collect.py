@@ -24,10 +24,11 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables.results import read_scores, record_fault
+from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.selection import Data, GradedRun, choose_runs, of_names
+from medhelm.tables.study.selection import Data, GradedRun, choose_runs, is_named, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import public_name
@@ -115,7 +116,9 @@ def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
 
 def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:
     """Say that a folder is damaged. Where runs are chosen, name only what surely was chosen."""
-    if wanted.benchmarks and folder.split("/")[1:2] not in [[], *([b] for b in wanted.benchmarks)]:
+    if wanted.benchmarks and not all(
+        is_named(n, wanted.benchmarks) for n in folder.split("/")[1:2]
+    ):
         return
     is_chosen = not (wanted.access or wanted.models)  # nobody can tell of what class or model it is
     problems.append(Problem(where=folder if is_chosen else "a run", what=what))
@@ -154,8 +157,8 @@ def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Prob
             continue
         if (
             wanted.access
-            or (wanted.benchmarks and not {*spec.names} & {*wanted.benchmarks})
-            or (wanted.models and spec.model.name not in wanted.models)
+            or (wanted.benchmarks and not any(is_named(n, wanted.benchmarks) for n in spec.names))
+            or (wanted.models and not is_named(spec.model.name, wanted.models))
         ):
             continue
         what = "has no grading yet: it is still running, or `medhelm score` grades what is stored"

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from medhelm.schema.score import Outcome
 from medhelm.tables.format.table import ColumnType, Table, Value
+from medhelm.tables.instances import JudgeReply, MetricLine
 from medhelm.tables.published import Mark
 
 SCHEMA: Literal["medhelm.site/4"] = "medhelm.site/4"
@@ -200,6 +201,8 @@ class SitePage(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal["medhelm.site/4"] = SCHEMA
     title: str
+    logo: str
+    """Path of the picture beside the title; empty: none."""
     data: Literal["sample", "full"]
     medhelm: str
     built_at: str
@@ -357,28 +360,6 @@ class InstanceLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of plugins' pages; absent where none shows anything."""
     gold: str | UnsetType = UNSET
     """The page whose detail shows the gold, in place of references and answer key."""
-
-
-class JudgeReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One judge's verdict on an answer."""
-
-    judge: str
-    ended: str
-    ratings: tuple[int | None, ...] | None
-    """1 or 0 of a binary criterion; None: no valid verdict."""
-    reasons: tuple[str, ...]
-    """One of each rating; empty where the judge gave none."""
-    replies: tuple[str, ...]
-    """Raw replies, repairs included."""
-
-
-class MetricLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One metric's score of an answer."""
-
-    metric: str
-    value: float | None
-    outcome: Outcome
-    reason: str
 
 
 class AnswerLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,11 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.page import Page
 from medhelm.tables.format.table import Table
+from medhelm.tables.instances import MetricLine, Transcript, by_call
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
-from medhelm_leaderboard.pages import Details, MetricLine, PluginPage, Problem
+from medhelm_leaderboard.pages import Details, PluginPage, Problem
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -136,15 +137,6 @@ def page_line(page: Page, data: PageData, known: PluginPage | None) -> PluginPag
     )
 
 
-Transcript = Callable[[Episode], Iterable[tuple[str, str]]]
-"""Returns who said what in an episode of many calls, in order; nothing of one with a single call."""
-
-
-def _by_call(episode: Episode) -> Iterator[tuple[str, str]]:
-    for call in episode.calls:
-        yield call.role, call.response.text
-
-
 class PluginDetails:
     """Shows the instances and answers of one benchmark whose text is published."""
 
@@ -189,7 +181,7 @@ class PluginDetails:
 
     def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
         """Return who said what in an episode of many calls: as its protocol shows it, else call by call."""
-        told = self._transcript or _by_call
+        told = self._transcript or by_call
         return tuple(told(episode)) or UNSET
 
     def _details(self, calls: Mapping[Page, Callable[[], object]]) -> Details:

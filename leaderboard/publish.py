@@ -23,6 +23,7 @@ import numpy as np
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
@@ -31,8 +32,15 @@ from medhelm.store.kept_fidelity import KeptFidelity, of_graders
 from medhelm.store.records import grader_hash
 from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
-from medhelm.tables.results import Results, read_scores
-from medhelm.tables.study.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
+from medhelm.tables.results import Results
+from medhelm.tables.study.arrow import read_scores
+from medhelm.tables.study.cells import (
+    METADATA_COLUMNS,
+    Cell,
+    Keys,
+    MetricScores,
+    read_metadata,
+)
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
 from medhelm_leaderboard.pages import RunLine
@@ -192,11 +200,12 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
-    graders = tuple(
-        change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
-        for own in grading.graders
+    *graders, reader = (
+        own
+        and change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
+        for own in (*grading.graders, grading.reader)
     )
-    grading = change(grading, graders=graders)
+    grading = change(grading, graders=tuple(graders), reader=reader)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -216,6 +225,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
             protocol_version=spec.protocol_version,
             cast={role: _stripped_model(model) for role, model in spec.cast.items()},
             settings={k: v for k, v in spec.settings.items() if isinstance(v, bool | int | float)},
+            asking=_stripped_asking(spec.asking),
         ),
         request_hash=record.request_hash,
         grading=grading if has_text(card) else change(grading, parts=()),
@@ -317,6 +327,7 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
         "dataset sha256": spec.dataset_sha256,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}",
         "prompt sha256": spec.prompt_sha256,
+        **_asking_settings(spec),
         "instances at most": spec.max_instances,
         "repeats": spec.repeats,
         "seed": spec.seed,
@@ -337,6 +348,30 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
         "scoring": record.grading.scoring,
     }
     return [(name, value) for name, value in found.items() if value is not None]
+
+
+_OWN_WORDS = ("instruction", "system", "template", "closing")
+
+
+def _stripped_asking(asking: Asking | None) -> Asking | None:
+    """Return an asking with hashes in the place of the user's own words."""
+    if asking is None:
+        return None
+    words = {name: _sha(said) for name in _OWN_WORDS if (said := getattr(asking, name))}
+    return msgspec.structs.replace(asking, examples_from="", **words)
+
+
+def _asking_settings(spec: RunSpec) -> dict[str, Value]:
+    """Return how a run was asked, where that is not as the benchmark declares; own words as hashes."""
+    if (asking := _stripped_asking(spec.asking)) is None:
+        return {}
+    chosen: dict[str, Value] = msgspec.to_builtins(asking)
+    said = {
+        f"asked, {name.replace('_', ' ')}": value
+        for name, value in chosen.items()
+        if name != "name"
+    }
+    return {"asked": asking.name} | said
 
 
 def plain_name(name: str) -> str:
@@ -418,4 +453,6 @@ def run_command(record: RunRecord) -> str:
         words.append(f"jury={raters.name}")
     settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
     words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
+    if record.grading.reader is not None:
+        words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
     return "medhelm run " + shlex.join(words)

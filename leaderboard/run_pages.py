@@ -13,18 +13,16 @@ import msgspec
 from medhelm.errors import RecordError
 from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
+from medhelm.tables.instances import Line, Lines, Transcript, read_lines
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import JudgeLine, Problem, RunPage
-from medhelm_leaderboard.plugin_pages import PluginDetails, Transcript
+from medhelm_leaderboard.plugin_pages import PluginDetails
 from medhelm_leaderboard.texts import (
     BenchmarkTexts,
-    Line,
-    Lines,
     Shards,
     places,
-    read_lines,
     write_answers,
     write_instances,
 )
@@ -77,7 +75,7 @@ def write_runs(
     problems: list[Problem] = []
     for run in runs:
         try:
-            lines[run.model] = read_lines(run)
+            lines[run.model] = read_lines(run, publish.metric_name)
         except RecordError:
             problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
     readable = [run for run in runs if run.model in lines]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import msgspec
 
@@ -48,6 +49,8 @@ class SiteOptions:
     """The settings of a build besides the selection of runs."""
 
     title: str = "medhelm leaderboard"
+    logo: Path | None = None
+    """Picture beside the title."""
     settings: Settings = Settings()
     agreement: Table | None = None
     """The table of agreement with clinicians, where ratings are at hand."""

@@ -22,7 +22,7 @@ from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.assets import assets
+from medhelm_leaderboard.assets import assets, logo_file
 from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import SiteFolder
@@ -80,6 +80,8 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
     secret = _secret(found, wanted.results)
     pages, refused = usable(registry.pages.values())
     files = dict(assets(pages))
+    if options.logo is not None:
+        files |= [logo_file(options.logo)]
     kept, damaged = read_kept(wanted.results)
     refused += [Problem(where=name, what=_DAMAGED) for name in damaged]
     inputs = _inputs(found, registry, options, files, secret, repr((kept, damaged)))
@@ -197,6 +199,7 @@ def _site_page(
         agreement = site.put_data("agreement", page_table(options.agreement))
     return SitePage(
         title=options.title,
+        logo="" if options.logo is None else logo_file(options.logo)[0],
         data=found.data,
         medhelm=__version__,
         built_at=built_at,

@@ -6,56 +6,29 @@ same order. A shard is cut by size, so that one page never loads much.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
-from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
-from medhelm.grading.rubric.grader import explained
+from medhelm.grading.graders.grader import judgement_key
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import RunRecord
-from medhelm.store.records import judge_folders
 from medhelm.store.runlog import read_log
-from medhelm.tables.results import read_scores
+from medhelm.tables.instances import Judge, Line, Lines, read_judges
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import AnswerLine, InstanceLine, JudgeReply, MetricLine
+from medhelm_leaderboard.pages import AnswerLine, InstanceLine
 from medhelm_leaderboard.plugin_pages import PluginDetails
 
 SHARD = 256 * 1024
 """Bytes of JSON in a shard, but for one instance that is longer."""
 
-_SCORES = ("instance_id", "repeat", "metric", "value", "outcome", "extracted", "reason", "metadata")
 _encode = msgspec.json.Encoder().encode
 
 Shards = tuple[tuple[int, str], ...]
 """(first line, key of the data file), in order."""
-
-
-class Line(NamedTuple):
-    """The scores of one answer, the main metric first."""
-
-    extracted: str
-    scores: tuple[MetricLine, ...]
-    part: str
-
-
-@dataclass
-class Lines:
-    """The lines of one run in the order of the site: by id, then repeat."""
-
-    keys: list[tuple[str, int]]
-    found: dict[tuple[str, int], Line]
 
 
 @dataclass
@@ -67,34 +40,6 @@ class BenchmarkTexts:
     prompts: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Prompt of each instance as the first model was asked."""
     instances: dict[str, Instance] = field(default_factory=dict)
-
-
-def read_lines(run: GradedRun) -> Lines:
-    """Return what every metric said of every answer of a run; raises RecordError."""
-    record = run.record
-    main, has_parts = record.grading.metrics[0].name, bool(record.grading.parts)
-    found: dict[tuple[str, int], list[MetricLine]] = defaultdict(list)
-    about: dict[tuple[str, int], tuple[str, str]] = {}
-    public = cache(publish.metric_name)
-    for batch in read_scores(run, _SCORES):
-        columns = [batch.column(name).to_pylist() for name in _SCORES]
-        for instance, repeat, name, value, outcome, read, reason, more in zip(
-            *columns, strict=True
-        ):
-            metric = public(name)
-            line = MetricLine(metric=metric, value=value, outcome=outcome, reason=reason or "")
-            key = (instance, repeat)
-            if metric == main:
-                found[key].insert(0, line)
-                about[key] = (read or "", _part(more) if has_parts else "")
-            else:
-                found[key].append(line)
-    lines = {k: Line(about[k][0], tuple(found[k]), about[k][1]) for k in about}
-    return Lines(sorted(lines), lines)
-
-
-def _part(metadata: str | None) -> str:
-    return str(json.loads(metadata or "{}").get("part", ""))
 
 
 def places(runs: Iterable[Lines]) -> BenchmarkTexts:
@@ -115,15 +60,14 @@ def write_answers(
 
     What it sees of instances goes into `texts`.
     """
-    folder = run.path.parents[1]
-    judged = _judgements(folder, run.record)
+    judges = read_judges(run)
     found: dict[tuple[str, int], bytes] = {}
     try:
-        for episode in read_log(folder):
+        for episode in read_log(run.path.parents[1]):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
                 prompt = _see(texts, episode)
-                found[key] = _encode(_answer(episode, lines.found[key], judged, prompt, details))
+                found[key] = _encode(_answer(episode, lines.found[key], judges, prompt, details))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
     if len(found) < len(lines.keys):
@@ -148,19 +92,19 @@ def _see(texts: BenchmarkTexts, episode: Episode) -> tuple[tuple[str, str], ...]
 def _answer(
     episode: Episode,
     line: Line,
-    judged: Sequence[tuple[str, Mapping[int, JudgeReply]]],
+    judges: Sequence[Judge],
     prompt: tuple[tuple[str, str], ...] | None,
     details: PluginDetails,
 ) -> AnswerLine:
     response = episode.response
-    key = judgement_key(episode) if judged else 0
+    key = judgement_key(episode) if judges else 0
     return AnswerLine(
         text=response.text,
         finish=response.finish,
         error=response.error,
         extracted=line.extracted,
         scores=line.scores,
-        judges=tuple(said.get(key) or _not_asked(judge) for judge, said in judged),
+        judges=tuple(judge.on(key) for judge in judges),
         latency_s=round(response.latency_s, 3),
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
@@ -168,34 +112,6 @@ def _answer(
         details=details.of_answer(episode, line.scores),
         turns=details.turns(episode),
     )
-
-
-def _not_asked(judge: str) -> JudgeReply:
-    return JudgeReply(judge=judge, ended=NOT_ASKED, ratings=None, reasons=(), replies=())
-
-
-def _grading(judge: str, grading: Episode) -> JudgeReply:
-    """Return what a judge said: of a jury its scores, of binary criteria each with its explanation."""
-    said = explained(grading)
-    met = tuple(None if d.is_met is None else int(d.is_met) for d in said)
-    scores = grading.state.get("scores")
-    return JudgeReply(
-        judge=judge,
-        ended=end_of(grading),
-        ratings=tuple(scores) if scores else met or None,
-        reasons=tuple(grading.state.get(REASONS) or (d.explanation for d in said)),
-        replies=tuple(call.response.text for call in grading.calls),
-    )
-
-
-def _judgements(run: Path, record: RunRecord) -> list[tuple[str, Mapping[int, JudgeReply]]]:
-    """Return each judge's last judgement of every answer."""
-    found: list[tuple[str, Mapping[int, JudgeReply]]] = []
-    for terms in record.grading.judged_by:
-        for judge, own in zip(terms.jury.judges, judge_folders(run, terms), strict=True):
-            gradings = read_gradings(own)
-            found.append((judge.name, {key: _grading(judge.name, g) for key, g in gradings}))
-    return found
 
 
 def write_instances(

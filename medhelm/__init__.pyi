@@ -9,17 +9,21 @@ __version__: str
 def listed_names(stub: Path) -> dict[str, str]: ...
 
 # -- For users: run, read results, catch errors
+from medhelm.api import describe as describe  # all facts of what bears a name
+from medhelm.api import list_benchmarks as list_benchmarks  # all benchmarks, as a tuple that shows itself
+from medhelm.api import list_models as list_models  # the models that have a config file
 from medhelm.api import estimate as estimate  # requests, tokens and cost of an evaluation, before it
 from medhelm.api import evaluate as evaluate  # ask models, grade the answers, return the results
 from medhelm.api import fetch_data as fetch_data  # download and verify the files of benchmarks
 from medhelm.api import score as score  # grade stored answers again, without a model
 from medhelm.api import validate as validate  # a benchmark proves itself on constant answers
 from medhelm.api import verify_data as verify_data  # hashes of the files that are there
-from medhelm.tables.results import load_results as load_results  # the results of a folder
+from medhelm.tables.loading import load_results as load_results  # the results of a folder
 from medhelm.tables.results import Results as Results  # graded runs, and their tables
 from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
 from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers
 from medhelm.schema.asking import Asking as Asking  # another way to ask benchmarks
+from medhelm.schema.asking import Form as Form  # the form of an answer: text, line, schema, logprobs
 from medhelm.schema.episode import Sampling as Sampling  # temperature and the like
 from medhelm.schema.model import Price as Price  # USD for a million tokens
 from medhelm.errors import BudgetReached as BudgetReached  # the cap of cost or tokens is reached
@@ -27,6 +31,28 @@ from medhelm.errors import MedhelmError as MedhelmError  # what a user can mend,
 from medhelm.errors import ModelError as ModelError  # a model cannot be asked
 from medhelm.errors import PrivacyRefused as PrivacyRefused  # data that a model may not see
 from medhelm.errors import UnknownName as UnknownName  # a name that does not exist, with the nearest known ones
+from medhelm.errors import UsageError as UsageError  # an argument, option or config that is wrong
+
+# -- For users: what their functions take and return
+from medhelm.listing.description import Description as Description  # kind, name and facts of one thing
+from medhelm.listing.listed import BenchmarkEntry as BenchmarkEntry  # what a list says of a benchmark
+from medhelm.listing.listed import Listing as Listing  # things that have a name, shown as a table
+from medhelm.data.fetch import FileStatus as FileStatus  # a file of a benchmark, and whether it is right
+from medhelm.runs.estimation import RunEstimate as RunEstimate  # requests, tokens and cost of one run
+from medhelm.proof.validation import Report as Report  # what is found wrong with a benchmark
+from medhelm.schema.data import Variant as Variant  # other forms of multiple-choice questions
+from medhelm.schema.score import Scoring as Scoring  # the metric as it should be, or the published scorer
+from medhelm.schema.score import Unread as Unread  # outcomes of replies without an answer
+from medhelm.tables.study.selection import Data as Data  # bundled samples, or the full data
+from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table
+from medhelm.tables.study.study import Study as Study  # what of the runs is compared, and its ranking
+from medhelm.tables.format.table import RankBy as RankBy  # the basis of ranks
+from medhelm.tables.format.table import MdeScale as MdeScale  # the scale of the table mde
+from medhelm.tables.charts import Chart as Chart  # names of charts
+from medhelm.tables.thresholds import Decision as Decision  # the rule by which a gate decides
+from medhelm.plugins.profiles import Profile as Profile  # thresholds that a model must reach
+from medhelm.plugins.registry import Registry as Registry  # all plugins, read once
+from medhelm.tables.known_tables import KnownTables as KnownTables  # the tables that there are
 
 # -- Every plugin
 from medhelm.plugins.hookspecs import hookimpl as hookimpl  # marks the function of a hook

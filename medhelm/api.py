@@ -8,9 +8,9 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,8 +28,10 @@ from medhelm.config import (
     data_root,
 )
 from medhelm.data.fetch import FileStatus, fetch, verify
-from medhelm.errors import Interrupted, MedhelmError, UsageError
+from medhelm.errors import Interrupted, UsageError
 from medhelm.grading.jury.choice import packaged_jury
+from medhelm.listing.description import Description, describe_name
+from medhelm.listing.listed import BenchmarkEntry, Listing, benchmark_list, model_list
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
@@ -38,17 +40,17 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.runs.planning import Run, paid_models, plan_runs
+from medhelm.runs.planning import paid_models, plan_runs
+from medhelm.runs.progress import Display, has_viewer
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
-from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import Variant
-from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JurySpec, RunRecord
+from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
-from medhelm.tables.results import Results, load_gradings
+from medhelm.tables.loading import load_gradings
+from medhelm.tables.results import Results
 
 
 def evaluate(
@@ -72,49 +74,53 @@ def evaluate(
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
+    reader: str | ModelSpec = "",
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
     rename: bool = False,
     ask_again: Sequence[Unread] = (),
+    progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
-    `models` and `benchmarks` are names (`medhelm list`), patterns like "baseline/*" or "*", or
+    `models` and `benchmarks` are names (`medhelm list`), patterns like `baseline/*` or `*`, or
     `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
     name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders.
-    `ask` is the name, file or value of another way to ask, `examples`, `form` and `instruction` are chosen
-    beside it. `variants` asks multiple-choice questions in other forms, too. `rename`: models stored under other
-    names are the same. `ask_again`: outcomes of answers to ask for once more. Raises MedhelmError: before
-    any request where something is missing or refused, after all runs where one failed or the budget is reached. Ctrl-C raises KeyboardInterrupt; the same call then goes on.
+    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders, and
+    `reader` is a model that reads replies which the rules cannot. `ask` is the name, file or value of another
+    way to ask, `examples`, `form` and `instruction` are chosen beside it. `variants` asks multiple-choice
+    questions in other forms, too. `rename`: models stored under other names are the same. `ask_again`:
+    outcomes of answers to ask for once more. `progress` is shown on a terminal and in a notebook, nowhere
+    else. Raises MedhelmError: before any request where something is missing or refused, after all runs
+    where one failed or the budget is reached. Ctrl-C (of a notebook the interrupt of its kernel) raises
+    KeyboardInterrupt once what came is graded; the same call goes on.
     """
     registry = _registry(plugins)
-    asked = Job(
-        model=_ANY,
-        benchmarks=(),
+    asked = _asked(
         data=data,
-        data_dir=None if data_dir is None else str(data_dir),
-        results_dir=str(results_dir),
+        data_dir=data_dir,
+        results_dir=results_dir,
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
         ask=_asking(ask, registry, instruction, examples, form),
-        variants=variants,  # type: ignore[arg-type]  # what is given is checked with the whole job
+        reader=msgspec.to_builtins(reader),
+        variants=variants,
         scoring=scoring,
-        jury=_jury(jury),
-        cast=_as_dict(cast),
-        protocol=_as_dict(protocol),
-        grader=_as_dict(grader),
+        jury=jury,
+        cast=cast,
+        protocol=protocol,
+        grader=grader,
         budget_usd=budget_usd,
         budget_tokens=budget_tokens,
-        privacy=_as_dict(privacy),
+        privacy=privacy,
         rename=rename,
-        ask_again=tuple(ask_again),
+        ask_again=ask_again,
     )
     jobs = _jobs("evaluate", asked, registry, models, benchmarks, split)
-    return _run(jobs, registry)
+    return _run(jobs, registry, is_shown=progress and has_viewer())
 
 
 def estimate(
@@ -137,6 +143,7 @@ def estimate(
     cast: Mapping[str, str | ModelSpec] | None = None,
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
+    reader: str | ModelSpec = "",
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.
@@ -145,21 +152,20 @@ def estimate(
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
     registry = _registry(plugins)
-    asked = Job(
-        model=_ANY,
-        benchmarks=(),
+    asked = _asked(
         data=data,
-        data_dir=None if data_dir is None else str(data_dir),
-        results_dir=str(results_dir),
+        data_dir=data_dir,
+        results_dir=results_dir,
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
         ask=_asking(ask, registry, instruction, examples, form),
-        variants=variants,  # type: ignore[arg-type]  # as in `evaluate`
-        jury=_jury(jury),
-        cast=_as_dict(cast),
-        protocol=_as_dict(protocol),
-        grader=_as_dict(grader),
+        reader=msgspec.to_builtins(reader),
+        variants=variants,
+        jury=jury,
+        cast=cast,
+        protocol=protocol,
+        grader=grader,
     )
     jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
     environ = without_keys(os.environ, jobs, registry)
@@ -187,6 +193,31 @@ def validate(
         prove_benchmark(registry.benchmark(name), data, registry, root)
         for name in _benchmark_names(benchmarks, registry)
     ]
+
+
+def list_benchmarks(
+    *, data_dir: str | Path | None = None, plugins: str | Path | Iterable[str | Path] = ()
+) -> Listing[BenchmarkEntry]:
+    """Return all benchmarks, in the order of their names: a tuple that shows itself as a table."""
+    return benchmark_list(_registry(plugins), data_root(data_dir))
+
+
+def list_models(*, plugins: str | Path | Iterable[str | Path] = ()) -> Listing[ModelSpec]:
+    """Return the models that have a config file or come from a plugin, as `evaluate` takes them."""
+    return model_list(_registry(plugins))
+
+
+def describe(
+    name: str,
+    *,
+    data_dir: str | Path | None = None,
+    plugins: str | Path | Iterable[str | Path] = (),
+) -> Description:
+    """Return all facts of what bears a name: a benchmark, model, metric, rubric, jury and so on.
+
+    Raises UnknownName with the nearest names.
+    """
+    return describe_name(name, _registry(plugins), data_root(data_dir))
 
 
 def score(
@@ -263,7 +294,15 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
     return [name for b in several for name in _matching(b, known, "benchmark")]
 
 
-_ANY = ModelSpec(name="")
+def _asked(**given: Any) -> Job:
+    """Return a job without model and benchmarks; what is given is checked with the whole job."""
+    for name in ("cast", "protocol", "grader", "privacy"):
+        values = given.get(name)
+        given[name] = dict(values) if isinstance(values, Mapping) else values or {}
+    root, again = given["data_dir"], tuple(given.pop("ask_again", ()))
+    given |= {"data_dir": None if root is None else str(root), "jury": _jury(given["jury"])}
+    given["results_dir"] = str(given["results_dir"])
+    return Job(model=ModelSpec(name=""), benchmarks=(), ask_again=again, **given)
 
 
 def _jobs(
@@ -286,11 +325,6 @@ def _jobs(
     return jobs
 
 
-def _as_dict(values: Mapping[Any, Any] | None) -> Any:
-    """Return a mapping as a dict; anything else as it is, to be refused with the job."""
-    return dict(values) if isinstance(values, Mapping) else values or {}
-
-
 def _asking(
     ask: str | Asking,
     registry: Registry,
@@ -309,15 +343,16 @@ def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
     return JuryChoice(**{name: getattr(spec, name) for name in spec.__struct_fields__})
 
 
-def _run(jobs: Sequence[Job], registry: Registry) -> Results:
+def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     planned = plan_runs(jobs, registry, os.environ)
     ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
     ledger.check(paid_models(planned.runs))
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
-    progress = _Silent()
-    end = _in_own_loop(planned.runs, ledger, progress)
-    for line in progress.oversize.lines():
+    pool = ModelPool(os.environ)
+    with Display(planned.runs, pool.statuses, is_shown=is_shown) as display:
+        end = _in_own_loop(run_sweep(planned.runs, ledger, display, pool))
+    for line in display.oversize():
         warnings.warn(line, stacklevel=3)
     for ending in end.endings:
         if ending.error is not None:
@@ -325,7 +360,7 @@ def _run(jobs: Sequence[Job], registry: Registry) -> Results:
     for line in dict.fromkeys(judge.line for e in end.endings for judge in e.missing):
         warnings.warn(line, stacklevel=3)
     if isinstance(end.stopped, Interrupted):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"{end.stopped}, and the same call goes on")
     if end.stopped is not None:
         raise end.stopped
     gradings = [run.path / "gradings" / run.grading_hash for run in planned.runs]
@@ -358,28 +393,31 @@ def _specs(model: str | ModelSpec, registry: Registry) -> list[ModelSpec]:
     return [find_model(name, registry.models) for name in names]
 
 
-def _in_own_loop(runs: Sequence[Run], ledger: Ledger, progress: _Silent) -> SweepEnd:
+def _in_own_loop(sweep: Coroutine[Any, Any, SweepEnd]) -> SweepEnd:
     """Run the sweep in a loop of its own, in a thread where the caller's loop is running."""
-    sweeps: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[SweepEnd]]] = []
-
-    async def work() -> SweepEnd:
-        sweep = asyncio.create_task(run_sweep(runs, ledger, progress, ModelPool(os.environ)))
-        sweeps.append((asyncio.get_running_loop(), sweep))
-        return await sweep
-
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return asyncio.run(sweep)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(sweep)
+
+    async def ended() -> SweepEnd:
+        return await task
+
+    def work() -> SweepEnd:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(ended())
+
     with ThreadPoolExecutor(1) as thread:  # a notebook: its loop cannot be entered again
-        done = thread.submit(asyncio.run, work())
-        try:
-            with _keyboard_interrupts():
-                return done.result()
-        except KeyboardInterrupt:  # it comes here, not to the thread, which would ask on
-            for loop, sweep in sweeps:
-                loop.call_soon_threadsafe(sweep.cancel)
-            raise
+        done = thread.submit(work)
+        with _keyboard_interrupts():
+            while True:
+                try:
+                    return done.result()
+                except KeyboardInterrupt:  # it comes here, not to the thread, which would ask on
+                    with suppress(RuntimeError):  # the loop has ended meanwhile
+                        loop.call_soon_threadsafe(task.cancel)
 
 
 @contextmanager
@@ -393,23 +431,3 @@ def _keyboard_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-
-
-class _Silent:
-    """A `runner.Progress` that shows nothing, and counts what the caller is warned of."""
-
-    def __init__(self) -> None:
-        self.oversize = OversizeRequests()
-
-    def planned(self, run: Run, total: int, answered: int) -> None:
-        """Show nothing."""
-
-    def advanced(self, run: Run, episode: Episode) -> None:
-        """Count a request that does not fit."""
-        self.oversize.count(run, episode)
-
-    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
-        """Show nothing."""
-
-    def message(self, text: str) -> None:
-        """Show nothing."""

@@ -81,6 +81,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of the protocol, in place of its defaults."""
     grader: dict[str, Any] = {}
     """Settings of the graders, in place of their defaults."""
+    reader: str | dict[str, Any] = ""
+    """The model that reads replies which the rules could not: a name, or `name` with keys of a model."""
     ask: Asking | None = None
     """How benchmarks are asked where that is not as they declare; None: as they declare."""
     variants: Variant | Literal["all"] | tuple[Variant, ...] = ()

@@ -27,7 +27,7 @@ from virtual_time import run_virtually
 from medhelm.models import open_model
 from medhelm.models.access import resolve_access
 from medhelm.models.endpoint import Endpoint, EndpointModel
-from medhelm.models.openai import OpenAIModel
+from medhelm.models.http_endpoint import HttpModel
 from medhelm.models.wire import Answer, Failure
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import Model, ModelSpec
@@ -345,7 +345,7 @@ async def ask_really(base_url: str, server: Server) -> None:
     """Ask a real server for 60 s, and note in `server` what it said when."""
     spec = ModelSpec(name="openai/perf", model="perf", base_url=base_url)
     model = open_model(spec, environ={})
-    assert isinstance(model, OpenAIModel)
+    assert isinstance(model, HttpModel)
     loop = asyncio.get_running_loop()
     started, send = loop.time(), model.send
 

@@ -21,7 +21,7 @@ from typing import Any
 from measuring import FixedServer, bare, completion, http, serve, server_process
 
 from medhelm.models import open_model
-from medhelm.models.openai import OpenAIModel
+from medhelm.models.http_endpoint import HttpModel
 from medhelm.schema.episode import Message, Request
 from medhelm.schema.model import ModelSpec
 
@@ -54,7 +54,7 @@ async def layer(base_url: str, count: int, concurrency: int) -> None:
         name="openai/perf", model="perf", base_url=base_url, max_concurrency=concurrency
     )
     model = open_model(spec, environ={})
-    assert isinstance(model, OpenAIModel)
+    assert isinstance(model, HttpModel)
 
     async def ask(request: Request) -> None:
         try:

@@ -1,10 +1,11 @@
-"""Writes docs/benchmarks.md from the registry and the manifests.
+"""Writes docs/benchmarks.md from the registry and the manifests, and prints the page of a benchmark.
 
-    python scripts/benchmarks_page.py [--check]
+    python scripts/benchmarks_page.py [--check | NAME ...]
 
 Facts come from the plugins, numbers from `benchmarks/manifests/` (written by `medhelm validate
 --update`), so that neither needs the data. The words on mended faults are a benchmark's own
 (`mended`) or lie in `scripts/benchmark_words.yaml`; a benchmark without them is an error.
+`scripts/docs_site.py` makes a page of every benchmark, linked relative to docs/.
 `--check` writes nothing and fails where the page is not what would be written.
 """
 
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 
 import msgspec
@@ -79,38 +81,52 @@ def built_in(registry: Registry) -> list[Benchmark]:
     ]
 
 
-def render() -> str:
-    """Return the page."""
+def render(link: Callable[[Benchmark], str] | None = None) -> str:
+    """Return the overview, in which `link` leads to a benchmark; None: to its plugin's file."""
     registry = load_registry()
-    own = built_in(registry)
-    words = read_words(own, registry)
     lines = [
         "# Benchmarks",
         "",
-        "Written by `python scripts/benchmarks_page.py` from the registry and the manifests; do",
-        "not edit. Scores are those of embedded answers, as `medhelm validate` finds and checks",
-        "them: `oracle` is the gold as a model would write it, `empty` no answer, `constant` one",
-        "answer to everything, `random` a seeded draw. No model was asked. Where the full data",
-        "cannot be fetched or were not measured, the scores are those on the bundled samples,",
-        "which are synthetic: they show that the scorer works, and nothing of the benchmark.",
+        "What comes with medhelm, by name. The site of this documentation has a page for each benchmark:",
+        "what it asks, its data and their licence, the instruction, the metrics, what was mended, and",
+        "the scores of embedded answers. `python scripts/benchmarks_page.py NAME` prints that page, and",
+        "`medhelm describe NAME` shows an example prompt. This table is written by the same script from",
+        "the registry and the manifests.",
         "",
-        *_overview(own, registry),
+        "The best constant is the score of the best of the answers that are the same for every",
+        "instance; the oracle under `helm` is what the published scorer gives the gold. Both are",
+        "measured on the full data, where they can be fetched.",
+        "",
+        *_overview(built_in(registry), registry, link or _plugin),
     ]
-    for benchmark in own:
-        lines += ["", *_section(benchmark, registry, words[benchmark.name])]
     return "\n".join(lines) + "\n"
 
 
-def _overview(benchmarks: Sequence[Benchmark], registry: Registry) -> Iterator[str]:
+def _plugin(benchmark: Benchmark) -> str:
+    return f"../{Path(benchmark.origin).resolve().relative_to(ROOT).as_posix()}"
+
+
+def render_each() -> dict[str, str]:
+    """Return the page of every benchmark that comes with medhelm, by name."""
+    registry = load_registry()
+    own = built_in(registry)
+    words = read_words(own, registry)
+    return {b.name: "\n".join(_page(b, registry, words[b.name])) + "\n" for b in own}
+
+
+def _overview(
+    benchmarks: Sequence[Benchmark], registry: Registry, link: Callable[[Benchmark], str]
+) -> Iterator[str]:
     yield (
-        "| benchmark | access | subcategory | instances | main metric | best constant | "
+        "| benchmark | name | access | subcategory | instances | main metric | best constant | "
         "oracle, `helm` |"
     )
-    yield "|---|---|---|---:|---|---:|---:|"
+    yield "|---|---|---|---|---:|---|---:|---:|"
     for benchmark in benchmarks:
         main = benchmark.metrics[0]
         cells = [
-            f"[{benchmark.title}](#{benchmark.name})",
+            f"[{benchmark.title}]({link(benchmark)})",
+            f"`{benchmark.name}`",
             benchmark.data_class,
             registry.taxonomy.subcategory(benchmark.subcategory).name,
             _count(benchmark, benchmark.dataset.splits[0]),
@@ -140,32 +156,18 @@ def _measured(facts: Facts | None, main: str, published: str) -> tuple[str, str]
     return ("–" if best is None else _score(best) + part), helm + (part if helm != "–" else "")
 
 
-def _section(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:
-    yield f"## {benchmark.name}"
-    yield ""
-    yield f"{benchmark.title}: {' '.join(benchmark.description.split())}"
-    yield ""
-    for name, value in _declared(benchmark, registry):
-        yield f"- {name}: {value}"
-    if benchmark.how_to_get:
-        yield ""
-        yield "How to get the data:"
-        yield ""
-        for number, step in enumerate(benchmark.how_to_get, 1):
-            yield f"{number}. {_plain(step)}"
-    if benchmark.columns:
-        yield ""
-        yield "Columns of the file:"
-        yield ""
-        yield from (f"- `{name}`: {_plain(text)}" for name, text in benchmark.columns.items())
-    yield ""
-    yield f"Scoring: {words.scoring}"
-    yield ""
-    yield "Known faults, and what is done about them:"
-    yield ""
-    yield from (f"- {fault}" for fault in words.mended)
-    yield ""
-    yield from _scores(benchmark)
+def _page(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:
+    yield from [f"# {benchmark.title}", "", f"`{benchmark.name}`. {_plain(benchmark.description)}"]
+    parts = {
+        "What it asks": _asked(benchmark, registry),
+        "Data": _data(benchmark),
+        "Scoring": _scoring(benchmark, registry, words),
+        "Faults that were mended": [f"- {fault}" for fault in words.mended],
+        "Scores of embedded answers": _scores(benchmark),
+        "Citation": [benchmark.citation],
+    }
+    for heading, lines in parts.items():
+        yield from ["", f"## {heading}", "", *lines]
 
 
 def _plain(text: str) -> str:
@@ -173,44 +175,58 @@ def _plain(text: str) -> str:
     return _PLACE.sub(r"`\g<0>`", " ".join(text.split()))
 
 
-def _declared(benchmark: Benchmark, registry: Registry) -> Iterator[tuple[str, str]]:
+def _asked(benchmark: Benchmark, registry: Registry) -> Iterator[str]:
     subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
     category = registry.taxonomy.category_of(subcategory.id)
     tasks = {task.id: task.name for task in subcategory.tasks}
     own = "; ".join(tasks[task].lower() for task in benchmark.tasks)
-    yield "Place", f"{category.name} / {subcategory.name}; tasks: {own}"
-    yield "Access", f"{benchmark.data_class}; curation: {benchmark.curation}"
-    yield "Source", _source(benchmark)
+    prompt = resolve_prompt(benchmark)
+    yield f"- Place: {category.name} / {subcategory.name}; tasks: {own}"
+    yield f"- Prompt: `{prompt.name}` (version {prompt.version}), in our own words"
+    thinks = f"{benchmark.reasoning_output_tokens:,} for a model that thinks"
+    yield f"- Output budget: {benchmark.max_output_tokens:,} tokens, {thinks}"
+    if benchmark.parts:
+        parts = ", ".join(f"`{part}`" for part in benchmark.parts)
+        yield f"- Parts: {parts}; the score is the unweighted mean of theirs"
+    if benchmark.instruction:
+        yield from ["", "The instruction:", ""]
+        yield from (
+            f"> {escape(line, quote=False)}".rstrip() for line in benchmark.instruction.splitlines()
+        )
+
+
+def _data(benchmark: Benchmark) -> Iterator[str]:
+    yield f"- Access: {benchmark.data_class}; curation: {benchmark.curation}"
+    may = "may" if benchmark.redistributable else "may not"
+    yield f"- Licence: {benchmark.licence}; text {may} be republished"
+    yield f"- Source: {_source(benchmark)}"
     split, *others = benchmark.dataset.splits
     counts = [f"{_count(benchmark, split)} (split `{split}`, the default)"]
     counts += [f"{_count(benchmark, other)} (split `{other}`)" for other in others]
-    yield "Instances", ", ".join(counts)
-    if benchmark.parts:
-        parts = ", ".join(f"`{part}`" for part in benchmark.parts)
-        yield "Parts", f"{parts}; the score is the unweighted mean of theirs"
-    yield "Clusters", benchmark.cluster or "none, instances are independent"
-    yield "Slices", ", ".join(f"`{key}`" for key in _metadata(benchmark)) or "none"
-    yield "Metrics", ", ".join(_metric(name, registry) for name in benchmark.metrics)
-    if benchmark.rubric:
-        yield "Rubric", f"`{benchmark.rubric}`"
-    if (rules := benchmark.criteria_rules) is not None:
-        yield "Judges' rules on criteria", f"`{rules.name}` (version {rules.version})"
-    prompt = resolve_prompt(benchmark)
-    yield "Prompt", f"`{prompt.name}` (version {prompt.version}), in our own words"
-    yield (
-        "Output budget",
-        f"{benchmark.max_output_tokens:,} tokens, {benchmark.reasoning_output_tokens:,} for a model "
-        "that thinks",
-    )
+    yield f"- Instances: {', '.join(counts)}"
+    yield f"- Clusters: {benchmark.cluster or 'none, instances are independent'}"
+    yield f"- Slices: {', '.join(f'`{key}`' for key in _metadata(benchmark)) or 'none'}"
     if benchmark.unverified:
-        yield "Unverified", "written to the published layout, never tried on the real file"
-    if since := benchmark.exposure.public_since:
-        yield "Public since", since
+        yield "- Unverified: written to the published layout, never tried on the real file"
+    yield f"- Public since: {benchmark.exposure.public_since or 'not known, or not public'}"
     if benchmark.exposure.overlaps:
-        yield "Known overlaps", " ".join(benchmark.exposure.overlaps)
-    may = "may" if benchmark.redistributable else "may not"
-    yield "Licence", f"{benchmark.licence}; text {may} be republished"
-    yield "Citation", benchmark.citation
+        yield f"- Known overlaps: {' '.join(benchmark.exposure.overlaps)}"
+    if benchmark.how_to_get:
+        yield from ["", "How to get the data:", ""]
+        for number, step in enumerate(benchmark.how_to_get, 1):
+            yield f"{number}. {_plain(step)}"
+    if benchmark.columns:
+        yield from ["", "Columns of the file:", ""]
+        yield from (f"- `{name}`: {_plain(text)}" for name, text in benchmark.columns.items())
+
+
+def _scoring(benchmark: Benchmark, registry: Registry, words: Words) -> Iterator[str]:
+    yield f"- Metrics: {', '.join(_metric(name, registry) for name in benchmark.metrics)}"
+    if benchmark.rubric:
+        yield f"- Rubric: `{benchmark.rubric}`"
+    if (rules := benchmark.criteria_rules) is not None:
+        yield f"- Judges' rules on criteria: `{rules.name}` (version {rules.version})"
+    yield from ["", words.scoring]
 
 
 def _metric(name: str, registry: Registry) -> str:
@@ -253,10 +269,13 @@ def _scores(benchmark: Benchmark) -> Iterator[str]:
     if not facts.metrics:
         yield "No metric but the jury, which needs judges: there is nothing to measure without one."
         return
+    yield "`oracle` is the gold as a model would write it, `empty` no answer, `constant` one answer to"
+    yield "everything, `random` a seeded draw. No model was asked."
     if full is None:
-        yield "Scores on the bundled samples, which are synthetic:"
+        yield "The data are the bundled samples, which are synthetic: the scores show that the scorer"
+        yield "works, and nothing of the benchmark."
     else:
-        yield f"Scores on the full data (split `{facts.split}`):"
+        yield f"The data are the full ones (split `{facts.split}`)."
     yield ""
     names = list(facts.metrics)
     if facts.unscored:
@@ -286,8 +305,17 @@ def _score(value: float | None) -> str:
 
 
 def main() -> int:
-    """Write or check the page and return the exit code."""
-    return put(PAGE, render(), check=parser(__doc__).parse_args().check)
+    """Write or check the overview, or print the pages that are named; return the exit code."""
+    options = parser(__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME", help="benchmarks whose page to print")
+    given = options.parse_args()
+    if not given.names:
+        return put(PAGE, render(), check=given.check)
+    each = render_each()
+    if unknown := [name for name in given.names if name not in each]:
+        options.error(f"there is no benchmark {', '.join(unknown)}: medhelm list benchmarks")
+    print("\n".join(each[name] for name in given.names), end="")
+    return 0
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ _FENCE = re.compile(r"^\s*```(?P<language>\w*) ?(?P<name>\S*)\s*$")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SETTING = re.compile(r"\+?(\w+(?:\.\w+)*)=\S")
-_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--help"}
+_HYDRA = {"-m", "--multirun", "--cfg", "--config-dir", "--env-file", "--help"}
 _PLACEHOLDERS = {"COMMAND", "KEY", "key", "model.KEY", "ask.KEY"}
 _OF_OTHER_TOOLS = {"--num_fewshot", "--fewshot_as_multiturn", "--system_instruction", "--epochs"}
 _OTHERS_KEYS = {"max_train_instances", "instructions"}
@@ -136,11 +136,13 @@ def spans(text: str) -> list[str]:
 
 
 def check_links() -> Iterator[str]:
-    """Yield links inside the repository that lead nowhere, and pages without one in README.md."""
-    linked = _LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    """Yield links inside the repository that lead nowhere, and pages without one on the start page."""
+    start = ROOT / "docs" / "index.md"
+    targets = {target.partition("#")[0] for target in _LINK.findall(start.read_text("utf-8"))}
+    linked = {(start.parent / target).resolve() for target in {*targets, start.name}}
     for page in pages()[1:]:
-        if _name(page) not in {target.partition("#")[0] for target in linked}:
-            yield f"README.md: {_name(page)} is not linked"
+        if page.resolve() not in linked:
+            yield f"docs/index.md: {_name(page)} is not linked"
     for page in pages():
         for target in _LINK.findall(prose(page.read_text(encoding="utf-8"))):
             if "://" in target:
@@ -265,7 +267,7 @@ def _check_command(
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
     is_open = name.startswith(
-        ("model.extra_body.", "cast.", "protocol.", "grader.")
+        ("model.extra_body.", "model.headers.", "cast.", "protocol.", "grader.", "reader.")
     )  # keys of plugins
     return is_open or name in keys or name in _PLACEHOLDERS
 
@@ -378,7 +380,13 @@ def _files() -> list[Path]:
 
 def check_generated() -> Iterator[str]:
     """Yield generated pages that are out of date."""
-    pages = ("benchmarks_page.py", "others_page.py", "reference_page.py", "small_models.py")
+    pages = (
+        "benchmarks_page.py",
+        "install_size.py",
+        "others_page.py",
+        "reference_page.py",
+        "small_models.py",
+    )
     scripts: dict[str, list[str]] = {page: [] for page in pages}
     if os.environ.get("MEDHELM_DATA_DIR"):
         scripts["results_table.py"] = []

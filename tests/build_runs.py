@@ -77,6 +77,7 @@ class Item:
     stats: Sequence[float] | None = None
     """Its sums, in the order in which the aggregation names them; None: those of a mean."""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    extracted: str = ""
 
 
 def items(values: Sequence[float | None], **more: Any) -> list[Item]:
@@ -224,7 +225,7 @@ def _write_scores(folder: Path, rows: Sequence[Item], metrics: Sequence[MetricRe
         "metric": [r.metric or main for r in rows],
         "value": [r.value for r in rows],
         "outcome": [r.outcome for r in rows],
-        "extracted": [""] * len(rows),
+        "extracted": [r.extracted for r in rows],
         "reason": [""] * len(rows),
         "sums": [_sums(r, refs[r.metric or main]) for r in rows],
         "metadata": [msgspec.json.encode(r.metadata).decode() for r in rows],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -473,3 +475,102 @@ def test_data_files_are_fetched_from_python(here: Path, monkeypatch: pytest.Monk
         (file,) = medhelm.fetch_data("remote", data_dir=here / "data", plugins=plugin)
         server.shutdown()
     assert file.status == "unpinned" and file.path.read_text() == '{"q": "a"}\n'
+
+
+# Results, lists and descriptions as values --------------------------------------------------------
+
+
+def test_compare_is_the_command(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = ("baseline/lexical", "baseline/lead")
+    results = medhelm.evaluate(models, ["headqa", "medec"], data="sample")
+    frame = results.compare(*models, draws=200, bootstrap_seed=3, confidence=0.9)
+    argv = ["--draws", "200", "--bootstrap-seed", "3", "--confidence", "0.9", "--format", "json"]
+    assert run_command(["compare", *models, "--results", "medhelm-results", *argv]) == 0
+    theirs = json.loads(capsys.readouterr().out)
+    assert list(frame.columns) == [column["name"] for column in theirs["columns"]]
+    mine = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    assert mine == theirs["rows"] and frame.attrs["notes"] == theirs["notes"]
+    with pytest.raises(UnknownName, match="baseline/lexical"):
+        results.compare("baseline/lexica", "baseline/lead")
+
+
+def test_results_show_themselves_on_one_screen(here: Path) -> None:
+    results = medhelm.evaluate("baseline/l*", ["headqa", "medec"], data="sample")
+    lines = repr(results).splitlines()
+    assert len(lines) <= 41 and max(map(len, lines)) <= 80
+    assert "baseline/lexical" in repr(results) and "synthetic" in repr(results)
+    html = results._repr_html_()
+    best = results.table("overall").iloc[0]
+    for text in (repr(results), html):
+        assert f"{best['win_rate']:.2f} [{best['win_low']:.2f}, {best['win_high']:.2f}]" in text
+    assert "<table" in html and "synthetic" in html
+    one = medhelm.evaluate("baseline/lead", "headqa", data="sample")
+    assert "exact_match" in repr(one) and "8/8" in repr(one)
+
+
+def test_names_of_models_are_escaped_in_a_notebook(here: Path) -> None:
+    with serve_in_thread(letter) as server:
+        model = server_model(server.base_url, "openai/<script>alert(1)</script>")
+        html = medhelm.evaluate(model, "headqa", data="sample")._repr_html_()
+    assert "&lt;script&gt;" in html and "<script" not in html
+
+
+@pytest.mark.parametrize("what", ["benchmarks", "models"])
+def test_a_list_is_that_of_the_command(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    listed: Any = {"benchmarks": medhelm.list_benchmarks, "models": medhelm.list_models}[what]()
+    assert run_command(["list", what, "--format", "json"]) == 0
+    theirs = json.loads(capsys.readouterr().out)[what]
+    mine = json.loads(msgspec.json.encode(list(listed)))
+    assert [{key: entry[key] for key in theirs[0]} for entry in mine] == theirs
+    assert listed.names == tuple(entry["name"] for entry in theirs)
+    assert all(name in repr(listed) and name in listed._repr_html_() for name in listed.names)
+    assert listed.frame()["name"].tolist() == list(listed.names)
+    with pytest.raises(AttributeError):
+        listed[0].name = "other"
+
+
+def test_what_a_list_holds_is_what_evaluate_takes(here: Path) -> None:
+    lexical = [model for model in medhelm.list_models() if model.name == "baseline/lexical"]
+    (headqa,) = [b for b in medhelm.list_benchmarks() if b.name == "headqa" and b.has_samples]
+    assert not headqa.has_full_data
+    cells = medhelm.evaluate(lexical, headqa.name, data="sample").table("benchmarks")
+    assert cells["model"].tolist() == ["baseline/lexical"]
+
+
+@pytest.mark.parametrize("name", ["headqa", "exact_match", "baseline/lexical", "offline"])
+def test_a_description_is_that_of_the_command(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = medhelm.describe(name)
+    assert run_command(["describe", name]) == 0
+    assert capsys.readouterr().out == f"{found}\n"
+    assert run_command(["describe", name, "--format", "json"]) == 0
+    theirs = json.loads(capsys.readouterr().out)
+    assert theirs["kind"] == found.kind
+    assert json.loads(msgspec.json.encode(dict(found.facts))).items() <= theirs.items()
+    assert found._repr_html_().count("<tr>") > 1
+    with pytest.raises(UnknownName, match=f"did you mean '{name}'"):
+        medhelm.describe(name[:-1])
+
+
+def test_all_types_that_signatures_name_are_exported() -> None:
+    users = [getattr(medhelm, name) for name in medhelm.__all__]
+    functions = [v for v in users if inspect.isfunction(v) and v.__module__ == "medhelm.api"]
+    functions += [medhelm.load_results]
+    for cls in (Results, medhelm.Description, medhelm.Listing):
+        own = inspect.getmembers(cls, inspect.isfunction)
+        functions += [f for name, f in own if not name.startswith("_")]
+    assert len(functions) > 15
+    outside = {"Any", "Callable", "Iterable", "Literal", "Mapping", "Path", "Sequence", "T", "Self"}
+    for function in functions:
+        for annotation in inspect.get_annotations(function).values():
+            own = re.sub(r"(pd|go)\.\w+|\"\w+\"|'\w+'|typing\.", "", str(annotation))
+            names = set(re.findall(r"\b[A-Z]\w+\b", own)) - outside - {"None", "False", "True"}
+            assert names <= set(medhelm.__all__), f"{function.__qualname__}: {names}"
+
+
+def test_nothing_is_shown_where_nobody_looks(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    medhelm.evaluate("baseline/lead", "headqa", data="sample", progress=True)
+    assert capsys.readouterr() == ("", "")

@@ -47,6 +47,7 @@ LAYERS = (
     "tables/clinicians",
     "runs",
     "proof",
+    "listing",
     "api",
     "plugin",
     "leaderboard",

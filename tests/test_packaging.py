@@ -268,14 +268,11 @@ def test_the_demo_runs_from_an_empty_folder_without_network(
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
     said = " ".join(done.stdout.split())
     for words in (
-        "embedded baselines (they are not language models)",
-        "synthetic",
+        "not language models",
+        "Synthetic",
         "win rate",
         "macro",
-        "Minimum detectable effect",
-        "baseline/oracle 1.000",
-        "100.0 %",
-        "cost",
+        "baseline/oracle",
         f"Runs: {tmp_path / 'medhelm-results' / 'runs'}",
         f"Open it: {(tmp_path / 'medhelm-results' / 'site' / 'index.html').as_uri()}",
     ):
@@ -302,7 +299,7 @@ def test_the_demo_runs_from_an_empty_folder_without_network(
 
 
 def tables_of(text: str) -> list[str]:
-    return [line.rstrip() for line in text.splitlines() if line.startswith("   baseline/")]
+    return [line.rstrip() for line in text.splitlines() if line.startswith(" baseline/")]
 
 
 @pytest.mark.parametrize(

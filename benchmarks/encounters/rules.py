@@ -52,31 +52,6 @@ from medhelm_benchmarks.encounters.replies import NAMED
 PROVIDER, SCRIPTS = "encounter", "script"
 READ_PACKETS = frozenset({"asks_everything", "orders_everything", "oracle"})
 
-HISTORY = (
-    "What brings you here today?",
-    "When did it begin, and how has it changed since?",
-    "Do you have pain, fever, cough, breathlessness, nausea, or changes of bowel or bladder?",
-    "Which illnesses and operations have you had?",
-    "Which drugs do you take, and do you have allergies?",
-    "What runs in your family?",
-    "Do you smoke, drink or use other drugs? What is your work, and who is at home?",
-)
-"""Asked where the script is text alone."""
-ORDERS = (
-    "vital signs",
-    "complete physical examination",
-    "complete blood count",
-    "metabolic panel",
-    "urinalysis",
-    "electrocardiogram",
-    "chest X-ray",
-    "computed tomography",
-    "magnetic resonance imaging",
-    "ultrasound",
-    "biopsy",
-)
-"""Ordered where the material is text alone."""
-
 
 class RuleModel:
     """A role played by rule."""
@@ -152,37 +127,26 @@ def _controller(messages: Sequence[Message]) -> str:
     states = [material["first_state"]] if "first_state" in material else []
     states += [order["next_state"] for order in orders[:-1] if "next_state" in order]
     now = orders[-1]
-    feedback: list[str] = []
-    assessments = []
-    for action in now["actions"]:
-        lines = _results(states, action)
-        feedback += [line for line in lines if line not in feedback]
-        assessments.append(
-            {
-                "raw": action,
-                "interpreted_action": action,
-                "status": "executed" if lines else "unsupported",
-                "rationale": "",
-            }
-        )
-    place = {
-        "progress_index": now["progress_index"],
-        "state_label": now["state_label"],
-        "should_end": now["eos"] and "next_state" not in now,
-    }
-    if "next_state" in now:
-        place |= {
-            "progress_index": now["progress_index"] + 1,
-            "state_label": now["next_state"]["label"],
-        }
+    lines = {action: _results(states, action) for action in now["actions"]}
+    then = now.get("next_state")
     return _json(
         {
-            "feedback": feedback,
+            "feedback": list(dict.fromkeys(line for own in lines.values() for line in own)),
             "events": [],
             "actors_present": dict.fromkeys(material.get("staff", ()), "the material names them"),
-            "action_assessments": assessments,
+            "action_assessments": [
+                {
+                    "raw": action,
+                    "interpreted_action": action,
+                    "status": "executed" if lines[action] else "unsupported",
+                    "rationale": "",
+                }
+                for action in now["actions"]
+            ],
             "patient_status": "",
-            **place,
+            "progress_index": now["progress_index"] + bool(then),
+            "state_label": then["label"] if then else now["state_label"],
+            "should_end": now["eos"] and not then,
             "completion_reason": "",
         }
     )
@@ -233,16 +197,18 @@ def _nothing(packets: Packets, state: int) -> Move:
 
 
 def _asks(packets: Packets, state: int) -> Move:
+    """Ask for all facts; where the script is text alone, for what every history has."""
     facts = [fact.asked_by[0] for fact in packets.patient.facts if fact.state == state]
     if not packets.patient.facts:
-        return " ".join(HISTORY), []
+        return " ".join(prompt_text("rule_questions").splitlines()), []
     return " ".join(f"{fact}?" for fact in facts), []
 
 
 def _orders(packets: Packets, state: int) -> Move:
+    """Order all results; where the material is text alone, what is ordered of most patients."""
     states = packets.controller.states
     if not states:
-        return "", list(ORDERS)
+        return "", prompt_text("rule_orders").splitlines()
     return "", [result.asked_by[0] for result in states[state].results]
 
 

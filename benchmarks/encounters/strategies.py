@@ -28,6 +28,7 @@ from medhelm import (
 )
 from medhelm.plugin import reply_form, together
 from medhelm_benchmarks.encounters.matches import words
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
 from medhelm_benchmarks.encounters.replies import ClinicianReply
 
@@ -36,11 +37,9 @@ TEMPERATURE = 0.8
 """Of candidates; choosing, advising and voting go at the model's own."""
 SEEDS_APART = 1000
 
-CRITIC = (
-    "Here are {count} replies that you might give now, numbered from 1. Judge them as a critical "
-    "colleague would: safety, what is still missing, what comes too early. Choose the best one. Reply with "
-    'one JSON object and nothing else: {{"best": 1}}.'
-)
+
+def _text(name: str) -> str:
+    return prompt_text(f"strategy_{name}")
 
 
 def _warm(request: Request, n: int) -> Request:
@@ -59,14 +58,14 @@ def _then(request: Request, *texts: str) -> Request:
 async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
     """Return the candidate that the model itself finds best; the first one where it names none."""
     candidates = await together(
-        _as_coroutine(send, _warm(request, n), f"{step}/candidate/{n}", attempt)
+        send(_warm(request, n), step=f"{step}/candidate/{n}", attempt=attempt)
         for n in range(CANDIDATES)
     )
     usable = [c for c in candidates if c.finish in ("stop", "length") and c.text.strip()]
     if len(usable) < 2:
         return usable[0] if usable else candidates[0]
     listed = "\n\n".join(f"{n}.\n{visible_text(c.text)}" for n, c in enumerate(usable, start=1))
-    asked = _then(request, CRITIC.format(count=len(usable)), listed)
+    asked = _then(request, _text("critic").format(count=len(usable)), listed)
     said = await send(asked, step=f"{step}/critic", attempt=attempt)
     number = {"type": "integer", "enum": [*range(1, len(usable) + 1)]}
     try:
@@ -76,33 +75,12 @@ async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -
     return usable[best - 1]
 
 
-async def _as_coroutine(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
-    return await send(request, step=step, attempt=attempt)
-
-
 SPECIALISTS = (
     "an emergency physician",
     "a general internist",
     "a surgeon",
     "a clinical pharmacologist",
     "a psychiatrist with experience in talking to patients and families",
-)
-ADVICE = (
-    "Before you reply: speak as {who} in the team that looks after this patient. In at most 120 words, what "
-    "should be asked, done or avoided in this turn, and is the present state finished? Plain text."
-)
-SYNTHESIS = (
-    "The team's advice on this turn follows. Weigh it and write the reply of this turn, in the form asked "
-    "for at the beginning and nothing else."
-)
-VOTE = (
-    "Speak as {who}. The team wants to send the reply below. Do you agree with it as it is, and is the "
-    'present clinical state finished? Reply with one JSON object and nothing else: {{"agree": true, '
-    '"finished": false, "change": "<what has to change, or empty>"}}.'
-)
-REVISION = (
-    "The team does not agree with your reply. Its remarks follow. Write the reply of this turn again, in "
-    "the form asked for at the beginning and nothing else."
 )
 
 
@@ -121,7 +99,11 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     only where the reply ends it and more than half of the valid votes find it finished.
     """
     advice = await together(
-        _as_coroutine(send, _then(request, ADVICE.format(who=who)), f"{step}/advice/{n}", attempt)
+        send(
+            _then(request, _text("advice").format(who=who)),
+            step=f"{step}/advice/{n}",
+            attempt=attempt,
+        )
         for n, who in enumerate(SPECIALISTS)
     )
     given = [
@@ -129,21 +111,23 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
         for who, a in zip(SPECIALISTS, advice, strict=True)
         if a.finish in ("stop", "length") and a.text.strip()
     ]
-    asked = _then(request, SYNTHESIS, *given)
+    asked = _then(request, _text("synthesis"), *given)
     reply = await send(asked, step=f"{step}/synthesis", attempt=attempt)
     if reply.finish not in ("stop", "length"):
         return reply
     shown = visible_text(reply.text)
     said = await together(
-        _as_coroutine(
-            send, _then(request, VOTE.format(who=who), shown), f"{step}/vote/{n}", attempt
+        send(
+            _then(request, _text("vote").format(who=who), shown),
+            step=f"{step}/vote/{n}",
+            attempt=attempt,
         )
         for n, who in enumerate(SPECIALISTS)
     )
     votes = [vote for response in said if (vote := read_vote(response)) is not None]
     if sum(not v.agree for v in votes) > sum(v.agree for v in votes):
         remarks = [f"- {v.change}" for v in votes if v.change]
-        asked = _then(request, REVISION, shown, *remarks)
+        asked = _then(request, _text("revision"), shown, *remarks)
         again = await send(asked, step=f"{step}/revision", attempt=attempt)
         reply = again if again.finish in ("stop", "length") else reply
     is_finished = 2 * sum(v.finished for v in votes) > len(votes)

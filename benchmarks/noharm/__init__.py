@@ -56,7 +56,7 @@ def medhelm_metrics() -> list[Metric]:
 @hookimpl
 def medhelm_protocols() -> list[Protocol]:
     """Return the protocol of labelled actions."""
-    from medhelm_benchmarks.noharm.protocol import ACTION_LABELS
+    from medhelm_benchmarks.noharm.benchmark import ACTION_LABELS
 
     return [ACTION_LABELS]
 

@@ -102,6 +102,14 @@
     return element;
   };
 
+  /** Return the picture beside the title. */
+  medhelm.logo = (path) => {
+    if (!/^app\/logo\.[a-z]+$/.test(path)) throw new Error("a logo is a file of the site");
+    const element = medhelm.h("img", { class: "logo", alt: "" });
+    element.src = path;
+    return element;
+  };
+
   function anchor(href, attributes, children) {
     const element = medhelm.h("a", attributes, ...children);
     element.setAttribute("href", href);

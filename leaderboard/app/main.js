@@ -86,7 +86,8 @@
     startSkip();
     try {
       medhelm.setSite(await medhelm.load("site"));
-      document.getElementById("brand").replaceChildren(medhelm.name(medhelm.site.title));
+      const { title, logo } = medhelm.site;
+      document.getElementById("brand").replaceChildren(logo ? medhelm.logo(logo) : "", medhelm.name(title));
       showMarks();
       showFoot();
       await medhelm.startRouter();

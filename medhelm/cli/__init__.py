@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from medhelm import __version__
+from medhelm.cli.env_file import HELP, OPTION, load_env_files
 from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
@@ -120,6 +121,8 @@ def _boundary(command: Command) -> Iterator[None]:
 
 def _run_module(command: Command, argv: list[str]) -> int:
     module = command_module(command)
+    if command.asks:
+        load_env_files(argv)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)
         return code
@@ -140,6 +143,8 @@ def command_parser(command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
     command_module(command).add_arguments(parser)
+    if command.asks:
+        parser.add_argument(OPTION, action="append", metavar="FILE", help=HELP)
     return parser
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.config_errors import first_line, meant_option, not_utf8, translate, unreadable
+from medhelm.cli.env_file import OPTION
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
 from medhelm.errors import MedhelmError, UsageError
@@ -156,6 +157,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "--config-path": ("-cp", {}),
     "--config-name": ("-cn", {}),
     "--config-dir": ("-cd", {}),
+    OPTION: (OPTION, {"action": "append"}),  # read before
     "--shell-completion": ("-sc", _FLAG),
     "--multirun": ("-m", _FLAG),  # as is every run
     "--run": ("-r", _FLAG),
@@ -294,8 +296,7 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
         store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
     packaged_askings = load_askings()
     askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
-    askings |= own_askings
-    for name, asking in askings.items():
+    for name, asking in (askings | own_askings).items():
         node = msgspec.to_builtins(asking)
         store.store(group="ask", name=name, node=node, provider="medhelm")
     packaged = load_models()

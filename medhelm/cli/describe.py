@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from medhelm.cli.list import LISTS, jury_entry, profile_entry
 from medhelm.cli.options import (
     add_data_dir,
     add_format,
     add_plugins,
     data_folder,
-    how_to_get,
     open_registry,
     print_json,
 )
-from medhelm.config import packaged_suites
-from medhelm.data.dataset import open_dataset
-from medhelm.data.rubrics import known_rubrics
-from medhelm.data.sources import file_path, is_found, origin_of
-from medhelm.errors import MedhelmError, UnknownName
-from medhelm.grading.grade import AS_FIXED
-from medhelm.grading.jury.choice import jury_names, packaged_jury
-from medhelm.grading.jury.prompt import judge_messages
-from medhelm.models.catalogue import find_model, open_provider
-from medhelm.plugins.profiles import profile_names, read_profile
-from medhelm.plugins.registry import Registry
-from medhelm.plugins.taxonomy import Category, Subcategory
-from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
-from medhelm.proof.manifest import read_manifest
-from medhelm.runs.planning import metric_names
-from medhelm.schema.data import Benchmark, Instance, Rubric
-from medhelm.schema.model import ModelSpec
-from medhelm.schema.score import Metric
-from medhelm.similarity.bertscore import BertScore, is_bertscore
-
-Facts = dict[str, Any]
-
-_KINDS = "benchmark, metric, model, suite, jury, rubric, profile, category or subcategory"
+from medhelm.listing.description import KINDS, describe_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help=f"a {_KINDS}")
+    parser.add_argument("name", metavar="NAME", help=f"a {KINDS}")
     add_data_dir(parser)
     add_plugins(parser)
     add_format(parser)
@@ -56,245 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; raises UnknownName where nothing bears the name."""
-    registry = open_registry(args.plugin)
-    kind, facts = _describe(args.name, registry, data_folder(args))
+    found = describe_name(args.name, open_registry(args.plugin), data_folder(args))
     if args.format == "json":
-        print_json("description", {"kind": kind, **facts})
+        print_json("description", {"kind": found.kind, **found.facts})
     else:
-        print(f"{kind} {args.name}")
-        _print(facts, "  ")
+        print(found)
     return 0
-
-
-def _describe(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
-    metrics = {scoring: m for (n, scoring), m in registry.metrics.items() if n == name}
-    if name in registry.benchmarks:
-        return "benchmark", describe_benchmark(registry.benchmarks[name], registry, root)
-    if metrics:
-        users = [b.name for b in registry.benchmarks.values() if name in b.metrics]
-        scorings: Facts = {scoring: describe_metric(m) for scoring, m in metrics.items()}
-        scorings.setdefault("helm", as_published(name, registry))
-        return "metric", {"name": name, "scorings": scorings, "benchmarks": users}
-    if is_bertscore(name) and find_spec("bert_score") is None:
-        return "metric", {
-            "name": name,
-            **describe_class(BertScore),
-            "needs": "pip install '.[bertscore]'",
-        }
-    if name.startswith("evaluate:") or is_bertscore(name):
-        return "metric", {"name": name, **describe_metric(registry.metric(name))}
-    if name in registry.models or open_provider(name):
-        return "model", describe_model(find_model(name, registry.models))
-    if name in profile_names():
-        return "profile", profile_entry(read_profile(name))
-    if name in jury_names():
-        return "jury", jury_entry(packaged_jury(name))
-    suites = packaged_suites()
-    if name in suites:
-        return "suite", {"name": name, "benchmarks": suites[name]}
-    rubrics = known_rubrics(registry.benchmarks.values())
-    if name in rubrics:
-        return "rubric", describe_rubric(rubrics[name], registry)
-    if (found := _describe_part(name, registry)) is not None:
-        return found
-    known = {*registry.benchmarks, *(n for n, _ in registry.metrics), *registry.models, *rubrics}
-    known |= {*profile_names(), *jury_names(), *suites}
-    known |= {part.id for c in registry.taxonomy.categories for part in (c, *c.subcategories)}
-    hint = f"`medhelm list WHAT` shows what there is ({', '.join(LISTS)})."
-    raise UnknownName(_KINDS, name, known, hint)
-
-
-def _describe_part(name: str, registry: Registry) -> tuple[str, Facts] | None:
-    """Return the category or subcategory that has an id (or an alias), with all that belongs to it."""
-    for category in registry.taxonomy.categories:
-        if name == category.id:
-            own: Facts = {"subcategories": [sub.id for sub in category.subcategories]}
-            return "category", _part_facts(
-                category, category, category.subcategories, own, registry
-            )
-        for sub in category.subcategories:
-            if name in (sub.id, *sub.aliases):
-                own = {"category": category.id}
-                return "subcategory", _part_facts(sub, category, (sub,), own, registry)
-    return None
-
-
-def _part_facts(
-    part: Category | Subcategory,
-    category: Category,
-    subcategories: Sequence[Subcategory],
-    own: Facts,
-    registry: Registry,
-) -> Facts:
-    within = {sub.id for sub in subcategories}
-    return {
-        "id": part.id,
-        "name": part.name,
-        **own,
-        "definition": category.definition,
-        "inclusion": category.inclusion,
-        "performer": category.performer,
-        "tasks": [task.name for sub in subcategories for task in sub.tasks],
-        "benchmarks": [
-            benchmark.name
-            for benchmark in registry.benchmarks.values()
-            if registry.taxonomy.subcategory(benchmark.subcategory).id in within
-        ],
-    }
-
-
-def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:
-    """Return all facts of a benchmark, with the prompt of its first bundled sample."""
-    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
-    category = registry.taxonomy.category_of(subcategory.id)
-    prompt = resolve_prompt(benchmark)
-    names = {task.id: task.name for task in subcategory.tasks}
-    return {
-        "name": benchmark.name,
-        "title": benchmark.title or benchmark.name,
-        "description": benchmark.description,
-        "version": benchmark.version,
-        "category": category.name,
-        "inclusion": category.inclusion,
-        "performer": category.performer,
-        "subcategory": subcategory.name,
-        "tasks": [names[task] for task in benchmark.tasks],
-        "data_class": benchmark.data_class,
-        "redistributable": benchmark.redistributable,
-        "licence": benchmark.licence,
-        "citation": benchmark.citation,
-        "curation": benchmark.curation,
-        "exposure": msgspec.to_builtins(benchmark.exposure),
-        "unverified": benchmark.unverified,
-        "mended": list(benchmark.mended),
-        "answer": benchmark.answer,
-        "labels": list(benchmark.labels),
-        "metrics": list(benchmark.metrics),
-        "scoring_helm": {
-            name: as_published(name, registry) for name in metric_names(benchmark, "helm")
-        },
-        "max_output_tokens": benchmark.max_output_tokens,
-        "reasoning_output_tokens": benchmark.reasoning_output_tokens,
-        "expected_instances": dict(benchmark.expected_instances),
-        "left_out": _left_out(benchmark),
-        "cluster": benchmark.cluster,
-        "parts": list(benchmark.parts),
-        "reference_part": benchmark.reference_part,
-        "rubric": benchmark.rubric,
-        "criteria_rules": msgspec.to_builtins(benchmark.criteria_rules),
-        "columns": dict(benchmark.columns),
-        "how_to_get": list(benchmark.how_to_get),
-        "plugin": benchmark.origin,
-        "data": _describe_data(benchmark, root),
-        "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.text},
-        "prompt_fields": _prompt_fields(benchmark, root),
-        "examples": benchmark.examples
-        or "none declared: ask.examples_from=FILE names a file of yours",
-        "example_prompt": _example(benchmark, root),
-    }
-
-
-def _left_out(benchmark: Benchmark) -> Facts:
-    """Return the rows that are left out, by reason, as the manifest counted them."""
-    full, sample = (read_manifest(benchmark, data) for data in ("full", "sample"))
-    facts, of = (full, f"full data, split {full.split}") if full else (sample, "bundled samples")
-    if facts is None or not facts.left_out:
-        return {}
-    return {"of": of, "instances": facts.instances, "rows": facts.left_out}
-
-
-def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
-    dataset = benchmark.dataset
-    get = how_to_get(benchmark, root)
-    files = [
-        {
-            "path": str(path),
-            "is_there": is_found(benchmark, source, root),
-            "sha256": source.sha256 or "unpinned",
-            "url": origin_of(source) or "none: a user must bring it",
-        }
-        for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
-    ]
-    return {"source": dataset.source, "splits": list(dataset.splits), "files": files, "get": get}
-
-
-def _example(benchmark: Benchmark, root: Path) -> str:
-    """Return the prompt of the first bundled sample, or why there is none to show."""
-    try:
-        instance = next(open_dataset(benchmark, "sample", root=root).instances())
-    except MedhelmError as e:
-        return f"none: {e}"
-    return render_prompt(benchmark, instance)[-1].content
-
-
-def _prompt_fields(benchmark: Benchmark, root: Path) -> list[str]:
-    """Return the fields of a template that the first bundled sample fills."""
-    try:
-        instance = next(open_dataset(benchmark, "sample", root=root).instances())
-    except MedhelmError:
-        return []
-    return [f"{{{name}}}" for name, text in field_values(benchmark, instance).items() if text]
-
-
-def as_published(name: str, registry: Registry) -> str:
-    """Return how a metric is scored under scoring=helm."""
-    if not registry.has_published_form(name):
-        return AS_FIXED
-    return "the published scorer" if (name, "helm") in registry.metrics else "the same rule"
-
-
-def describe_metric(metric: Metric) -> Facts:
-    """Return what a metric declares."""
-    facts = {f.name: getattr(metric, f.name) for f in dataclasses.fields(Metric)}
-    return facts | describe_class(type(metric))
-
-
-def describe_class(metric: type[Metric]) -> Facts:
-    """Return the first line of what a metric's class says of itself."""
-    summary = (metric.__doc__ or "").strip().splitlines()
-    return {"description": summary[0] if summary else ""}
-
-
-def describe_model(spec: ModelSpec) -> Facts:
-    """Return a model's config. It names the variable of the key, never the key."""
-    facts: Facts = msgspec.to_builtins(spec)
-    return facts
-
-
-def describe_rubric(rubric: Rubric, registry: Registry) -> Facts:
-    """Return what judges rate by a rubric, and the rules that they are sent."""
-    users = [b.name for b in registry.benchmarks.values() if b.rubric == rubric.name]
-    example = Instance(id="example", context="...", question="...", references=("...",))
-    facts: Facts = msgspec.to_builtins(rubric)
-    facts["criteria"] = {c.name: c.text for c in rubric.criteria}
-    rules = judge_messages(rubric, example, "...", "...")[0].content
-    return facts | {"benchmarks": users, "rules": rules}
-
-
-def _print(facts: Mapping[str, Any], indent: str, *, are_names: bool = False) -> None:
-    """Print facts line by line; keys that are names of a user's columns stay as they are."""
-    for key, value in facts.items():
-        label = key if are_names else key.replace("_", " ")
-        if value is None or (not value and not isinstance(value, int | float)):
-            continue
-        if isinstance(value, Mapping):
-            print(f"{indent}{label}:")
-            _print(value, indent + "  ", are_names=key in ("columns", "scoring_helm", "rows"))
-        elif isinstance(value, list) and isinstance(value[0], Mapping):
-            print(f"{indent}{label}:")
-            for item in value:
-                _print(item, indent + "  ")
-        elif key == "how_to_get":
-            print(f"{indent}{label}:")
-            print("\n".join(f"{indent}  {n}. {step}" for n, step in enumerate(value, 1)))
-        elif isinstance(value, str) and "\n" in value:
-            print(f"{indent}{label}:")
-            print("\n".join(f"{indent}  | {line}" for line in value.splitlines()))
-        else:
-            print(f"{indent}{label}: {_shown(value)}")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

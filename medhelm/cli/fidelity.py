@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medhelm.cli.model_calls import add_asking, ask, show_estimate
 from medhelm.cli.rating_forms import (
     DATA_FORMATS,
     add_run_choice,
@@ -17,6 +19,7 @@ from medhelm.cli.rating_forms import (
 from medhelm.cli.tables import add_file, chosen_format, emit
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
+from medhelm.runs.own_runs import has_instances
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.decision_files import Cases
@@ -82,12 +85,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
+    parser.add_argument(
+        "--reader",
+        metavar="MODEL",
+        help="measure a model that reads replies (`medhelm run reader=MODEL`) on those of --replies",
+    )
+    parser.add_argument(
+        "--replies",
+        nargs="+",
+        metavar="FILE",
+        help="of --reader: JSON lines with id, kind (choice or number), text and expected, null "
+        "where nothing is to be read; choices or question",
+    )
+    parser.add_argument(
+        "--data-class",
+        choices=("public", "gated", "private"),
+        default="private",
+        help="of --replies, which decides who may be shown them (default: private)",
+    )
+    add_asking(parser)
     add_settings(parser, {})
     add_file(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables, or write judge files, and return the exit code."""
+    if args.reader or args.replies:
+        return _measure_reader(args)
     _check(args)
     form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
     if args.table == "modes":
@@ -106,6 +130,28 @@ def run(args: argparse.Namespace) -> int:
 
         found = agreements(args.stored, tables[0], stored.asked)
         print(f"kept in {keep(Path(args.results_dir), found)}", file=sys.stderr)
+    return 0
+
+
+def _measure_reader(args: argparse.Namespace) -> int:
+    """Ask a reader for written replies, and print how many it reads as people do."""
+    from medhelm.cli.options import open_registry
+    from medhelm.models.catalogue import find_model
+    from medhelm.proof.reader_fidelity import ReaderTrial
+
+    if not (args.reader and args.replies) or any(
+        (args.experts, args.judge, args.stored, args.cases, args.table, args.export)
+    ):
+        raise UsageError("a reader is measured by --reader MODEL --replies FILE alone")
+    form, trial = chosen_format(args.format, args.out), ReaderTrial([*map(Path, args.replies)])
+    model = find_model(args.reader, open_registry(()).models)
+    environ = None if args.estimate else os.environ
+    run = trial.run(model, Path(args.results_dir), args.data_class, environ)
+    if args.estimate:
+        return show_estimate([run], args.format)
+    if has_instances(run):
+        ask([run], args).raise_worst()
+    emit([trial.table(run)], form, args.out)
     return 0
 
 

@@ -18,7 +18,6 @@ from medhelm.cli.tables import (
     emit,
     settings,
 )
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
@@ -52,6 +51,9 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         "--out", default=DEFAULT_SITE, metavar="SITE", help="folder of the site (default: site)"
     )
     build.add_argument("--title", help="heading of the site")
+    build.add_argument(
+        "--logo", metavar="FILE", help="picture beside it: .svg, .png, .jpg or .webp"
+    )
     build.add_argument(
         "--access",
         nargs="+",
@@ -103,6 +105,7 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
         registry,
         SiteOptions(
             settings=settings(args),
+            logo=Path(args.logo) if args.logo else None,
             agreement=_agreement(args, wanted),
             command=_command(args),
             **options,
@@ -139,6 +142,8 @@ def _command(args: argparse.Namespace) -> str:
             words += [f"--{name}", *chosen]
     if args.title:
         words += ["--title", args.title]
+    if args.logo:
+        words += ["--logo", f"LOGO{Path(args.logo).suffix}"]
     if args.ratings:
         words += ["--ratings", "RATINGS.csv"]
     if args.key:
@@ -169,17 +174,6 @@ def report(built: Built) -> None:
         f"{done}{removed}"
     )
     print(f"Open it: {built.index.resolve().as_uri()}")
-
-
-def show_demo(registry: Registry) -> None:
-    """Build the site of the offline demo and say how to open it."""
-    from medhelm_leaderboard.collect import Wanted
-    from medhelm_leaderboard.site import SiteOptions, build_site
-
-    results = Path(DEFAULT_RESULTS)
-    wanted = Wanted(results=results, data="sample", latest=True)
-    options = SiteOptions(command=f"medhelm leaderboard build --out {DEFAULT_SITE} --data sample")
-    report(build_site(wanted, results / DEFAULT_SITE, registry, options))
 
 
 def _serve(args: argparse.Namespace) -> int:

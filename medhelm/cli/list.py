@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.options import (
+    NO_ROOM,
     add_data_dir,
     add_format,
     add_plugins,
@@ -20,19 +21,25 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
-from medhelm.config import OTHERS, JuryChoice, averaged_apart, packaged_suites
-from medhelm.data.sources import default_split
+from medhelm.config import OTHERS, averaged_apart, packaged_suites
 from medhelm.errors import UnknownName
 from medhelm.grading.grade import AS_FIXED
-from medhelm.grading.jury.choice import DEFAULT, jury_names, packaged_jury
+from medhelm.grading.jury.choice import jury_names, packaged_jury
+from medhelm.listing.listed import (
+    BenchmarkEntry,
+    benchmark_grid,
+    benchmark_list,
+    jury_entry,
+    model_entry,
+    model_grid,
+    profile_entry,
+)
 from medhelm.models.catalogue import open_providers
-from medhelm.models.providers import known_providers
-from medhelm.plugins.profiles import Profile, packaged_profiles
+from medhelm.plugins.profiles import packaged_profiles
 from medhelm.plugins.registry import Registry
-from medhelm.proof.checks import is_data_present
 from medhelm.schema.data import Benchmark
-from medhelm.schema.model import ModelSpec, Price
 from medhelm.tables.format.console import open_uncut_console
+from medhelm.tables.format.grid import print_grid
 
 Entry = dict[str, Any]
 
@@ -58,51 +65,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _benchmarks(registry: Registry, root: Path) -> list[Entry]:
-    return [_benchmark(b, registry, root) for b in registry.benchmarks.values()]
-
-
-def _benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Entry:
-    subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
-    split = default_split(benchmark, root)
-    return {
-        "name": benchmark.name,
-        "title": benchmark.title or benchmark.name,
-        "category": registry.taxonomy.category_of(subcategory.id).name,
-        "subcategory": subcategory.name,
-        "access": benchmark.data_class,
-        "instances": benchmark.expected_instances.get(split),
-        "metrics": list(benchmark.metrics),
-        "has_samples": benchmark.samples is not None and benchmark.samples.is_file(),
-        "has_full_data": is_data_present(benchmark, root),
-        "public_since": benchmark.exposure.public_since or None,
-        "unverified": benchmark.unverified,
-        "origin": benchmark.origin,
-    }
-
-
 def _models(registry: Registry, root: Path) -> list[Entry]:
     return [model_entry(spec) for spec in registry.models.values()]
-
-
-def model_entry(spec: ModelSpec) -> Entry:
-    """Return what a list says of a model."""
-    return {
-        "name": spec.name,
-        "provider": spec.provider,
-        "endpoint_class": spec.endpoint_class,
-        "reasoning": spec.reasoning,
-        "weights": spec.weights,
-        "price": spec.price,
-        "note": spec.note,
-    }
-
-
-def price_text(price: Price | None) -> str:
-    """Return a price for people."""
-    if price is None:
-        return "unknown"
-    return f"{price.input:g} in, {price.output:g} out ({price.date})"
 
 
 def _metrics(registry: Registry, root: Path) -> list[Entry]:
@@ -132,26 +96,8 @@ def _juries(registry: Registry, root: Path) -> list[Entry]:
     return [jury_entry(packaged_jury(name)) for name in jury_names()]
 
 
-def jury_entry(jury: JuryChoice) -> Entry:
-    """Return all facts of a jury; one without judges has no quorum, and asks nothing."""
-    facts: Entry = msgspec.to_builtins(jury)
-    if not jury.judges:
-        facts = {"name": jury.name, "judges": [], "quorum": None}
-    return facts | {"is_default": jury.name == DEFAULT}
-
-
 def _profiles(registry: Registry, root: Path) -> list[Entry]:
     return [profile_entry(profile) for profile in packaged_profiles().values()]
-
-
-def profile_entry(profile: Profile) -> Entry:
-    """Return all facts of a profile."""
-    return {
-        "name": profile.name,
-        "description": profile.description,
-        "sha256": profile.sha256,
-        "thresholds": [msgspec.to_builtins(t) for t in profile.thresholds],
-    }
 
 
 def _tables(registry: Registry, root: Path) -> list[Entry]:
@@ -245,40 +191,14 @@ def _covered(name: str, subcategories: Sequence[Entry]) -> Entry:
 # Showing -----------------------------------------------------------------------------------
 
 
-def _show_benchmarks(entries: Sequence[Entry]) -> None:
-    columns = {
-        "name": [e["name"] for e in entries],
-        "title": [e["title"] for e in entries],
-        "subcategory": [e["subcategory"] for e in entries],
-        "access": [e["access"] for e in entries],
-        "n": ["?" if e["instances"] is None else str(e["instances"]) for e in entries],
-        "metrics": [", ".join(e["metrics"]) for e in entries],
-        "data here": [
-            "full" if e["has_full_data"] else "samples" if e["has_samples"] else "none"
-            for e in entries
-        ],
-        "public since": [
-            e["public_since"] or ("?" if e["access"] == "public" else "–") for e in entries
-        ],
-        "note": ["unverified" * e["unverified"] for e in entries],
-    }
-    leaving = ("title", "metrics", "subcategory", "access", "public since")
-    print_rows(columns, numbers=("n",), keys=("name",), leaving=leaving)
-    if any(e["unverified"] for e in entries):
+def _show_benchmarks(entries: Sequence[BenchmarkEntry]) -> None:
+    print_grid(benchmark_grid(entries), open_uncut_console(), fix=NO_ROOM)
+    if any(e.unverified for e in entries):
         print("unverified: written to the published layout, never tried on the real file.")
 
 
 def _show_models(entries: Sequence[Entry]) -> None:
-    price = "USD per million tokens"
-    rules = {p.name for p in known_providers().values() if not p.reads_prompt}
-    columns = {
-        "name": [e["name"] for e in entries],
-        "provider": [e["provider"] for e in entries],
-        "endpoint": [e["endpoint_class"] for e in entries],
-        price: ["none" if e["provider"] in rules else price_text(e["price"]) for e in entries],
-        "note": [e["note"] for e in entries],
-    }
-    print_rows(columns, numbers=(price,), keys=("name",), leaving=("note", "provider", "endpoint"))
+    print_grid(model_grid(entries), open_uncut_console(), fix=NO_ROOM)
     for provider in open_providers():
         address = " model.base_url=URL" * bool(provider.base_url)
         print(f"Any model of {provider.help}: model={provider.name}/ITS-NAME{address}")
@@ -400,10 +320,8 @@ def _show_coverage(entries: Sequence[Entry]) -> None:
     print(f"The paper counts {entries[-1]['published_tasks']} tasks; its printed list names fewer.")
 
 
-LISTS: dict[
-    str, tuple[Callable[[Registry, Path], list[Entry]], Callable[[Sequence[Entry]], None]]
-] = {
-    "benchmarks": (_benchmarks, _show_benchmarks),
+LISTS: dict[str, tuple[Callable[[Registry, Path], Sequence[Any]], Callable[[Any], None]]] = {
+    "benchmarks": (benchmark_list, _show_benchmarks),
     "models": (_models, _show_models),
     "metrics": (_metrics, _show_metrics),
     "suites": (_suites, _show_suites),

@@ -1,96 +1,69 @@
-"""`medhelm new benchmark|metric NAME`: a small file that works, to start from."""
+"""`medhelm new benchmark|metric|rubric|provider|protocol NAME`: small files that work, to start from."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import re
+from collections.abc import Collection
+from importlib import resources
 from pathlib import Path
 
+from medhelm.data.rubrics import known_rubrics
 from medhelm.errors import UsageError
+from medhelm.models.providers import known_providers
 from medhelm.plugins.registry import load_registry
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
-_BENCHMARK = '''"""@NAME@: say here what is asked, about which data, and where it comes from.
-
-Full data: put test.jsonl into <data folder>/@NAME@/, or give SourceFile a url and a sha256.
-data_class="gated" or "private" keeps the data from endpoints that may not have it.
-"""
-
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, hookimpl
-
-
-def to_instance(row: Row) -> Instance:
-    """Return the instance of one row: pure, so that it can be tested on a literal row."""
-    return Instance(
-        id=row["id"],
-        context=row["note"],
-        question=row["question"],
-        choices=tuple(row["options"]),
-        references=(row["answer"],),
-    )
-
-
-@hookimpl
-def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark; `medhelm list taxonomy` shows the subcategories."""
-    return [
-        Benchmark(
-            name="@NAME@",
-            subcategory="supporting_diagnostic_decisions",
-            dataset=FileDataset(files=(SourceFile(name="test.jsonl"),)),
-            to_instance=to_instance,
-            instruction="Answer the question about the patient note.",
-            metrics=["exact_match"],
-        )
-    ]
-'''
-
-_SAMPLES = """\
-{"id": "1", "note": "Synthetic note. A 54-year-old has had fever and a productive cough for three days. The chest film shows a right lower lobe infiltrate.", "question": "What is the most likely diagnosis?", "options": ["Pneumonia", "Asthma", "Pulmonary embolism"], "answer": "A"}
-{"id": "2", "note": "Synthetic note. A 30-year-old has had burning on passing urine since yesterday, without fever. The dipstick is positive for nitrite.", "question": "What is the most likely diagnosis?", "options": ["Kidney stone", "Cystitis", "Appendicitis"], "answer": "B"}
-"""
-
-_METRIC = '''"""@NAME@: say here what is measured, and the paper that defines it."""
-
-from dataclasses import dataclass
-
-from medhelm import Episode, Instance, Metric, Score, hookimpl, read_answer, read_choice
-
-
-@dataclass(frozen=True, kw_only=True)
-class @CLASS@(Metric):
-    """1 if the completion states an accepted answer, but for case and white space, else 0."""
-
-    name: str = "@NAME@"
-
-    def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return the score; a value of None with outcome "unparsed" where no answer can be read."""
-        is_cut = episode.finish == "length"
-        if instance.choices:
-            labels = instance.option_labels
-            reading = read_choice(episode.text, instance.choices, is_cut=is_cut, labels=labels)
-        else:
-            reading = read_answer(episode.text, is_cut=is_cut)
-        if reading.value is None:
-            return Score(value=None, outcome="unparsed", reason=reading.reason)
-        answer = " ".join(reading.value.casefold().split())
-        accepted = {" ".join(r.casefold().split()) for r in instance.references}
-        return Score(value=float(answer in accepted), extracted=answer)
-
-
-@hookimpl
-def medhelm_metrics() -> list[Metric]:
-    """Return the metric."""
-    return [@CLASS@()]
-'''
+_SAMPLE = "samples/@NAME@.jsonl"
+_RUBRIC = {"rubric.yaml": "rubrics/@NAME@.yaml"}
+_BENCHMARKS: dict[str, dict[str, str]] = {
+    "choice": {"choice.py.txt": "@NAME@.py", "choice.jsonl": _SAMPLE},
+    "text": {"text.py.txt": "@NAME@.py", "text.jsonl": _SAMPLE},
+    "jury": {"jury.py.txt": "@NAME@.py", "text.jsonl": _SAMPLE} | _RUBRIC,
+    "labels": {"labels.py.txt": "@NAME@.py", "labels.jsonl": _SAMPLE},
+    "csv": {
+        "csv.yaml": "@NAME@.yaml",
+        "csv.jsonl": _SAMPLE,
+        "csv.csv": "data/@NAME@/@NAME@.csv",
+    },
+}
+"""Templates of each kind of benchmark -> where they are written."""
+_OTHERS: dict[str, dict[str, str]] = {
+    "metric": {"metric.py.txt": "@NAME@.py"},
+    "rubric": _RUBRIC,
+    "provider": {"provider.py.txt": "@NAME@.py"},
+    "protocol": {"protocol.py.txt": "@NAME@.py", "choice.jsonl": _SAMPLE},
+}
+_NEXT: dict[str, tuple[str, ...]] = {
+    "benchmark": (
+        "medhelm validate @NAME@ --plugin @PLUGIN@",
+        "medhelm run model=baseline/random benchmark=@NAME@ data=sample 'plugins=[@PLUGIN@]'",
+    ),
+    "metric": (
+        "medhelm describe @NAME@ --plugin @PLUGIN@",
+        "put '@NAME@' into the metrics of a benchmark, then: "
+        "medhelm validate BENCHMARK --plugin @PLUGIN@ --plugin BENCHMARK.py",
+    ),
+    "rubric": (
+        'put rubric="@NAME@" into a benchmark whose file lies beside the folder rubrics, then: '
+        "medhelm validate BENCHMARK --plugin BENCHMARK.py",
+    ),
+    "provider": ("medhelm run model=@NAME@/any benchmark=headqa data=sample 'plugins=[@PLUGIN@]'",),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("kind", choices=("benchmark", "metric"))
+    parser.add_argument("what", choices=("benchmark", *_OTHERS))
     parser.add_argument("name", metavar="NAME", help="snake_case; also the name of the file")
+    parser.add_argument(
+        "--kind",
+        choices=tuple(_BENCHMARKS),
+        help="of a benchmark: multiple choice (default), free text with a gold, free text for a jury, sets of "
+        "labels, or a table of yours without code",
+    )
     parser.add_argument(
         "--dir", metavar="DIR", default=".", help="where to write (default: the current folder)"
     )
@@ -101,36 +74,48 @@ def run(args: argparse.Namespace) -> int:
     name = args.name
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is not a name: write snake_case, a-z, 0-9 and _")
-    if owner := _owner(args.kind, name):
+    if args.kind and args.what != "benchmark":
+        raise UsageError(f"--kind is for benchmarks; leave it out of `medhelm new {args.what}`")
+    if owner := _owner(args.what, name):
         raise UsageError(
-            f"the {args.kind} {name!r} is there already, defined in {owner}; choose another name"
+            f"the {args.what} {name!r} is there already, defined in {owner}; choose another name"
         )
-    folder = Path(args.dir)
-    plugin = folder / f"{name}.py"
-    if args.kind == "benchmark":
-        texts = {plugin: _BENCHMARK, folder / "samples" / f"{name}.jsonl": _SAMPLES}
-    else:
-        texts = {plugin: _METRIC}
+    files = _OTHERS.get(args.what) or _BENCHMARKS[args.kind or "choice"]
+    texts = {Path(args.dir, to.replace("@NAME@", name)): template for template, to in files.items()}
     for path in texts:
         if path.exists():
             raise UsageError(f"{path} exists already and is left as it is; choose another name")
     class_name = "".join(part.capitalize() for part in name.split("_"))
-    for path, text in texts.items():
+    templates = resources.files("medhelm.cli") / "templates"
+    for path, template in texts.items():
+        text = (templates / template).read_text(encoding="utf-8")
         _write(path, text.replace("@NAME@", name).replace("@CLASS@", class_name))
         print(f"wrote {path}")
     print("next:")
-    for line in _next_commands(args.kind, name, plugin):
-        print(f"  {line}")
+    for line in _NEXT.get(args.what, _NEXT["benchmark"]):
+        print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', str(next(iter(texts))))}")
+    if args.kind == "csv":
+        root = Path(args.dir, "data")
+        print(
+            f"  medhelm validate {name} --data full --data-dir {root} --plugin {next(iter(texts))}"
+        )
     return 0
 
 
-def _owner(kind: str, name: str) -> str:
-    """Return the file that defines an installed benchmark or metric; empty if there is none."""
+def _owner(what: str, name: str) -> str:
+    """Return where an installed thing of that name is defined; empty if there is none."""
     registry = load_registry()
-    if kind == "benchmark":
+    if what == "benchmark":
         return registry.benchmarks[name].origin if name in registry.benchmarks else ""
-    found = next((m for (n, _), m in registry.metrics.items() if n == name), None)
-    return "" if found is None else inspect.getfile(type(found))
+    if what == "metric":
+        found = next((m for (n, _), m in registry.metrics.items() if n == name), None)
+        return "" if found is None else inspect.getfile(type(found))
+    known: dict[str, Collection[str]] = {
+        "rubric": known_rubrics(registry.benchmarks.values()),
+        "provider": known_providers(),
+        "protocol": registry.protocols,
+    }
+    return "medhelm or an installed plugin" if name in known[what] else ""
 
 
 def _write(path: Path, text: str) -> None:
@@ -142,16 +127,3 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(
             f"cannot write {path}: {(e.strerror or 'unknown error').lower()}"
         ) from None
-
-
-def _next_commands(kind: str, name: str, plugin: Path) -> list[str]:
-    if kind == "metric":
-        return [
-            f"medhelm describe {name} --plugin {plugin}",
-            f"put {name!r} into the metrics of a benchmark, then: "
-            f"medhelm validate BENCHMARK --plugin {plugin} --plugin BENCHMARK.py",
-        ]
-    return [
-        f"medhelm validate {name} --plugin {plugin}",
-        f"medhelm run model=baseline/random benchmark={name} data=sample 'plugins=[{plugin}]'",
-    ]

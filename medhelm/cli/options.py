@@ -12,12 +12,14 @@ import msgspec
 
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
-from medhelm.data.sources import first_step
+from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
-from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
+
+NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
+"""The fix where a narrow terminal leaves columns out."""
 
 
 def add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -60,16 +62,6 @@ def open_registry(plugins: Sequence[str]) -> Registry:
     return registry
 
 
-def how_to_get(benchmark: Benchmark, root: Path) -> str:
-    """Return the command that fetches a benchmark's data, or where to put its files and how."""
-    files = benchmark.dataset.needed(benchmark.dataset.splits[0])
-    if not all(f.is_fetchable for f in files):
-        names = ", ".join(f.name for f in files)
-        put = f"put {names} into {root / benchmark.name}"
-        return "; ".join(filter(None, [put, first_step(benchmark)]))
-    return f"medhelm data fetch {benchmark.name}"
-
-
 def print_rows(
     columns: Mapping[str, Sequence[str]],
     *,
@@ -77,25 +69,11 @@ def print_rows(
     keys: Collection[str] = (),
     leaving: Sequence[str] = (),
 ) -> None:
-    """Print columns of texts by their headings on stdout, as far as there is room for them.
+    """Print columns of texts on stdout, as far as there is room for them; see `grid_of`."""
+    from medhelm.tables.format.grid import grid_of, print_grid
 
-    `numbers` and `keys` name the columns that are never folded or shortened, `leaving` those that a
-    narrow terminal leaves out, the first one first.
-    """
-    from medhelm.tables.format.grid import Grid, Shown, print_grid
-
-    shown = [
-        Shown(
-            name=name,
-            heading=name,
-            cells=tuple(cells),
-            is_number=name in numbers,
-            is_key=name in keys,
-        )
-        for name, cells in columns.items()
-    ]
-    fix = "widen the terminal, set COLUMNS, or add --format json."
-    print_grid(Grid(columns=tuple(shown), leaving=tuple(leaving)), open_uncut_console(), fix=fix)
+    grid = grid_of(columns, numbers=numbers, keys=keys, leaving=leaving)
+    print_grid(grid, open_uncut_console(), fix=NO_ROOM)
 
 
 def print_json(kind: str, content: Mapping[str, Any]) -> None:

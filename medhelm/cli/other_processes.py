@@ -218,8 +218,10 @@ def _at_once(
         names = {choice.name for choice in job.benchmarks}
         own = [r for r in runs if r.spec.benchmark in names]
         own = [r for r in own if r.spec.model.name == job.model.name]
-        judges = [j for r in own if r.grading.raters for j in r.grading.raters.judges]
-        specs = [(endpoint_of(s), s) for s in (job.model, *judges) if endpoint_of(s)]
+        judges = [judge for r in own for judge in r.grading.judges]
+        specs = [
+            (endpoint_of(s), s) for s in (job.model, *judges) if endpoint_of(s) and not s.serve
+        ]
         asking.update({key for key, _ in specs})
         for key, spec in specs:
             if spec.max_concurrency is not None:

@@ -11,7 +11,8 @@ from medhelm.errors import UsageError
 
 _ONE_OF = ("model", "benchmark", "suite", "jury")
 """Groups of which a job has one option: of a list Hydra would merge all and keep the last."""
-_OPEN = ("cast.", "protocol.", "grader.")
+_OPEN = ("cast.", "protocol.", "grader.", "reader.", "model.headers")
+"""Keys below which there may be any, which Hydra's config cannot list."""
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(\\(?=[ntr])|[ntr])")
 _MEANT = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
@@ -28,13 +29,17 @@ def as_meant(override: str) -> str:
     key, equals, value = override.partition("=")
     if not equals:
         return override
-    if key.startswith(_OPEN):  # their keys are those of plugins, which Hydra's config cannot list
+    key = "reader.name" if key == "reader" else key
+    if key.startswith(_OPEN):
         key = f"++{key}.name" if key.count(".") == 1 and key.startswith("cast.") else f"++{key}"
     if key.endswith("sampling.stop") and _LITERAL.search(_QUOTED.sub(_single_only, value)):
         raise UsageError(
             f"{key}: a backslash and a letter are not a line break here; in double quotes they are: "
             f"'{key}=[\"\\n\\n\"]'"
         )
+    if key.endswith(".serve") and value[:1] not in ("'", '"'):  # a command, as a shell takes it
+        quote = "'" if set(value) & set('"\\') else '"'
+        value = quote + value.replace(quote, f"\\{quote}") + quote
     value = _QUOTED.sub(_unescaped, value)
     return f"{key}={_sweep(key, value) if key in _ONE_OF else value}"
 

@@ -9,6 +9,8 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -17,12 +19,13 @@ from msgspec.structs import replace
 from medhelm.cli.options import add_format, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
-from medhelm.models import is_instance_model, open_model
-from medhelm.models.endpoint import EndpointModel, rate_candidates
+from medhelm.models import check_model, is_instance_model, open_model
+from medhelm.models.endpoint import EndpointModel
 from medhelm.models.identity import is_served_here
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.providers import find_provider
-from medhelm.models.wire import Answer, Failure
+from medhelm.models.serving import Servers
+from medhelm.models.wire import Answer, Failure, rate_candidates
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
@@ -39,7 +42,9 @@ _FIXES: dict[str, tuple[str, Any]] = {
     "top_p": ("sampling.top_p", None),
     "reasoning_effort": ("sampling.reasoning_effort", None),
     "seed": ("send_seed", False),
+    "reasoning.effort": ("sampling.reasoning_effort", None),
     "response_format": ("json_schema", False),
+    "text.format": ("json_schema", False),
 }
 """Fields that a server may not take -> the setting of a model that leaves them out."""
 
@@ -102,8 +107,24 @@ def run(args: argparse.Namespace) -> int:
 async def probe(spec: ModelSpec) -> Probe:
     """Return what a server answers to a short question, then to the same asked in other ways.
 
-    A field that it names as unknown is left out and the question asked again.
+    A field that it names as unknown is left out and the question asked again. A server that the model's
+    `serve` starts is up for that long.
     """
+    if not spec.serve:
+        return await _probe(spec)
+    check_model(spec)
+    servers = Servers()
+    with TemporaryDirectory() as folder:
+        try:
+            await servers.take([spec], Path(folder))
+            if failure := servers.failure(spec):
+                raise failure
+            return await _probe(replace(spec, **servers.reached(spec)))
+        finally:
+            await servers.close()
+
+
+async def _probe(spec: ModelSpec) -> Probe:
     settings: dict[str, Any] = {}
     found, seconds = await _ask(spec)
     requests = 1

@@ -15,8 +15,6 @@ from medhelm.cli.options import open_registry
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
 
-DEMO = ("benchmark=glob(*)", "data=sample")
-"""The demo's options besides its models, which are all rules."""
 _COMPLETION = {"-sc", "--shell-completion"}
 _NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -28,18 +26,16 @@ def run(argv: list[str]) -> int:
     """Return the exit code of one sweep; without arguments, of the offline demo."""
     is_demo = not argv
     if is_demo:
-        print(
-            "Offline demo: embedded baselines (they are not language models) on the bundled\n"
-            "samples (synthetic, written for this package): its scores say nothing about any "
-            "model.\n"
-        )
+        from medhelm.cli import demo
+
+        print(demo.TITLE)
     if _COMPLETION & set(argv):
         from medhelm.cli.completion import complete
 
         return complete([a for a in argv if a not in _COMPLETION])
     registry = load_plugins(argv)
     if is_demo:
-        argv = [rules_under_test(registry), *DEMO]
+        argv = demo.options(registry)
     if {"-h", "--help"} & set(argv):
         from medhelm.cli.run_help import print_help
 
@@ -51,11 +47,9 @@ def run(argv: list[str]) -> int:
     else:
         own = with_own_models(registry, argv)
         if configs := compose(argv, registry):
-            execute(configs, own, argv)
+            execute(configs, own, argv, is_demo=is_demo)
         if is_demo:
-            from medhelm.cli.leaderboard import show_demo
-
-            show_demo(registry)
+            demo.show_site(registry)
     return 0
 
 
@@ -66,40 +60,34 @@ def complete(words: Sequence[str]) -> list[str]:
     return complete_config(words)
 
 
-def rules_under_test(registry: Registry) -> str:
-    """Return the option that names all rules that can be under test: medhelm's and those of plugins."""
-    from medhelm.models.providers import known_providers
-
-    firsts = {name: protocol.roles[0] for name, protocol in registry.protocols.items()}
-    own = [
-        f"{provider.name}/*"
-        for provider in known_providers().values()
-        if not provider.reads_prompt
-        and (not provider.plays or any(firsts.get(p) in r for p, r in provider.plays.items()))
-    ]
-    return f"model=glob([{','.join(own)}])"
-
-
 def load_plugins(argv: Sequence[str]) -> Registry:
     """Return the registry that a command line asks for. A key on it is refused."""
     _refuse_keys(argv)
     return open_registry(plugin_files(argv))
 
 
-def execute(configs: Sequence[Any], registry: Registry, argv: Sequence[str]) -> None:
+def execute(
+    configs: Sequence[Any], registry: Registry, argv: Sequence[str], *, is_demo: bool = False
+) -> None:
     """Run the composed jobs together and show the tables; raises the gravest error of a run."""
     from medhelm.cli.sweep import run_jobs
 
-    run_jobs([to_job(config) for config in configs], registry, command(argv))
+    jobs = [to_job(config) for config in configs]
+    run_jobs(jobs, registry, command(argv), is_demo=is_demo)
 
 
 def _refuse_keys(argv: Sequence[str]) -> None:
     """Refuse anything that looks like a key on the command line, without repeating it."""
-    from medhelm.models.access import KEY_NAME, key_parameter
+    from medhelm.models.access import HEADER_FORM, KEY_NAME, header_variable, key_parameter
 
     for argument in argv:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
+        if ".headers" in name:
+            held = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, held)):
+                raise UsageError(f"{name} {HEADER_FORM}")
+            continue
         if name.endswith("api_key_env"):
             if value.strip("'\"") not in ("null", "") and not _is_env_name(value.strip("'\"")):
                 raise UsageError(

@@ -8,6 +8,9 @@ from importlib import resources
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.registry import Registry
 
+EXAMPLE = "headqa"
+"""A benchmark to copy into a command: public, with bundled samples and no judge."""
+
 TEXT = """\
 usage: medhelm run [KEY=VALUE ...] [OPTION ...]
 
@@ -38,13 +41,15 @@ settings (KEY=VALUE), with their defaults; model.KEY=VALUE changes the chosen mo
 options:
   --cfg job           show the configuration that the arguments make, and stop
   --config-dir DIR    a further folder of configuration: DIR/model, DIR/benchmark, DIR/suite, ...
+  --env-file FILE     lines NAME=VALUE with keys, for this command; no such file is read by itself
   --info searchpath   show where configuration is looked for, and stop
   --shell-completion install=bash   print what to eval for completion (also zsh, fish)
   --hydra-help        more options, of Hydra, which composes the configuration
   hydra/launcher=submitit_slurm     each run as a SLURM job (pip install '.[slurm]')
   hydra/launcher=ray                each run on a Ray cluster (pip install '.[ray]')
 
-Keys are read from the environment only: OPENAI_API_KEY, or what model.api_key_env names.
+Keys are read from the environment or an --env-file only: OPENAI_API_KEY, or what
+model.api_key_env and model.headers name.
 Exit codes: 0 done; 2 a wrong name, option or plugin; 3 data; 4 a run folder; 5 refused for
 privacy; 6 a model; 7 the budget is reached; 130 interrupted.
 """

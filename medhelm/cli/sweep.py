@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.progress import Display
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -25,8 +24,9 @@ from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, paid_models, plan_runs
+from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.records import read_record
 
 _LATE: tuple[str, ...] = (
@@ -39,12 +39,14 @@ _LOAD_AFTER_S = 0.5
 """The first requests are on their way by then."""
 
 
-def run_jobs(jobs: Sequence[Job], registry: Registry, command: str) -> None:
+def run_jobs(
+    jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
+) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
     asked = _run(jobs, registry)
     endings = asked.end.endings
     graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
-    show_tables(graded, Path(jobs[0].results_dir), registry)
+    show_tables(graded, Path(jobs[0].results_dir), registry, is_demo=is_demo)
     for line in trial_lines(endings):
         print(line)
     asked.raise_worst(command)
@@ -63,22 +65,27 @@ def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
         raise end.stopped
 
 
-def show_tables(gradings: Sequence[Path], results: Path, registry: Registry) -> None:
-    """Print the tables of finished runs and where all of it lies."""
+def show_tables(
+    gradings: Sequence[Path], results: Path, registry: Registry, *, is_demo: bool = False
+) -> None:
+    """Print the tables of finished runs, of the demo a screen of them, and where all of it lies."""
+    from medhelm.cli.demo import print_ranking
     from medhelm.cli.printed_commands import tables_command
+    from medhelm.cli.tables import make_tables, on_screen
+    from medhelm.tables.benchmarks import of_one_run
     from medhelm.tables.format.formats import print_tables
-    from medhelm.tables.jury import brief
-    from medhelm.tables.results import load_gradings
+    from medhelm.tables.loading import load_gradings
 
     if gradings:
         try:
             loaded = load_gradings(gradings, plugins=registry)
-            jury = brief(loaded.tables["jury"])
-            further = [jury] if jury.rows else []
-            further += [loaded.tables["robustness"]] if loaded.has_variants else []
-            further += [loaded.tables[name] for name in ("mde", "cost")]
-            print_tables([loaded.tables["benchmarks"], *further])
-            print_tables([loaded.tables["overall"]])  # last, with all its notes: it stays on screen
+            if is_demo:
+                print_ranking(loaded)
+            else:
+                tables, _ = make_tables(loaded, on_screen(loaded))
+                if len(loaded.runs) == 1:
+                    tables[0] = of_one_run(tables[0])
+                print_tables(tables)
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}\n\nEach run by itself:")
             for line in run_lines(gradings, results):
@@ -119,24 +126,31 @@ def trial_lines(endings: Sequence[Ending]) -> list[str]:
 def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
     """Return a line for each graded run: its score, what sets it apart, and its folder."""
     records = [read_record(path) for path in gradings]
-    specs = [_flat(msgspec.to_builtins(r.spec)) for r in records]
     lines = []
-    for path, record, spec in zip(gradings, records, specs, strict=True):
-        cell = (record.spec.column, record.spec.model.name)
-        rivals = [
-            s
-            for s, r in zip(specs, records, strict=True)
-            if (r.spec.column, r.spec.model.name) == cell
-        ]
-        apart = [k for k in spec if len({str(s.get(k)) for s in rivals}) > 1]
+    for path, record, apart in zip(
+        gradings, records, settings_apart([r.spec for r in records]), strict=True
+    ):
         main = record.results[0]
         score = "no score" if main.value is None else f"{main.value:.3f}"
-        settings = "".join(f"{k}={spec[k]}, " for k in apart if not k.endswith("sha256"))
         lines.append(
-            f"{cell[0]} x {cell[1]}, {settings}{main.metric} {score} "
-            f"({_counted(record)}): {path.parent.parent.relative_to(results)}"
+            f"{record.spec.column} x {record.spec.model.name}, {apart}{apart and ', '}"
+            f"{main.metric} {score} ({_counted(record)}): {path.parents[1].relative_to(results)}"
         )
     return lines
+
+
+def settings_apart(specs: Sequence[RunSpec]) -> list[str]:
+    """Return the settings of each run that are not those of all runs of its model on its benchmark."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for spec in specs:
+        own = cells.setdefault((spec.column, spec.model.name), [])
+        own.append(_flat(msgspec.to_builtins(spec)))
+    found = []
+    for spec in specs:
+        rivals, flat = cells[spec.column, spec.model.name], _flat(msgspec.to_builtins(spec))
+        apart = [k for k in flat if len({str(rival.get(k)) for rival in rivals}) > 1]
+        found.append(", ".join(f"{k}={flat[k]}" for k in apart if not k.endswith("sha256")))
+    return found
 
 
 def _counted(record: RunRecord) -> str:

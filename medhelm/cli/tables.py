@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from medhelm.cli.options import add_plugins, open_registry
 from medhelm.config import DEFAULT_RESULTS
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from medhelm.tables.results import Results
     from medhelm.tables.table_spec import TableSpec
 
+_RANKING = "overall"
 _SUFFIXES = {
     ".txt": "terminal",
     ".csv": "csv",
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="range",
         help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
+    add_reduce(parser)
     add_names(parser)
     parser.add_argument(
         "--run",
@@ -81,10 +83,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common(parser)
 
 
+def add_reduce(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what the repeats of a question become."""
+    parser.add_argument(
+        "--reduce",
+        default="mean",
+        metavar="NAME",
+        help="what the repeats of a question become: mean (default), majority (the answer that most "
+        "of them gave), worst, any (the best), pass@K (like pass@3)",
+    )
+
+
 def add_names(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose benchmarks and models."""
     for option in ("benchmark", "model"):
-        chosen = f"only these {option}s"
+        chosen = f"only these {option}s; * stands for any text ('openai/*')"
         parser.add_argument(f"--{option}", nargs="+", action="extend", metavar="NAME", help=chosen)
 
 
@@ -164,7 +177,7 @@ def load(
     known: KnownTables | None = None,
 ) -> Results:
     """Return the results that the options name; raises MedhelmError."""
-    from medhelm.tables.results import load_results
+    from medhelm.tables.loading import load_results
 
     return load_results(
         args.results_dir,
@@ -231,18 +244,44 @@ def run(args: argparse.Namespace) -> int:
     names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
     _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)
-    chosen = settings(args, rank_by=args.rank_by, mde=args.mde)
+    chosen = settings(args, rank_by=args.rank_by, mde=args.mde, reduce=args.reduce)
     results = load(args, args.benchmark, args.model, args.run or (), known)
-    tables, code = [], 0
-    for name in names:
-        try:
-            tables.append(results.typed(name, chosen, by=args.by, metrics=args.metrics))
-        except PluginError as e:  # the other tables are printed all the same
-            print(f"medhelm: {e}", file=sys.stderr)
-            code = e.exit_code
+    is_screen = form == "terminal" and not args.table and not args.columns
+    tables, code = make_tables(
+        results, on_screen(results) if is_screen else names, chosen, args.by, args.metrics
+    )
     if tables:
         emit(_with_columns(tables, args.columns), form, args.out)
     return code
+
+
+def on_screen(results: Results) -> list[str]:
+    """Return the names of the tables that a terminal shows where none is named: the ranking last.
+
+    So it stays on the screen. Of a single run there is no ranking.
+    """
+    names = [s.name for s in results.known.specs.values() if s.is_default]
+    names += ["robustness"] * results.has_variants
+    is_one = len(results.runs) == 1
+    return sorted((n for n in names if n != _RANKING or not is_one), key=_RANKING.__eq__)
+
+
+def make_tables(
+    results: Results,
+    names: Sequence[str],
+    chosen: Settings | None = None,
+    by: str | None = None,
+    metrics: Literal["main", "all"] = "main",
+) -> tuple[list[Table], int]:
+    """Return the tables that can be made, and the exit code; those of plugins that fail are named."""
+    tables, code = [], 0
+    for name in names:
+        try:
+            tables.append(results.typed(name, chosen, by=by, metrics=metrics))
+        except PluginError as e:  # the other tables are printed all the same
+            print(f"medhelm: {e}", file=sys.stderr)
+            code = e.exit_code
+    return tables, code
 
 
 def _with_columns(tables: list[Table], names: Sequence[str] | None) -> list[Table]:
@@ -266,6 +305,7 @@ def _check_options(
         ("by", args.by, None),
         ("metrics", args.metrics, "main"),
         ("mde", args.mde, "range"),
+        ("reduce", args.reduce, "mean"),
     ):
         if given != default and not any(option in spec.options for spec in chosen):
             of = " or ".join(s.name for s in known.specs.values() if option in s.options)

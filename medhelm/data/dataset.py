@@ -22,7 +22,7 @@ import msgspec
 
 from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
-from medhelm.data.readers import OtherSeparator, read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_cached,
@@ -47,6 +47,7 @@ from medhelm.schema.data import (
 from medhelm.schema.type_errors import explain
 
 MAX_CHOICES = len(ascii_uppercase)
+_INSTANCE = msgspec.json.Decoder(Instance)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _Located = tuple[str, Row | LeftOut]
 """The place of a row ('test.csv, row 3'), and the row."""
@@ -236,7 +237,7 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
             f"to_instance gave {found}, not an Instance, or LeftOut('why') for a row to leave out"
         )
     try:
-        instance = msgspec.json.decode(msgspec.json.encode(instance), type=Instance)
+        instance = _INSTANCE.decode(msgspec.json.encode(instance))
     except msgspec.ValidationError as e:
         raise _Fault(explain(e, Instance)) from None
     except UnicodeEncodeError:
@@ -395,11 +396,6 @@ def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str,
         try:
             for number, row in with_cells(part.read(), part.source.cells):
                 yield f"{part.name}, row {number}", row
-        except OtherSeparator as e:
-            # A name is surely one of a header, not data, only where the benchmark declares it.
-            names = ", ".join(name for name in e.header if name in benchmark.columns)
-            found = f"; declared columns in it: {names}" if names else ""
-            raise DataError(f"{benchmark.name}: {e}{found}") from None
         except DataError as e:
             raise DataError(f"{benchmark.name}: {e}") from None
 

@@ -32,14 +32,6 @@ _NUL = "holds a NUL character; save the file as UTF-8"
 """UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""
 
 
-class OtherSeparator(DataError):
-    """A table of another separator; `header` has its first line's cells, which may be data."""
-
-    def __init__(self, message: str, header: tuple[str, ...]) -> None:
-        super().__init__(message)
-        self.header = header
-
-
 def read_file(path: Path) -> _Rows:
     """Yield the rows of a folder, or a file by its suffix; raises DataError for an unknown one."""
     if path.is_dir():
@@ -62,17 +54,21 @@ def with_cells(rows: _Rows, cells: Mapping[str, str]) -> _Rows:
     return ((number, {**row, **cells}) for number, row in rows) if cells else rows
 
 
-def read_csv(path: Path, separator: str = ",") -> _Rows:
-    """Yield records with every cell as text. A record must be as long as the header."""
+def read_csv(path: Path) -> _Rows:
+    """Yield records with every cell as text. A record must be as long as the header.
+
+    Between cells is a comma (in .tsv a tab), or the one other mark that fits all records.
+    """
     csv.field_size_limit(_MAX_CELL)
     number = 0
+    separator = _separator(path)
+    by = "" if separator == "," else f" by {_SEPARATORS[separator]}"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             records = csv.reader(file, delimiter=separator, strict=True)
             header = next(records, None)
             if header is None:
                 return
-            _refuse_other_separator(path, header, separator)
             named = [name for name in header if name.strip()]
             if len(set(named)) < len(named):
                 raise DataError(f"{path.name}: a column name is there twice in the header")
@@ -89,7 +85,7 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
                     raise DataError(f"{path.name}, row {number}: {_NUL}")
                 if len(record) != len(header):
                     raise DataError(
-                        f"{path.name}, row {number}: {len(record)} cells, "
+                        f"{path.name}, row {number}: {len(record)} cells{by}, "
                         f"the header has {len(header)}"
                     )
                 if any(record[i].strip() for i in nameless):
@@ -101,22 +97,36 @@ def read_csv(path: Path, separator: str = ",") -> _Rows:
         raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
 
 
-def _refuse_other_separator(path: Path, header: list[str], separator: str) -> None:
-    """Raise OtherSeparator for a header of one column that another separator would part.
+def _separator(path: Path) -> str:
+    """Return the mark between a table's cells; where none fits all rows, the one that parts its header.
 
-    Its names are not in the message: where the header is missing they are data.
+    The file is read for it only where its first line holds several marks. Raises DataError where two fit.
     """
-    if len(header) != 1:
-        return
-    other = max((mark for mark in _SEPARATORS if mark != separator), key=header[0].count)
-    if count := header[0].count(other):
-        own = _SEPARATORS[separator]
-        (cells,) = csv.reader([header[0]], delimiter=other)
-        raise OtherSeparator(
-            f"{path.name}, header: 1 column by {own}, {count + 1} by {_SEPARATORS[other]} "
-            f"({other!r}): save the file with a {own} between its columns",
-            tuple(cell.strip() for cell in cells),
+    own = "\t" if path.suffix == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        header = file.readline()
+    others = sorted((m for m in _SEPARATORS if m != own and m in header), key=header.count)
+    if not others or _fits(path, own):
+        return own
+    fitting = [mark for mark in others if _fits(path, mark)]
+    if len(fitting) > 1:
+        names = " and ".join(_SEPARATORS[mark] for mark in fitting)
+        raise DataError(
+            f"{path.name}: both {names} part all rows alike; save the file with a "
+            f"{_SEPARATORS[own]} between its columns"
         )
+    return fitting[0] if fitting else own if own in header else others[-1]
+
+
+def _fits(path: Path, separator: str) -> bool:
+    """Return whether a mark parts every row of a table into as many cells, two or more."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            records = csv.reader(file, delimiter=separator, strict=True)
+            width = len(next(records, []))
+            return width > 1 and all(len(record) == width for record in records if record)
+    except (UnicodeDecodeError, csv.Error):  # said where the rows are read
+        return False
 
 
 def read_jsonl(path: Path) -> _Rows:
@@ -231,6 +241,7 @@ def read_texts(folder: Path) -> _Rows:
 
 READERS: Mapping[str, Callable[[Path], _Rows]] = {
     ".csv": read_csv,
+    ".tsv": read_csv,
     ".jsonl": read_jsonl,
     ".gz": read_gzip,
     ".json": read_json,

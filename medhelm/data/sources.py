@@ -155,6 +155,16 @@ def first_step(benchmark: Benchmark) -> str:
     return ""
 
 
+def how_to_get(benchmark: Benchmark, root: Path) -> str:
+    """Return the command that fetches a benchmark's data, or where to put its files and how."""
+    files = benchmark.dataset.needed(benchmark.dataset.splits[0])
+    if not all(f.is_fetchable for f in files):
+        names = ", ".join(f.name for f in files)
+        put = f"put {names} into {root / benchmark.name}"
+        return "; ".join(filter(None, [put, first_step(benchmark)]))
+    return f"medhelm data fetch {benchmark.name}"
+
+
 def check_file(benchmark: Benchmark, source: SourceFile, root: Path) -> Path:
     """Return the path of a file that is there and has its hash; raises DataError with the fix."""
     path = file_path(benchmark, source, root)

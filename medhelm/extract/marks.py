@@ -141,25 +141,31 @@ def visible_text(text: str) -> str:
     Thoughts are also the text before a closing mark without an opening one, and the text
     after an opening mark that is never closed. The marks of many makers are known.
     """
+    return split_thoughts(text)[1]
+
+
+def split_thoughts(text: str) -> tuple[str, str]:
+    """Return the thoughts of a completion, and its `visible_text`."""
     text = _LINE_END.sub("\n", without_invisible(text))
+    thoughts: list[str] = []
     for start, end in _THINKING_FIRST:
         if begun := start.match(text):
             ended = end.search(text, begun.end())
-            text = text[ended.end() :] if ended else ""
-    if not ("<" in text or "[" in text or "\u25c1" in text):
-        return text.strip()
+            at = ended.end() if ended else len(text)
+            thoughts.append(text[:at])
+            text = text[at:]
     kept: list[str] = []
     at, is_hidden = 0, False
-    for mark in _THINKING.finditer(text):
-        if not mark[1] and not is_hidden:
-            kept.clear()
-        elif mark[1] and not is_hidden:
-            kept.append(text[at : mark.start()])
-        is_hidden = bool(mark[1])
-        at = mark.end()
-    if not is_hidden:
-        kept.append(text[at:])
-    return "".join(kept).strip()
+    if "<" in text or "[" in text or "\u25c1" in text:
+        for mark in _THINKING.finditer(text):
+            (thoughts if is_hidden else kept).append(text[at : mark.start()])
+            if not mark[1] and not is_hidden:
+                thoughts += kept
+                kept.clear()
+            is_hidden = bool(mark[1])
+            at = mark.end()
+    (thoughts if is_hidden else kept).append(text[at:])
+    return "\n".join(filter(None, map(str.strip, thoughts))), "".join(kept).strip()
 
 
 def own_text(text: str) -> str:

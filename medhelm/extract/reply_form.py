@@ -27,7 +27,7 @@ _WRAPPER = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(r"([+-]?\d{1,9})(?:\.0+)?(?:\s*(?:/|out of|of)\s*(\d{1,9})(?:\.0+)?)?")
-_TYPES = {
+_TYPES: dict[str, type | tuple[type, ...]] = {
     "array": list,
     "boolean": bool,
     "string": str,

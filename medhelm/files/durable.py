@@ -7,6 +7,7 @@ import fcntl
 import os
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
@@ -95,6 +96,23 @@ class AtomicFile:
                 self._handle.close()  # writes what is left, which a full disk refuses
             finally:
                 self._temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole and readable by its owner alone; raises RecordError where it cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with AtomicFile(path) as handle:
+            handle.write(content)
+    except OSError as e:
+        raise RecordError(f"cannot write {path}: {why(e)}") from None
+
+
+def write_lines(path: Path, values: Iterable[object]) -> None:
+    """Write values as JSON, one a line, as `write_whole` does."""
+    import msgspec  # what locks files alone needs none
+
+    write_whole(path, b"".join(msgspec.json.encode(value) + b"\n" for value in values))
 
 
 def _remove_unless_held(left: Path) -> None:

@@ -73,7 +73,7 @@ class StoredPanels:
                 self._panels[own.grader] = StandIn(graders[own.grader], own, protocol)
         raters = grading.raters
         self._quorum = raters.quorum if raters is not None and raters.judges else 1
-        self._has_judges = raters is not None and bool(raters.judges)
+        self._has_judges = bool(grading.judges)
         self._bytes = verdict_bytes(run, grading)
 
     def bind(self, metrics: Iterable[Metric]) -> list[Metric]:
@@ -105,9 +105,9 @@ class StoredPanels:
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used, for the jury and all graders together."""
-        found: dict[str, Party] = {}
+        found: dict[tuple[str, str], Party] = {}
         for party in (own for panel in self._panels.values() for own in panel.parties()):
-            name = party.model.name
+            name = (party.role, party.model.name)
             found[name] = _added(found[name], party) if name in found else party
         return tuple(found.values())
 

@@ -19,6 +19,7 @@ from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
+from medhelm.models.serving import Servers
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ class ModelPool:
         self._environ = os.environ if environ is None else environ
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
+        self.servers = Servers()
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
         self._server_messages: list[ServerMessage] = []
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
-        """Return the model of a spec. Its own `close` leaves what it shares to the pool's.
+        """Return the model of a spec, whose server is up. Its own `close` leaves what it shares to the pool's.
 
         The smallest `max_concurrency` of the models of an endpoint holds for all of them.
         """
@@ -70,25 +72,31 @@ class ModelPool:
         provider = find_provider(spec.provider, spec.name)
         if provider.is_embedded:
             return _open_embedded(provider, spec)
-        access = _access(provider, spec, self._environ)
+        access = _access(provider, self._reached(spec), self._environ)
         key = _shared_by(provider, spec, access)
         with _blaming(provider, spec, access):
             host = self._hosts.get(key)
             if host is None:
                 host = self._hosts[key] = _open_host(provider, spec, access)
+            if spec.serve:
+                self.servers.tell(spec, host)
             host.lower(self._share(spec))
             return host.open_model(spec, owns_host=False)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
         """Return what the server of a model that is open says of its weights; empty where unknown."""
         provider = find_provider(spec.provider, spec.name)
-        access = _access(provider, spec, self._environ)
+        access = _access(provider, self._reached(spec), self._environ)
         host = self._hosts.get(_shared_by(provider, spec, access))
         return await host.served(spec.model) if host is not None else {}
 
+    def _reached(self, spec: ModelSpec) -> ModelSpec:
+        """Return a spec with the address of its server."""
+        return msgspec.structs.replace(spec, **self.servers.reached(spec)) if spec.serve else spec
+
     def _share(self, spec: ModelSpec) -> int | None:
         """Return how many requests this pool may have in flight at an endpoint; None: no bound set."""
-        pools = self._at_once.get(endpoint_of(spec), 1)
+        pools = 1 if spec.serve else self._at_once.get(endpoint_of(spec), 1)
         if pools == 1:
             return spec.max_concurrency
         from medhelm.models.pacing.limits import CEILING
@@ -97,7 +105,8 @@ class ModelPool:
 
     def statuses(self) -> list[str]:
         """Return what local weights are doing, a line for each."""
-        return [status for host in self._hosts.values() if (status := host.status())]
+        hosts = (status for host in self._hosts.values() if (status := host.status()))
+        return [*hosts, *self.servers.status()]
 
     def server_messages(self, *, is_shown: bool = False) -> list[str]:
         """Return a line for each way in which requests failed: what the server said, once closed.
@@ -122,12 +131,13 @@ class ModelPool:
             host.limiter.end()
 
     async def close(self) -> None:
-        """Close the connections of all models, and free their memory."""
+        """Close the connections of all models, stop their servers, and free their memory."""
         self.speeds += [speed for host in self._hosts.values() if (speed := host.speed())]
         for host in self._hosts.values():
             self._server_messages += host.server_messages()
             await host.close()
         self._hosts.clear()
+        await self.servers.close()
 
 
 def open_model(
@@ -150,7 +160,7 @@ def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> 
 def _shared_by(provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
     """Return what models have in common that share a server and key, or weights in memory."""
     if access is not None:
-        return provider.name, *access.shared_by
+        return provider.name, access.shared_by
     return provider.name, spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 
@@ -183,8 +193,8 @@ def _blaming(provider: Provider, spec: ModelSpec, access: Access | None) -> Iter
         if provider.name in built_in():
             raise
         text = " ".join(str(error).split())[:300]
-        if access is not None and access.key:
-            text = text.replace(access.key, "***")
+        for secret in access.secrets if access is not None else ():
+            text = text.replace(secret, "***")
         raise ModelError(
             f"model {spec.name!r}: provider {provider.name!r} of {provider.origin} cannot open it: "
             f"{type(error).__name__}{f': {text}' if text else ''}; mend the plugin"

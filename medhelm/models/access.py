@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.hosts import Access
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
+from medhelm.models.serving import LOOPBACK, command_problems
 from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
 
@@ -35,8 +36,19 @@ _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
 _OWN_PORT = {"http": 80, "https": 443}
 _SLASHES = re.compile("/{2,}")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_VARIABLE = re.compile(r"(?:[A-Za-z][\w-]* )?\$([A-Za-z_]\w*)")
+"""The value of a header: a variable of the environment, perhaps after a word (`Bearer $TOKEN`)."""
+_HEADER = re.compile(r"[A-Za-z0-9_-]+")
+_OUR_HEADERS = frozenset(
+    {"host", "content-type", "content-length", "accept-encoding", "transfer-encoding", "connection"}
+)
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
 _GIVE_KEY = "take it out, put it into an environment variable and name that in model.api_key_env"
 
+HEADER_FORM = (
+    "names no variable of the environment: export the value and write 'NAME: $ITS_VARIABLE' or "
+    "'NAME: Bearer $ITS_VARIABLE', in a shell in single quotes; values are written into no setting"
+)
 _NO_SCHEMA = "set model.json_schema=false, or json_schema: false"
 TOO_MANY_FILES = "too many open files"
 """A failure of this machine, not of the server."""
@@ -66,16 +78,60 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
             "server has loaded"
         )
     key_env = key_variable(spec)
-    url = _server_url(spec.name, provider, (spec.base_url or provider.base_url).strip())
+    # A served model is reached at the address of its server, once that is up; until then nowhere else.
+    own = f"http://{LOOPBACK}" if spec.serve else spec.base_url
+    url = _server_url(spec.name, spec.model, provider, (own or provider.base_url).strip())
     key = _read_key(spec.name, key_env, environ) if key_env else None
-    return Access(url, key, key_env, (url, key))
+    headers = {}
+    for name, value in spec.headers.items():
+        variable = header_variable(value) or ""
+        secret = _read_key(spec.name, variable, environ)
+        headers[name] = value.removesuffix(f"${variable}") + secret
+    return Access(url, key, key_env, (url, key, *sorted(headers.items())), headers)
 
 
 def key_variable(spec: ModelSpec) -> str | None:
     """Return the environment variable that a model's key is read from, None where it needs none."""
     provider = known_provider(spec.provider)
-    own = provider.key_env if provider is not None and not spec.base_url else ""
-    return spec.api_key_env or own or None
+    if provider is None or spec.api_key_env or _has_key_header(spec):
+        return spec.api_key_env or None
+    is_own = not spec.serve and (not spec.base_url or is_own_host(provider, spec.base_url))
+    return provider.key_env if provider.key_env and is_own else None
+
+
+def secret_variables(spec: ModelSpec) -> list[str]:
+    """Return all environment variables that a model's requests need."""
+    found = (key_variable(spec), *map(header_variable, spec.headers.values()))
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def header_variable(value: str) -> str | None:
+    """Return the variable that holds a header's value; None for a text that names none."""
+    found = _VARIABLE.fullmatch(value)
+    return found[1] if found else None
+
+
+def is_key_header(name: str) -> bool:
+    """Return whether a header lets its sender in, and so decides no answer."""
+    return name.lower() in _KEY_HEADERS or KEY_NAME.search(_CAMEL.sub("_", name)) is not None
+
+
+def is_own_host(provider: Provider, base_url: str) -> bool:
+    """Return whether an address is one of the provider's service, wherever a user has it."""
+    try:
+        host = urlsplit(base_url.strip()).hostname or ""
+    except ValueError:
+        return False
+    return host.endswith(provider.own_hosts)
+
+
+def has_key(spec: ModelSpec) -> bool:
+    """Return whether the user names a variable with a key, as such or for a header."""
+    return bool(key_variable(spec)) or _has_key_header(spec)
+
+
+def _has_key_header(spec: ModelSpec) -> bool:
+    return any(name.lower() in _KEY_HEADERS for name in spec.headers)
 
 
 def check_settings(spec: ModelSpec) -> None:
@@ -108,8 +164,17 @@ def _keys(spec: ModelSpec) -> Iterator[str]:
         yield f"base_url holds a user name or password; {_GIVE_KEY}"
     if name := key_parameter(base):
         yield f"base_url holds a key in {name!r}; {_GIVE_KEY}"
+    if name := _key_option(spec.serve):
+        yield f"serve holds a key in {name!r}; {_GIVE_KEY}"
     for name in _key_fields(spec.extra_body):
         yield f"extra_body holds a key in {name!r}; {_GIVE_KEY}"
+
+
+def _key_option(command: str) -> str | None:
+    """Return the option or variable of a command that is given a key, None without one."""
+    words = re.split(r"[\s='\"]+", command)
+    pairs = zip(words, words[1:], strict=False)
+    return next((w for w, value in pairs if KEY_NAME.search(w) and not value.startswith("-")), None)
 
 
 def _key_fields(value: Any, name: str = "") -> Iterator[str]:
@@ -131,6 +196,13 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             yield f"{name}={value} must be 1 or more"
     if not (math.isfinite(spec.timeout_s) and spec.timeout_s > 0):
         yield f"timeout_s={spec.timeout_s} must be a positive number of seconds"
+    for name, value in spec.headers.items():
+        if not _HEADER.fullmatch(name) or name.lower() in _OUR_HEADERS:
+            yield f"headers.{name} is not a header of yours to set"
+        elif header_variable(value) is None:
+            yield f"headers.{name} {HEADER_FORM}"
+    if spec.api_key_env and _has_key_header(spec):
+        yield "headers and api_key_env both hold a key; leave one out"
     sampling = spec.sampling
     if sampling.temperature is not None and not 0 <= sampling.temperature < math.inf:
         yield f"sampling.temperature={sampling.temperature} must be 0 or more, or null"
@@ -152,6 +224,10 @@ def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
             f"send_seed=always is for providers whose requests carry a seed at temperature 0, which"
             f" {spec.provider!r} is not; leave it out"
         )
+    if spec.serve and not provider.can_serve:
+        yield f"serve is for servers of the OpenAI chat protocol, which {spec.provider!r} is not"
+    elif spec.serve:
+        yield from command_problems(spec)
     if spec.json_schema and not provider.holds_schema:
         yield (
             f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"
@@ -172,12 +248,14 @@ def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
             yield f"extra_body.{name} must hold keys and values"
 
 
-def _server_url(name: str, provider: Provider, base: str) -> str:
+def _server_url(name: str, model: str, provider: Provider, base: str) -> str:
     try:
         parts = urlsplit(base)
         bad = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
     except ValueError:
         bad = True
+    if "{" in base:
+        raise ModelError(f"model {name!r}: model.base_url is missing: give yours, like {base}")
     # The text itself stays out of these messages: a mistyped URL may hold a password.
     if bad:
         raise ModelError(
@@ -185,7 +263,8 @@ def _server_url(name: str, provider: Provider, base: str) -> str:
             " like http://localhost:8000/v1"
         )
     parts = urlsplit(_base_address(provider, base))
-    return urlunsplit(parts._replace(path=parts.path + provider.path))
+    path = provider.path.replace("{model}", quote(model, safe=""))
+    return urlunsplit(parts._replace(path=parts.path + path))
 
 
 def server_address(provider: Provider, base_url: str | None) -> str | None:
@@ -215,7 +294,8 @@ def _base_address(provider: Provider, base: str) -> str:
     path = _SLASHES.sub("/", parts.path).rstrip("/").removesuffix("/chat/completions")
     for ending in provider.dropped:
         path = path.removesuffix(ending)
-    return urlunsplit((parts.scheme, login + at + host + port, path, parts.query, ""))
+    query = parts.query or provider.query
+    return urlunsplit((parts.scheme, login + at + host + port, path, query, ""))
 
 
 def _read_key(name: str, key_env: str, environ: Mapping[str, str]) -> str:
@@ -253,10 +333,14 @@ def explain(spec: ModelSpec, access: Access, failure: Failure) -> str:
             f"{who} redirects ({what}), which is not followed because the key would go along:"
             " set model.base_url to the final address"
         )
-    if status in (401, 403) and access.key_env is None:
+    login = find_provider(spec.provider, spec.name).credentials
+    if status in (401, 403) and login and not has_key(spec):
+        return f"{who} does not accept {login} ({what}): renew them, {again}"
+    if status in (401, 403) and not has_key(spec):
         return f"{who} wants a key ({what}): name the variable that holds it in model.api_key_env"
     if status in (401, 403):
-        return f"{who} does not accept the key in {access.key_env} ({what}): set another, {again}"
+        held = ", ".join(secret_variables(spec))
+        return f"{who} does not accept the key in {held} ({what}): set another, {again}"
     if failure.kind == "endpoint":
         return f"{who} has no credit or quota left ({what}): add some, {again}"
     if failure.param:

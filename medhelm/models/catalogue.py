@@ -84,13 +84,9 @@ def unknown_model(name: str, known: Iterable[str]) -> UnknownName:
     takers = {provider.name: provider for provider in open_providers()}
     if slash and vendor not in {n.partition("/")[0] for n in known}:
         known = [f"{near}/{model}" for near in closest(vendor, takers, n=1)] + [*known]
-    forms = [
-        f"any model of {p.help} is {p.name}/{'ITS-NAME' if slash else name}"
-        for p in takers.values()
-    ]
-    return UnknownName(
-        "model", name, known, f"`medhelm list models` shows all; {', '.join(forms)}."
-    )
+    forms = [f"{p.name}/{'ITS-NAME' if slash else name} ({p.help})" for p in takers.values()]
+    hint = f"`medhelm list models` shows all; without a config: {', '.join(forms)}."
+    return UnknownName("model", name, known, hint)
 
 
 def _read_own(path: Path) -> ModelSpec:

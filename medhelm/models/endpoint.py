@@ -7,17 +7,17 @@ import dataclasses
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
-from medhelm.models.likelihoods import NONE_GIVEN, read_likelihoods
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
+from medhelm.models.plausible_usage import believable
 from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.models.wire import Answer, Failure, believable
+from medhelm.models.wire import Answer, Failure, rate_candidates
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
 
@@ -45,8 +45,6 @@ class Endpoint(Host):
     def __init__(self, access: Access, max_concurrency: int | None) -> None:
         self.access = access
         self.limiter = AdaptiveLimiter(max_concurrency or CEILING)
-        self.fatal = ""
-        """The reason, once nothing more is sent."""
         self.rng = random.Random()
         self._server_messages: dict[tuple[str, str], ServerMessage] = {}
         self._has_answered = False
@@ -105,9 +103,15 @@ class Endpoint(Host):
             error = f"{failure.error} {failure.code}".strip()
             self._server_messages.setdefault((spec.name, error), ServerMessage(spec, error, words))
 
+    def secrets(self) -> Iterable[str]:
+        """Return what no printed text may show."""
+        return self.access.secrets
+
     def words_of(self, failure: Failure) -> str:
         """Return the server's words as one line that a terminal can show, without the key."""
-        words = failure.words.replace(self.access.key or "\0", "***")
+        words = failure.words
+        for secret in self.secrets():
+            words = words.replace(secret, "***")
         return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
     def server_messages(self) -> Sequence[ServerMessage]:
@@ -249,19 +253,6 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             finish = failure.kind
         error = " ".join(filter(None, (failure.error, failure.code)))
         return unanswered(request, finish, error, attempts, lost)
-
-
-def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
-    """Return an answer with the log-probabilities of a request's candidates in place of its text.
-
-    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
-    """
-    if answer.finish == "refusal":
-        return answer
-    found, why = read_likelihoods(request.candidates, answer.logprobs)
-    if why == NONE_GIVEN:
-        return Failure("model", NONE_GIVEN, 200)
-    return dataclasses.replace(answer, text="", finish="stop", error=why, likelihoods=found)
 
 
 def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost: int) -> Response:

@@ -1,24 +1,17 @@
-"""Google's Gemini models, through its own SDK; our limiter and retries, not the SDK's."""
+"""Google's Gemini protocol as bytes: requests written, answers and refusals read. No network."""
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import logging
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
 import msgspec
 
-from medhelm.models.endpoint import Endpoint, EndpointModel
-from medhelm.models.hosts import Access
-from medhelm.models.network import find_proxy, open_session, read_network_error, tls_context
-from medhelm.models.pacing.limits import retry_after
 from medhelm.models.wire import (
     Answer,
+    Codec,
     Failure,
     count,
     decode_answer,
@@ -50,97 +43,6 @@ class _Answer(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Answer)
-
-
-class GoogleEndpoint(Endpoint):
-    """One address and key of the Gemini API."""
-
-    def __init__(self, access: Access, max_concurrency: int | None) -> None:
-        super().__init__(access, max_concurrency)
-        self._client: Any = None
-        self._session: aiohttp.ClientSession | None = None
-
-    def open_model(self, spec: ModelSpec, *, owns_host: bool) -> GoogleModel:
-        """Return a model of this address."""
-        return GoogleModel(spec, self, owns_host=owns_host)
-
-    async def episode(
-        self, model: str, body: Mapping[str, Any], timeout_s: float
-    ) -> Answer | Failure:
-        """Send one body once and return what came of it."""
-        from google.genai import errors, types
-
-        client = self._client or self._open()
-        further = dict(body)
-        contents = further.pop("contents")
-        config = types.GenerateContentConfig(
-            http_options=types.HttpOptions(extra_body=further, timeout=round(timeout_s * 1000)),
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            should_return_http_response=True,  # as it came, for us to read
-        )
-        try:
-            async with asyncio.timeout(timeout_s):
-                answer = await client.aio.models.generate_content(
-                    model=model, contents=contents, config=config
-                )
-            return read_candidates(str(answer.sdk_http_response.body).encode())
-        except errors.APIError as error:
-            failure = read_refusal(error.code, _ENCODER.encode(error.details), body)
-            headers = getattr(error.response, "headers", {})
-            return dataclasses.replace(failure, wait_s=retry_after(headers) or failure.wait_s)
-        except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
-            return read_network_error(error)
-        except UnicodeDecodeError:
-            return Failure("retry", "invalid utf-8", lost=True)
-        except (ValueError, RecursionError):  # an error page that claims to be JSON
-            return Failure("retry", "invalid json", lost=True)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            await self._client.aio.aclose()
-            self._client = self._session = None
-
-    def _open(self) -> Any:
-        from google import genai
-        from google.genai import types
-
-        # It warns of keys in the environment, none of which it is to use.
-        logging.getLogger("google_genai").setLevel(logging.ERROR)
-        proxy = find_proxy(self.access)
-        self._session = open_session(self.access, {})
-        is_tls = self.access.parts.scheme == "https"
-        self._client = genai.Client(
-            vertexai=False,
-            api_key=self.access.key or "none",  # without one the SDK looks for others
-            http_options=types.HttpOptions(
-                base_url=self.access.url,
-                api_version="v1beta",
-                retry_options=types.HttpRetryOptions(attempts=1),
-                aiohttp_client=self._session,
-                async_client_args={
-                    "proxy": str(proxy) if proxy else None,
-                    "allow_redirects": False,  # the key would go along
-                    "ssl": tls_context(os.environ) if is_tls else True,
-                },
-            ),
-        )
-        return self._client
-
-
-class GoogleModel(EndpointModel[GoogleEndpoint, dict[str, Any]]):
-    """A model behind the Gemini API."""
-
-    def write(self, request: Request) -> dict[str, Any]:
-        """Return what is sent for a request."""
-        body = make_body(self.spec, request)
-        _ENCODER.encode(body)  # lone surrogates are found here, before anything is sent
-        return body
-
-    async def send(self, sent: dict[str, Any]) -> Answer | Failure:
-        """Send it once and return what came of it."""
-        return await self.endpoint.episode(self.spec.model, sent, self.spec.timeout_s)
 
 
 def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
@@ -200,10 +102,12 @@ def read_candidates(payload: bytes) -> Answer | Failure:
     return end_answer("".join(texts), candidate.finishReason or "", usage, answer.modelVersion)
 
 
-def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failure:
+def read_refusal(
+    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
     """Return what an HTTP status other than success means, with the server's own words."""
-    has_schema = "responseJsonSchema" in sent.get("generationConfig", {})
-    failure = read_failure(status, payload, (_SCHEMA_FIELD,) * has_schema, _SCHEMA_FIELD)
+    schema = (_SCHEMA_FIELD,) * spec.json_schema
+    failure = read_failure(status, payload, schema, _SCHEMA_FIELD)
     for detail in _details(payload):
         if status == 400 and detail.get("reason") == "API_KEY_INVALID":
             return dataclasses.replace(failure, kind="endpoint", status=401, code="API_KEY_INVALID")
@@ -213,7 +117,12 @@ def read_refusal(status: int, payload: bytes, sent: Mapping[str, Any]) -> Failur
 
 
 def _details(payload: bytes) -> list[dict[str, Any]]:
-    body = msgspec.json.decode(payload)
+    try:
+        body = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    if isinstance(body, list) and body:
+        body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else {}
     details = error.get("details") if isinstance(error, dict) else None
     return [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []
@@ -230,3 +139,6 @@ def _read_usage(usage: Any) -> Usage:
         output_tokens=(written or 0) + (thought or 0) if is_counted else None,
         reasoning_tokens=thought,
     )
+
+
+GEMINI = Codec(lambda *asked: _ENCODER.encode(make_body(*asked)), read_candidates, read_refusal)

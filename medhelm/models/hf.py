@@ -12,7 +12,7 @@ import msgspec
 from medhelm.errors import ModelError
 from medhelm.models.access import require_packages
 from medhelm.models.decoding import BatchRow, Generated
-from medhelm.models.hosts import Host
+from medhelm.models.hosts import LOADING, Host
 from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
 from medhelm.schema.episode import Request, Response
@@ -20,7 +20,6 @@ from medhelm.schema.model import ModelSpec
 
 _GATHER_S = 0.02
 """Longest wait of a batch that is not full, short beside the time that it takes."""
-LOADING = "loading weights"
 _BATCHES = 2
 """Slots in batches: one is generated while the next one gathers."""
 _BATCH = 32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -21,8 +21,16 @@ class Access:
     url: str
     key: str | None = field(repr=False)
     key_env: str | None
-    shared_by: tuple[str, str | None] = field(repr=False)
-    """(base URL, key): models with the same share connections and limits."""
+    shared_by: Hashable = field(repr=False)
+    """Address, key and headers: models with the same share connections and limits."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The user's own headers with their values."""
+
+    @property
+    def secrets(self) -> list[str]:
+        """Return the key and the values of headers, which no printed text may show."""
+        held = [value.rpartition(" ")[2] for value in self.headers.values()]
+        return [secret for secret in (self.key, *held) if secret]
 
     @property
     def parts(self) -> SplitResult:
@@ -40,6 +48,10 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+LOADING = "loading weights"
+"""Of the status of what cannot answer yet."""
+
+
 @dataclass(frozen=True)
 class ServerMessage:
     """The server's message on the first request of a model that failed in one way."""
@@ -53,6 +65,8 @@ class Host(ABC):
     """Hold what models share that are served by one thing: its slots, and how it is closed."""
 
     limiter: AdaptiveLimiter
+    fatal: str = ""
+    """The reason, once nothing more is sent."""
 
     def lower(self, max_concurrency: int | None) -> None:
         """Keep to a smaller number at once from now on (another model asks for it)."""

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from medhelm.models.access import server_address
+from medhelm.models.access import is_key_header, server_address
 from medhelm.models.hosts import is_loopback
 from medhelm.models.provider import DECIDING
 from medhelm.models.providers import known_provider
+from medhelm.models.serving import plain_command
 from medhelm.schema.model import ModelSpec
 
 _BLANK = ModelSpec(name="")
@@ -45,9 +46,13 @@ def without_unused(spec: ModelSpec) -> ModelSpec:
     hashed for another one that cannot obey it.
     """
     provider = known_provider(spec.provider)
+    if spec.serve:  # its port is another one each time
+        spec = msgspec.structs.replace(spec, serve=plain_command(spec.serve), base_url=None)
     if provider is None:
         return spec
     dropped = [name for name in DECIDING[2:] if name not in provider.uses]
+    if not provider.base_url:
+        dropped.append("headers")
     if not provider.reads_prompt:
         dropped.append("max_output_tokens")
     return msgspec.structs.replace(spec, **{name: getattr(_BLANK, name) for name in dropped})
@@ -61,12 +66,22 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     if provider is not None and provider.model_of is not None:
         found["model"] = provider.model_of(spec)
     if provider is not None and provider.base_url:
-        found["base_url"] = server_address(provider, spec.base_url)
+        found["base_url"] = server_address(provider, plain.base_url)
+    # Only where there are any: a setting that is added later renames no run.
+    if headers := {n.lower(): v for n, v in plain.headers.items() if not is_key_header(n)}:
+        found["headers"] = dict(sorted(headers.items()))
+    if spec.serve:
+        found["serve"] = plain.serve
     return found
 
 
 def endpoint_of(spec: ModelSpec) -> str:
-    """Return the address that a model is asked at, in one spelling; empty where it is asked here."""
+    """Return the address that a model is asked at, in one spelling; empty where it is asked here.
+
+    Of a server that a sweep starts it is the command, as its port is another one each time.
+    """
+    if spec.serve:
+        return plain_command(spec.serve)
     provider = known_provider(spec.provider)
     if provider is None or not provider.base_url:
         return ""
@@ -76,6 +91,6 @@ def endpoint_of(spec: ModelSpec) -> str:
 def is_served_here(spec: ModelSpec) -> bool:
     """Return whether a server of the user's answers: it is declared local, or at this machine's address."""
     endpoint = endpoint_of(spec)
-    if not endpoint or spec.endpoint_class == "local":
+    if not endpoint or spec.serve or spec.endpoint_class == "local":
         return bool(endpoint)
     return is_loopback(urlsplit(endpoint).hostname or "")

@@ -8,6 +8,7 @@ from typing import get_args
 from medhelm.errors import PrivacyRefused, UnknownName
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import EndpointClass
+from medhelm.schema.run import READER
 
 POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
     "public": ("local", "contracted", "external"),
@@ -45,7 +46,8 @@ def check(
     who = f"model {model!r}"
     if role:
         who = f"{who} in the role {role!r}"
-        fix = fix.replace("model.", f"cast.{role}.")
+        setting = role if role == READER else f"cast.{role}"
+        fix = fix.replace("model.", f"{setting}.")
     if jury:
         who = f"judge {model!r} of jury={jury}"
         here = f"name a jury whose judges' endpoint_class is {' or '.join(allowed)}, or "

@@ -57,13 +57,19 @@ class Provider:
     is_open: bool = True
     """True if `NAME/ANY-MODEL` needs no config."""
     base_url: str = ""
-    """The address of the service; empty: no network is used."""
+    """The address of the service, with `{...}` for what each user has; empty: no network is used."""
     key_env: str = ""
     """The variable that holds the key of that address; empty: it needs none."""
+    own_hosts: tuple[str, ...] = ()
+    """Endings of hosts of a service where every user has an address: its key and credentials go there."""
+    credentials: str = ""
+    """Credentials that its library finds and renews where no key is named, in words; empty: none."""
     path: str = ""
-    """Every address ends in this path."""
+    """Every address ends in this path; `{model}` in it is the model's name."""
+    query: str = ""
+    """The query of an address that has none of its own."""
     dropped: tuple[str, ...] = ()
-    """Endings of other protocols at the same address, which the SDK replaces by its own."""
+    """Endings of other protocols at the same address, which every address loses."""
     packages: Mapping[str, str] = field(default_factory=dict)
     """Modules that are imported to open a model -> the packages that have them."""
     extra: str = ""
@@ -87,6 +93,8 @@ class Provider:
     recorded nor part of the request hash."""
     sends_seed: bool = False
     """True if its requests can carry a seed whatever the temperature is."""
+    can_serve: bool = False
+    """True if its requests fit a server that a command of the user's starts (`serve`)."""
     holds_schema: bool = False
     """True if it can hold answers to the JSON Schema of a request."""
     candidates: Literal["", "letters", "texts"] = ""

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from medhelm.models.likelihoods import FIRST_TOKENS, plain_texts
-from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
+from medhelm.models.likelihoods import (
+    FIRST_TOKENS,
+    NONE_GIVEN,
+    plain_texts,
+    read_likelihoods,
+)
+from medhelm.schema.episode import Finish, Likelihood, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 FailureKind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
@@ -73,6 +78,16 @@ class Failure:
         return self.error == "no connection"
 
 
+@dataclass(frozen=True)
+class Codec:
+    """A protocol as bytes: how a request is written, and how what comes back is read."""
+
+    write: Callable[[ModelSpec, Request], bytes]
+    read: Callable[[bytes], Answer | Failure]
+    read_failure: Callable[[ModelSpec, int, bytes, Mapping[str, str]], Failure]
+    """Of a model's request: the status, the body and the headers of what came."""
+
+
 class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
@@ -111,15 +126,17 @@ _ENDED = frozenset(
     | {"tool_calls", "function_call"}
 )
 _CUT_OFF = frozenset(
-    {"length", "max_tokens", "model_length", "model_context_window_exceeded", "continuation"}
+    {"length", "max_tokens", "max_output_tokens", "model_length", "continuation"}
+    | {"model_context_window_exceeded"}
 )
 _DECLINED = frozenset(
     {"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation"}
     | {"spii", "image_safety", "sensitive", "model_armor", "jailbreak", "escalation"}
+    | {"guardrail_intervened", "content_filtered"}
 )
 _BROKEN = frozenset(
     {"error", "abort", "aborted", "insufficient_system_resource", "network_error", "server_error"}
-    | {"malformed_response"}
+    | {"malformed_response", "malformed_model_output"}
 )
 _NO_CREDIT = frozenset(
     {
@@ -153,11 +170,6 @@ _SCHEMA_TEXT = re.compile(
 )
 """Matches servers' messages that they support no schema, or not this one."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
-_BYTES_PER_TOKEN = 12
-_CUT_FROM_BYTES = 4000
-_TIMES, _BESIDE = 4, 4096
-"""A count may be so many times what is expected, and so many tokens more."""
-_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
 
 
 def encode_body(spec: ModelSpec, request: Request) -> bytes:
@@ -242,6 +254,19 @@ def read_answer(payload: bytes) -> Answer | Failure:
     return replace(answer, logprobs=given or None) if isinstance(answer, Answer) else answer
 
 
+def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
+    """Return an answer with the log-probabilities of a request's candidates in place of its text.
+
+    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
+    """
+    if answer.finish == "refusal":
+        return answer
+    found, why = read_likelihoods(request.candidates, answer.logprobs)
+    if why == NONE_GIVEN:
+        return Failure("model", NONE_GIVEN, 200)
+    return replace(answer, text="", finish="stop", error=why, likelihoods=found)
+
+
 def end_answer(
     text: str,
     reason: str,
@@ -313,30 +338,6 @@ def read_usage(usage: Any) -> Usage:
     )
 
 
-def believable(usage: Usage, input_tokens: int, output_tokens: int) -> Usage:
-    """Return a usage without the counts that cannot be, which are unknown as if they were missing.
-
-    `input_tokens` is the estimate of what was sent, `output_tokens` the most that was asked for. Real
-    counts exceed them: tokenizers differ, servers add templates and prompts, some count thoughts
-    beyond the limit.
-    """
-
-    def known(count: int | None, expected: float) -> int | None:
-        return count if count is not None and count <= expected else None
-
-    read = known(usage.input_tokens, _TIMES * input_tokens + _BESIDE)
-    written = known(usage.output_tokens, _TIMES * output_tokens + _BESIDE)
-    cached = usage.cached_tokens
-    if read is not None and cached is not None and cached > read:
-        read = None  # one of the two is wrong
-    return Usage(
-        input_tokens=read,
-        cached_tokens=known(cached, -1 if read is None else read),
-        output_tokens=written,
-        reasoning_tokens=known(usage.reasoning_tokens, -1 if written is None else written),
-    )
-
-
 def read_failure(
     status: int, payload: bytes, sent_fields: Collection[str] = (), schema_field: str = SCHEMA_FIELD
 ) -> Failure:
@@ -381,25 +382,6 @@ def read_served(listed: Any, properties: Any, model: str) -> dict[str, str]:
     if isinstance(properties, dict):
         found["model_path"] = properties.get("model_path")
     return {n: str(v)[:_PATH_LIMIT] for n, v in found.items() if isinstance(v, str | int) and v}
-
-
-def is_cut(messages: Sequence[Message], body_bytes: int, usage: Usage, window: int | None) -> bool:
-    """Return whether the server read clearly less than was sent, as Ollama does without a word.
-
-    Either it reports a prompt as large as the whole declared window, which leaves no room for
-    an answer; or more than 12 bytes of text per token. Real text has 2 to 5 (clinical English
-    4.2 to 4.7, at most 7 for other languages), and runs of one character, which one token can
-    cover, are squeezed before counting. Prompts below 4,000 bytes fit every window.
-    """
-    tokens = usage.input_tokens
-    if tokens is None:
-        return False
-    if window is not None and tokens >= window:
-        return True
-    if body_bytes <= max(_CUT_FROM_BYTES, _BYTES_PER_TOKEN * tokens):
-        return False
-    squeezed = sum(len(_RUN.sub(r"\1\1\1", m.content).encode()) for m in messages)
-    return squeezed > max(_CUT_FROM_BYTES, _BYTES_PER_TOKEN * tokens)
 
 
 def decode_answer(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T | Failure:
@@ -481,6 +463,22 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
         param if isinstance(param, str) else "",
         message[:500] if isinstance(message, str) else "",
     )
+
+
+def _read_chat_failure(
+    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
+    fields = ("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed")
+    schema = (SCHEMA_FIELD,) * spec.json_schema
+    return read_failure(
+        status, payload, (*fields, "reasoning_effort", *spec.extra_body, *LOGPROB_FIELDS, *schema)
+    )
+
+
+CHAT = Codec(encode_body, read_answer, _read_chat_failure)
+"""The OpenAI chat protocol."""
+COMPLETIONS = Codec(encode_completion, read_answer, _read_chat_failure)
+"""The older one, which goes on with plain text."""
 
 
 def _is_oversize(code: str, message: str) -> bool:

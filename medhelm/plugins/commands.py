@@ -6,6 +6,7 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
     help = "which answers of a ward were not read"
     module = "audit"
 
+`asks = true` gives a command that may ask models the option `--env-file FILE`.
 `module` is the module beside the data file that has `add_arguments` and `run`; a name with a dot is
 taken as it is. Without it a package has one of the words (`ward_audit`), a file has itself.
 """
@@ -25,7 +26,7 @@ from medhelm.files.folders import beside
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "module", "also")
+_KEYS = ("help", "module", "also", "asks")
 
 
 class Broken(NamedTuple):
@@ -49,6 +50,8 @@ class Command(NamedTuple):
     """The data file that names it."""
     owner: str = ""
     """The plugin that brings it; empty for those of medhelm."""
+    asks: bool = False
+    """True if it may ask models, so that it takes `--env-file FILE`."""
 
     @property
     def name(self) -> str:
@@ -139,6 +142,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         also=(*also,),
         origin=str(path),
         owner=owner,
+        asks=own.get("asks") is True,
     )
 
 

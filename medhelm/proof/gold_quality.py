@@ -21,7 +21,7 @@ import msgspec
 from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError, RecordError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import judgement_key, send_until_read
+from medhelm.grading.graders.grader import judgement_key, one_call, send_until_read
 from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.grading.graders.panel import MISSING, end_of
 from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
@@ -104,24 +104,11 @@ async def _conduct(
         return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
 
     found = await send_until_read(judge, gold_messages(instance), read, repair_message, _REPAIRS)
-    if found.end == "error":
-        return FinalAnswer(finish="error", error=found.fault)
-    if found.end == "oversize":
-        return FinalAnswer(finish="oversize", error=found.fault)
-    state = {} if found.value is None else {_CRITERION: found.value}
-    return FinalAnswer(ending=found.end, error=found.fault, state=state)
+    return found.answer({_CRITERION: found.value})
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    tokens, limit = estimate_tokens(gold_messages(instance)), terms.roles[JUDGE].max_output_tokens
-    yield Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + _REPAIRS,
-        input_tokens=tokens,
-        input_tokens_limit=(1 + _REPAIRS) * tokens + _REPAIRS * (_REPAIRS + 1) // 2 * limit,
-        output_tokens=_REPLY,
-    )
+    yield one_call(terms, estimate_tokens(gold_messages(instance)), _REPLY, 0, _REPAIRS)
 
 
 PROTOCOL = Protocol(

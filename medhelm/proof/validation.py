@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -52,7 +51,7 @@ from medhelm.proof.checks import (
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.proof.scripted_judges import jury_fault, rubric_fault
-from medhelm.runs.asking import as_asked_by, gold_reply, why_not
+from medhelm.runs.asking import as_asked_by, examples_shown, gold_reply, why_not
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Instance
@@ -190,7 +189,7 @@ def _measure(
         if why := why_not(ask, benchmark, dataset):
             raise UsageError(f"it cannot be asked otherwise: {why}")
         main = registry.metric(benchmark.metrics[0])
-        benchmark = as_asked_by(benchmark, ask, main, _few(ask, dataset))
+        benchmark = as_asked_by(benchmark, ask, main, examples_shown(benchmark, ask, dataset, root))
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
@@ -278,11 +277,6 @@ def _answered(
         if asking is not None and asking.form != "logprobs":  # for which no text can stand
             episode = stated(episode, asking, main)
         yield name, episode
-
-
-def _few(ask: Asking, dataset: Dataset) -> tuple[Instance, ...]:
-    """Return instances that stand for examples, whose golds are in prompts that are only looked at."""
-    return tuple(islice(dataset.instances(), ask.examples))
 
 
 def _values(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Iterable
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
 
-async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
     """Return the results of calls in their order.
 
     All of them end before the first failure is raised: an answer that is on its way is paid for.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from medhelm.config import Job, data_root
 from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
+from medhelm.data.variants import as_shown, varied
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.access import check_likelihoods
 from medhelm.models.baselines import open_baseline
@@ -22,13 +23,13 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.asking import Asking, Form
-from medhelm.schema.data import Benchmark, Example, Instance
+from medhelm.schema.data import Benchmark, Example, Instance, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 from medhelm.schema.score import Metric
 
 if TYPE_CHECKING:
-    from medhelm.runs.planning import Run
+    pass
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _LEAST: dict[Form, int] = {"text": 1, "line": 8, "schema": 16, "logprobs": 1}
@@ -77,20 +78,6 @@ def why_not(asking: Asking, benchmark: Benchmark, dataset: Dataset) -> str:
     return ""
 
 
-def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked as they declare all the same; empty where none is.
-
-    Raises UsageError where no run is asked otherwise.
-    """
-    if not unasked:
-        return ""
-    name, why = next(iter(unasked.items()))
-    more = f" and {len(unasked) - 1} more" if len(unasked) > 1 else ""
-    if not any(run.spec.asking for run in runs):
-        raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
-    return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
-
-
 def ask_benchmark(
     job: Job, benchmark: Benchmark, dataset: Dataset, registry: Registry
 ) -> AskedBenchmark:
@@ -125,6 +112,19 @@ def ask_benchmark(
     except MedhelmError as e:
         raise UsageError(f"ask={asking.name}: {e}") from None
     return AskedBenchmark(asked, replace(protocol, sends_schema=asking.form == "schema"), drawn)
+
+
+def in_variant(asked: Benchmark, how: Variant, seed: int, registry: Registry) -> Benchmark:
+    """Return a benchmark whose worked examples are in the form in which its questions are asked again."""
+    own = asked.asked
+    if own is None or not own.examples:
+        return asked
+    metric, examples = registry.metric(asked.metrics[0]), []
+    for example in own.examples:
+        one = varied(example.instance, how, seed, asked.languages) or example.instance
+        reply = gold_reply(asked, own.asking, metric, one, as_shown(one, one.references[0]))
+        examples.append(Example(one, reply))
+    return replace(asked, asked=replace(own, examples=tuple(examples)))
 
 
 def as_asked_by(
@@ -168,3 +168,12 @@ def _check_budget(asking: Asking, benchmark: Benchmark, model: ModelSpec) -> Non
             f"{benchmark.name}: {budget} output tokens are too few for the answer that "
             f"ask={asking.name} wants; give {where} at least {least}"
         )
+
+
+def examples_shown(
+    benchmark: Benchmark, ask: Asking, dataset: Dataset, root: Path
+) -> tuple[Instance, ...]:
+    """Return the examples that a run with seed 0 is shown; of samples without a file of examples none."""
+    if not ask.examples or (dataset.data == "sample" and not ask.examples_from):
+        return ()
+    return draw_examples(benchmark, ask, dataset, 0, root).instances

@@ -11,8 +11,10 @@ import msgspec
 from medhelm.config import Job, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.graders.terms import graders_of
+from medhelm.models import check_model
 from medhelm.models.access import check_settings
 from medhelm.models.catalogue import find_model
+from medhelm.models.identity import reads_prompt
 from medhelm.models.providers import known_provider, known_providers
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol, as_asked
@@ -37,7 +39,7 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
                 f"benchmark {benchmark.name!r} needs a model in the role {role!r}: "
                 f"add cast.{role}=NAME (`medhelm list models`)"
             )
-        spec = _find(role, chosen, registry)
+        spec = named_model(f"cast.{role}", chosen, registry)
         if not can_play(spec, protocol, role):
             raise refuse_rule(spec, benchmark, protocol, role)
         if spec.strategy:
@@ -49,6 +51,27 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
             spec = msgspec.structs.replace(spec, max_output_tokens=protocol.budgets[role])
         cast[role] = named_by_strategy(as_asked(protocol, spec))
     return cast
+
+
+def check_bare(model: ModelSpec, what: str, environ: Mapping[str, str] | None) -> None:
+    """Refuse a model that cannot be asked in our words alone, or that lacks its key.
+
+    `environ`: where the key is; None: nothing is asked. Raises UsageError and ModelError.
+    """
+    if not reads_prompt(model):
+        raise UsageError(
+            f"{model.name} is a rule and cannot be {what}; name a language model "
+            "(`medhelm list models`)"
+        )
+    for setting in ("system_prompt", "strategy"):
+        if getattr(model, setting):
+            raise UsageError(
+                f"{model.name} has a {setting}, which has no place beside the requests of {what}; "
+                "leave it out"
+            )
+    check_settings(model)
+    if environ is not None:
+        check_model(model, environ)
 
 
 def _seeded(spec: ModelSpec, setting: str) -> ModelSpec:
@@ -103,17 +126,18 @@ def unplayed_note(unplayed: Iterable[tuple[ModelSpec, Benchmark]]) -> str:
     return f"Rules are left out of benchmarks that they cannot play: {', '.join(shown[:3])}{more}."
 
 
-def _find(role: str, chosen: str | Mapping[str, Any], registry: Registry) -> ModelSpec:
+def named_model(setting: str, chosen: str | Mapping[str, Any], registry: Registry) -> ModelSpec:
+    """Return the model that a setting names, with the keys that it changes; raises UsageError."""
     if isinstance(chosen, str):
         return find_model(chosen, registry.models)
     values = dict(chosen)
     if "provider" in values:  # all of a model, from Python
-        whole: ModelSpec = convert(values, ModelSpec, f"cast.{role}")
+        whole: ModelSpec = convert(values, ModelSpec, setting)
         return whole
     if not (name := values.pop("name", "")):
-        raise UsageError(f"the model of the role {role!r} is missing: add cast.{role}=NAME")
+        raise UsageError(f"the model of {setting} is missing: add {setting}=NAME")
     found = msgspec.to_builtins(find_model(name, registry.models))
-    spec: ModelSpec = convert(found | values, ModelSpec, f"cast.{role}")
+    spec: ModelSpec = convert(found | values, ModelSpec, setting)
     return spec
 
 

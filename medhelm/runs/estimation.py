@@ -19,20 +19,20 @@ import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
-from medhelm.models.access import key_variable
+from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import upper_bound
 from medhelm.models.identity import reads_prompt
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
-from medhelm.runs.casting import choose_cast
+from medhelm.runs.casting import choose_cast, named_model
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import RunSpec
+from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan, find_gradings, order_key, read_record
 from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_episodes
@@ -135,7 +135,8 @@ def without_keys(
         asked += [job.model, *named]
         for choice in job.benchmarks:
             asked += choose_cast(job, registry.benchmark(choice.name), registry).values()
-    names = [name for model in asked if (name := key_variable(model))]
+        asked += [named_model(READER, job.reader, registry)] if job.reader else []
+    names = [name for model in asked for name in secret_variables(model)]
     return {**environ, **dict.fromkeys(names, "not-needed")}
 
 

@@ -40,6 +40,17 @@ class Interrupts:
         if self._timer is not None:
             self._timer.cancel()
 
+    async def wait(self) -> list[Any]:
+        """Return what the tasks return. To cancel this is Ctrl-C, for work in a thread."""
+        gathered = asyncio.gather(*self._tasks)
+        while True:
+            try:
+                return await asyncio.shield(gathered)
+            except asyncio.CancelledError:
+                if gathered.done():
+                    raise
+                self._interrupt()
+
     def _interrupt(self) -> None:
         if self._timer is not None:
             self._cancel()

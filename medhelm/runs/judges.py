@@ -147,7 +147,7 @@ class Judge:
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)
 
 
-async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
+async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck) -> None:
     """Ask every judge for every answer of a run that it has not judged yet.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
@@ -156,7 +156,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
     if sweep.desk.stopped:
         return
     with ExitStack() as logs:
-        judges, served = [], ServedCheck(run, sweep.pool)
+        judges = []
         for judging in judgings(run.path, run.grading, run.metrics):
             for place, spec in enumerate(judging.judges):
                 try:
@@ -173,7 +173,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(_share_out(run, plan, judges, sweep.desk))
             for judge in judges:
-                group.create_task(_judge(run, judge, sweep))
+                group.create_task(_judge(run, judge, sweep, served))
 
 
 async def _open(judge: Judge, sweep: Sweep, logs: ExitStack) -> Judge:
@@ -203,14 +203,15 @@ async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk
             judge.end()
 
 
-async def _judge(run: Run, judge: Judge, sweep: Sweep) -> None:
+async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> None:
     """Let one judge grade all answers that come to it."""
     desk, name = judge.desk, judge.model.spec.name
     if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(start_all(desk, judge.gradings(), group))
+            work = served.started(judge.gradings(), judge.model.spec)
+            group.create_task(start_all(desk, work, group))
     finally:
         judge.leave()
     if desk.errors:

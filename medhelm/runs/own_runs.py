@@ -17,11 +17,10 @@ import msgspec
 
 from medhelm.data.dataset import Dataset
 from medhelm.errors import PrivacyRefused, RecordError, UsageError
-from medhelm.models import check_model, privacy
-from medhelm.models.access import check_settings
+from medhelm.models import privacy
 from medhelm.models.identity import identity as identity
-from medhelm.models.identity import reads_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
+from medhelm.runs.casting import check_bare
 from medhelm.runs.planning import Run as Run
 from medhelm.runs.planning import grading_spec, output_budget
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
@@ -153,20 +152,7 @@ def check_player(
     `environ`: where the key is; None: none is needed, as nothing is asked. Raises UsageError, ModelError
     and PrivacyRefused.
     """
-    if not reads_prompt(model):
-        raise UsageError(
-            f"{model.name} is a rule and cannot be the {role} of {what}; name a language model "
-            "(`medhelm list models`)"
-        )
-    for setting in ("system_prompt", "strategy"):
-        if getattr(model, setting):
-            raise UsageError(
-                f"{model.name} has a {setting}, which has no place beside the requests of {what}; "
-                "leave it out"
-            )
-    check_settings(model)
-    if environ is not None:
-        check_model(model, environ)
+    check_bare(model, f"the {role} of {what}", environ)
     try:
         privacy.check(what, data_class, model.name, model.endpoint_class)
     except PrivacyRefused:

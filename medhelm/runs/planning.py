@@ -7,7 +7,6 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,33 +15,47 @@ import msgspec
 
 from medhelm.config import BenchmarkChoice, Job, data_root
 from medhelm.data.dataset import Dataset, open_dataset
-from medhelm.data.sources import can_fetch
-from medhelm.data.variants import VARIANTS, can_vary, chosen_variants, vary, with_labels
+from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of
-from medhelm.grading.jury.choice import DEFAULT, choose_jury, jury_terms, keys_lacking, with_jury
+from medhelm.grading.jury.choice import choose_jury, jury_terms, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.likelihoods import metric_names_of
+from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.protocols.strategy import Strategy
-from medhelm.runs.asking import AskedBenchmark, ask_benchmark, unasked_note, why_not
+from medhelm.runs.asking import AskedBenchmark, ask_benchmark, in_variant, why_not
 from medhelm.runs.casting import (
     can_play,
+    check_bare,
     choose_cast,
     chosen_settings,
     named_by_strategy,
-    refuse_rule,
+    named_model,
     refuse_unused,
     unplayed_note,
+)
+from medhelm.runs.refusals import (
+    all_withheld,
+    all_without,
+    jury_note,
+    refuse_idle,
+    refuse_idle_reader,
+    refuse_no_form,
+    refuse_other,
+    stored_otherwise,
+    unasked_note,
+    variants_note,
 )
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
+    READER,
     BenchmarkCard,
     GraderTerms,
     GradingSpec,
@@ -144,17 +157,18 @@ class _Planner:
             for choice in job.benchmarks:
                 self._add(job, choice)
         if self._withheld:
-            raise _all_withheld(self._withheld, self._registry)
+            raise all_withheld(self._withheld, self._registry)
         if self._without:
-            raise _all_without(self._without, self._registry)
+            raise all_without(self._without, self._registry)
         runs = tuple(self._runs.values())
-        _refuse_idle(self._unplayed, runs, self._registry)
-        _refuse_no_form(jobs, runs)
+        refuse_idle(self._unplayed, runs, self._registry)
+        refuse_no_form(jobs, runs)
+        refuse_idle_reader(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),
-            _variants_note(jobs, runs),
-            _jury_note(jobs, runs, self._registry, self._environ),
+            variants_note(jobs, runs),
+            jury_note(jobs, runs, self._registry, self._environ),
         )
         runs = tuple(self._under_one_name(runs))
         return PlannedSweep(runs, tuple(filter(None, notes)), tuple(self._refused))
@@ -185,9 +199,10 @@ class _Planner:
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
         run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
+        run = self._with_reader(run, job)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
-            _refuse_other(self._runs.setdefault(name, form), form)
+            refuse_other(self._runs.setdefault(name, form), form)
 
     def _dataset(self, job: Job, benchmark: Benchmark, split: str | None) -> Dataset:
         root = data_root(job.data_dir, self._environ)
@@ -223,6 +238,20 @@ class _Planner:
             self._check_privacy(job, benchmark, judge, jury=jury.name)
         return jury
 
+    def _with_reader(self, run: Run, job: Job) -> Run:
+        """Return a run with the job's reader, where it has one that can help."""
+        if not job.reader or not can_read(run.metrics, run.protocol):
+            return run
+        if run.spec.asking is not None and run.spec.asking.form != "text":
+            return run  # the form is read strictly, nothing is left to a reader
+        if job.scoring != "fixed":
+            raise UsageError("reader: published scorers read by their own rules; leave it out")
+        reader = named_model(READER, job.reader, self._registry)
+        check_bare(reader, "a reader", self._environ)
+        self._check_privacy(job, run.benchmark, reader, role=READER)
+        grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
+        return replace(run, metrics=with_reader(run.metrics), grading=grading)
+
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
         """Yield a run in each form that is asked for and that its benchmark has."""
         for how in chosen_variants(job.variants) if can_vary(run.benchmark) else ():
@@ -231,7 +260,8 @@ class _Planner:
                 self._forms[key] = vary(run.dataset, how, job.seed)
             if (dataset := self._forms[key]) is None:
                 continue
-            benchmark = with_labels(run.benchmark, how)
+            asked = in_variant(run.benchmark, how, job.seed, self._registry)
+            benchmark = with_labels(asked, how)
             sha256 = prompt_sha256(benchmark, run.spec.model.system_prompt)
             spec = msgspec.structs.replace(run.spec, variant=how, prompt_sha256=sha256)
             path = run_path(Path(job.results_dir), spec)
@@ -246,7 +276,7 @@ class _Planner:
         for run in runs:
             names = other_names(run.path, run.spec, run.grading)
             if names and not run.is_same_model:
-                others.append(_stored_otherwise(run, names))
+                others.append(stored_otherwise(run, names))
             elif names and self._is_sending:
                 to = renamed_path(run.path, run.spec.model.name)
                 run = replace(run, path=to, found=run.path)  # noqa: PLW2901
@@ -257,130 +287,13 @@ class _Planner:
         self._refused += map(UsageError, others)
 
 
-def _refuse_idle(
-    unplayed: Iterable[tuple[ModelSpec, Benchmark]], runs: Iterable[Run], registry: Registry
-) -> None:
-    """Refuse a rule of which nothing is left in a sweep; raises UsageError.
-
-    Of others the pair is left out, and a note names it: a sweep over rules and all benchmarks has such pairs.
-    """
-    models = {run.spec.model.name for run in runs}
-    for model, benchmark in unplayed:
-        if model.name not in models:
-            protocol = registry.protocol(benchmark.protocol)
-            raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
-
-
-def _stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
-    said = ", ".join(f"{now!r} is stored there as {then!r}" for then, now in names.items())
-    return (
-        f"{run.spec.benchmark} x {run.spec.model.name}: {run.path} holds answers with the same "
-        f"model.model, address and settings, but {said}. Nothing is asked. If it is the same model, "
-        "model.rename=true (in Python rename=True) changes the stored name; if it is another one, "
-        f"give it another model.model (now {run.spec.model.model!r})"
-    )
-
-
-def _refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
-    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
-    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
-        return
-    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
-    raise UsageError(
-        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
-        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
-    )
-
-
-def _variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
-    asked = {v for job in jobs for v in chosen_variants(job.variants)}
-    found: dict[str, set[str]] = {}
-    for run in runs:
-        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
-    lacking: dict[str, list[str]] = {}
-    for name, own in found.items():
-        if missing := [v for v in VARIANTS if v in asked - own]:
-            lacking.setdefault(", ".join(missing), []).append(name)
-    if not lacking:
-        return ""
-    parts = (
-        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
-        f"{', ...' * (len(names) > 1)})"
-        for missing, names in lacking.items()
-    )
-    return f"Not every benchmark has all variants: {'; '.join(parts)}."
-
-
-def _all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
-    """Return one error that counts the benchmarks whose data may not be sent, by their class."""
-    first = next(iter(withheld.values()))
-    if len(withheld) == 1:
-        return first
-    classes = Counter(registry.benchmark(name).data_class for name in withheld)
-    counts = ", ".join(f"{n} {data_class}" for data_class, n in sorted(classes.items()))
-    return PrivacyRefused(
-        f"the data of {len(withheld)} benchmarks may not be sent ({counts}); suite=all_public has "
-        f"those whose data may go anywhere; the first: {first}"
-    )
-
-
-def _all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
-    """Return one error that names every benchmark whose data cannot be used."""
-    first = next(iter(without.values()))
-    if len(without) == 1:
-        return first
-    fetched = [name for name in without if can_fetch(registry.benchmark(name))]
-    fixes = [f"`medhelm data fetch {' '.join(fetched)}` gets what can be fetched"] * bool(fetched)
-    fixes.append("`medhelm data where NAME` says where the files of the others belong")
-    return DataError(
-        f"the data of {len(without)} benchmarks cannot be used: {', '.join(without)}; "
-        f"{'; '.join(fixes)}; the first: {first}"
-    )
-
-
-def _jury_note(
-    jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
-) -> str:
-    """Return why the offline jury replaces the default one, where some of its keys are there."""
-    is_open = any(job.jury is None and job.data != "sample" for job in jobs)
-    is_offline = any(run.grading.raters and not run.grading.raters.judges for run in runs)
-    lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()
-    if not lacking:
-        return ""
-    return (
-        f"Free text is rated by the offline jury, a stand-in by rule: jury={DEFAULT} needs a key in "
-        f"{' and in '.join(lacking)}, too (jury=offline says that this is meant)."
-    )
-
-
 def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
     """Return every model that the runs ask, other roles and judges included."""
     found: list[ModelSpec] = []
     for run in runs:
         found += () if run.judge_again else run.players.values()
-        found += run.grading.raters.judges if run.grading.raters else ()
+        found += run.grading.judges
     return found
-
-
-def _refuse_other(first: Run, second: Run) -> None:
-    """Refuse two jobs of one sweep that share a run folder but want different things of it."""
-    where = f"{first.spec.benchmark} x {first.spec.model.name}"
-    if first.spec.model.name != second.spec.model.name:
-        raise UsageError(
-            f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
-            "with the same requests; leave one out"
-        )
-    for differ, what in (
-        (first.grading.raters != second.grading.raters, "with two juries"),
-        (first.grading.scoring != second.grading.scoring, "with two scorings"),
-        (first.grading != second.grading, "with two ways of grading"),
-        (first.spec != second.spec, "twice, with other settings (max_instances or price)"),
-    ):
-        if differ:
-            raise UsageError(
-                f"{where} is asked for {what}; run one after the other, answers are reused"
-            )
 
 
 def _run(

@@ -7,12 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from medhelm.data import dataset
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
 from medhelm.grading.graders.terms import grader_terms
 from medhelm.grading.jury.choice import OFFLINE, jury_terms
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.reader import reader_terms, with_reader
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
@@ -32,6 +35,7 @@ from medhelm.store.records import (
     judge_folders,
     read_plan,
     stored_jury,
+    stored_reader,
     stored_settings,
 )
 
@@ -199,14 +203,14 @@ def runs_to_judge(
             continue
         with suppress(RecordError):
             run = stored_run(path, plan, registry, scoring, root=root)
-            if (raters := run.grading.raters) is not None and raters.judges:
+            if run.grading.judges:
                 found.append(replace(run, judge_again=again))
     for run in found:
-        assert (raters := run.grading.raters) is not None
-        for judge in raters.judges:
+        asked = [(terms.jury.name, j) for terms in run.grading.judged_by for j in terms.jury.judges]
+        for jury, judge in asked:
             check_model(judge, environ)
             name, where = run.spec.benchmark, judge.endpoint_class
-            privacy.check(name, run.card.data_class, judge.name, where, jury=raters.name)
+            privacy.check(name, run.card.data_class, judge.name, where, jury=jury)
     if not found:
         raise UsageError(f"no run below {results} was judged by models, so nobody is asked again")
     return found
@@ -234,6 +238,9 @@ def stored_run(
     metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
     graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
     grading = grading_spec(metrics, scoring, benchmark.parts, terms, graders)
+    if scoring == "fixed" and (reader := stored_reader(path, scoring)) is not None:
+        grading = msgspec.structs.replace(grading, reader=reader_terms(*reader.jury.judges))
+        metrics = with_reader(metrics)
     _refuse_other_judges(path, grading)
     spec = plan.spec
     return Run(

@@ -31,7 +31,8 @@ from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.logs import Log, keep_synced, opened
-from medhelm.runs.planning import Run
+from medhelm.runs.planning import Run, paid_models
+from medhelm.runs.refusals import stale_note
 from medhelm.runs.seeded_order import SeededOrder
 from medhelm.runs.selection import Selection, find_unread, select
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
@@ -51,12 +52,12 @@ from medhelm.store.records import (
     read_plan,
     read_record,
     stored_jury,
+    stored_reader,
     write_struct,
 )
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
 
 _YIELD_EVERY = 64
-_NAMED = 5
 """The most steps of stale calls that are named."""
 _ACTIVE_RUNS = 4
 """Runs of one model at a time: enough to fill its endpoint while one of them ends."""
@@ -139,11 +140,13 @@ async def run_sweep(
     Raises nothing that a run can cause.
     """
     sweep = Sweep(pool, Desk(ledger), progress)
+    for run in runs:
+        pool.servers.expect(paid_models([run]))
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(keep_synced(sweep.logs, partial(_end_run, sweep)))
-    with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks):
+    with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
-            endings = await asyncio.gather(*tasks)
+            endings = await work.wait()
         finally:
             syncer.cancel()
             await pool.close()
@@ -166,7 +169,10 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     error: MedhelmError | None = None
     try:
         async with sweep.places[run.spec.model.name]:
-            record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
+            try:
+                record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
+            finally:
+                await sweep.pool.servers.leave(paid_models([run]))
     except asyncio.CancelledError:
         error = sweep.lost.get(asyncio.current_task())
         if error is None and not sweep.stopped:
@@ -251,7 +257,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
             await _answer(run, selection, plan, folder, scan, sweep)
         else:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
-        await judge_answers(run, plan, sweep)
+        async with ServedCheck(run, sweep.pool) as served:
+            await judge_answers(run, plan, sweep, served)
         return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
         if not sweep.stopped or asyncio.current_task() in sweep.lost:
@@ -294,7 +301,8 @@ async def _answer(
         SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path
     )
     with closing(to_ask):
-        await _ask_all(run, to_ask, folder, scan.begun, sweep)
+        async with ServedCheck(run, sweep.pool) as served:
+            await _ask_all(run, to_ask, folder, scan.begun, sweep, served)
 
 
 def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
@@ -390,9 +398,11 @@ def read_finished(run: Run) -> RunRecord | None:
     is_judged = said.get("not_judged", "0") == "0"
     if run.grading.raters is not None:  # else tables would show a later grading by another jury
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
-        if run.grading.raters.judges:  # whose logs may be gone, or hold further verdicts
-            size = verdict_bytes(run.path, run.grading)
-            is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
+    if is_judged:
+        is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
+    if run.grading.judges:  # whose logs may be gone, or hold further verdicts
+        size = verdict_bytes(run.path, run.grading)
+        is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
     has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None
@@ -427,9 +437,9 @@ _Begun = Mapping[int, OpenEpisode]
 
 
 async def _ask_all(
-    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep
+    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep, served: ServedCheck
 ) -> None:
-    desk, served = sweep.desk.part(), ServedCheck(run, sweep.pool)
+    desk = sweep.desk.part()
     stage = Stage(
         benchmark=run.benchmark,
         protocol=run.protocol,
@@ -448,23 +458,14 @@ async def _ask_all(
         try:
             async with asyncio.TaskGroup() as group:
                 work = _episodes(run, stage, to_ask, begun, sweep)
+                work = served.started(work, *run.players.values())
                 ahead = AHEAD if stage.is_one_call else None
                 group.create_task(start_all(desk, work, group, ahead))
         finally:
             if stage.stale:
-                sweep.progress.message(_stale_note(run, stage.stale))
+                sweep.progress.message(stale_note(run, stage.stale))
     if desk.failed:
         raise desk.failed
-
-
-def _stale_note(run: Run, stale: Counter[str]) -> str:
-    named = ", ".join(f"{name} ({n})" for name, n in stale.most_common(_NAMED))
-    more = f" and {len(stale) - _NAMED} more steps" if len(stale) > _NAMED else ""
-    return (
-        f"{run.spec.benchmark} x {run.spec.model.name}: {stale.total()} stored call(s) are stale, as "
-        f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
-        "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
-    )
 
 
 async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) -> None:

@@ -1,4 +1,4 @@
-"""Ask the user's own servers what they serve before a run's first request; stop where it is other weights.
+"""Start the servers of a run's models before its first request, and stop it where they serve other weights.
 
 A request to such a server often names no weights: what is behind the address may have changed since
 the stored answers were made.
@@ -7,29 +7,73 @@ the stored answers were made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Self
 
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.identity import endpoint_of, is_served_here
 from medhelm.runs.planning import Run
+from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from medhelm.store.records import Served, read_served, write_struct
 
 
 class ServedCheck:
-    """Compares what servers say with what they said when the run was asked before, and stores it."""
+    """Compares what servers say with what they said when the run was asked before, and stores it.
+
+    Servers that a command starts are up from the first work that is `started` until this is left.
+    """
 
     def __init__(self, run: Run, pool: ModelPool) -> None:
         self._run, self._pool = run, pool
+        self._to_start: list[_Checked] = []
+        self._taking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._taking is None:
+            return
+        if not self._taking.done():
+            self._taking.cancel()
+            await asyncio.wait([self._taking])
+        if not self._taking.cancelled() and self._taking.exception() is None:
+            self._pool.servers.give()
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return a model of the pool; one of the user's own server is checked by its first request."""
+        if spec.serve:
+            self._to_start.append(_Checked(spec, self._refusal))
+            return self._to_start[-1]
         model = self._pool.open(spec)
         if is_instance_model(model) or not is_served_here(spec):
             return model
-        return _Checked(model, self._refusal)
+        return _Checked(spec, self._refusal, model)
+
+    async def started(self, work: AsyncIterator[Start], *models: ModelSpec) -> AsyncIterator[Start]:
+        """Yield work, the first of it once all servers are up; raises Stopped where one of `models` has none.
+
+        Before any of the work has a part of the budget: others, who use servers now, may wait for that.
+        """
+        async for start in work:
+            if self._to_start:
+                self._taking = self._taking or asyncio.create_task(self._take())
+                await asyncio.shield(self._taking)
+                for failure in filter(None, map(self._pool.servers.failure, models)):
+                    raise Stopped(failure)
+            yield start
+
+    async def _take(self) -> None:
+        servers = self._pool.servers
+        await servers.take([model.spec for model in self._to_start], self._run.path)
+        for model in self._to_start:
+            if servers.failure(model.spec) is None:
+                opened = self._pool.open(model.spec)
+                assert not is_instance_model(opened)  # it has a server
+                model.model = opened
 
     async def _refusal(self, spec: ModelSpec) -> MedhelmError | None:
         """Return why a model may not be asked; None where it may, or its server does not say."""
@@ -62,21 +106,28 @@ class ServedCheck:
 class _Checked:
     """A model that is asked nothing before its check has ended."""
 
+    model: Model
+    """Absent until its server is up."""
+
     def __init__(
-        self, model: Model, refusal: Callable[[ModelSpec], Awaitable[MedhelmError | None]]
+        self,
+        spec: ModelSpec,
+        refusal: Callable[[ModelSpec], Awaitable[MedhelmError | None]],
+        model: Model | None = None,
     ) -> None:
-        self.spec, self._model = model.spec, model
-        self._refusal = refusal
+        self.spec, self._refusal = spec, refusal
+        if model is not None:
+            self.model = model
         self._check: asyncio.Future[MedhelmError | None] | None = None
         self._is_checked = False
 
     async def acquire(self, place: int = 0) -> None:
         """Wait for a slot."""
-        await self._model.acquire(place)
+        await self.model.acquire(place)
 
     def release(self) -> None:
         """Give the slot back."""
-        self._model.release()
+        self.model.release()
 
     async def respond(self, request: Request) -> Response:
         """Return what came; raises the refusal."""
@@ -86,8 +137,8 @@ class _Checked:
             if (refusal := await asyncio.shield(self._check)) is not None:
                 raise refusal
             self._is_checked = True
-        return await self._model.respond(request)
+        return await self.model.respond(request)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._model.close()
+        await self.model.close()

@@ -20,7 +20,7 @@ from medhelm.grading.graders.panel import (
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import READER, RunRecord
 from medhelm.store.records import judge_folders
 
 _REASONS = 2
@@ -52,7 +52,8 @@ def missing_judges(
     lacking = [party for party in record.graders if is_missing(party.ends)]
     raters = record.grading.raters
     without = {party.model.name for party in lacking if has_no_verdict(party.ends)}
-    present = len({party.model.name for party in record.graders} - without)
+    judges = {party.model.name for party in record.graders if party.role != READER}
+    present = len(judges - without)
     is_met = present >= (raters.quorum if raters is not None else 1)
     is_short = any(result.outcomes.get("unscored") for result in record.results[:1])
     if record.state == "partial" and is_short:
@@ -64,24 +65,25 @@ def missing_judges(
         total, missing = sum(ends.values()), sum(ends.get(end, 0) for end in MISSING)
         if is_silent(ends):
             kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
-            line = f"judge {name} has no valid verdict on {total:,} of {total:,} answers ({kinds})"
+            line = f"{party.role} {name} has no valid verdict on {total:,} of {total:,} answers ({kinds})"
             line += _replies(run, record, party.model)
         elif missing:
-            line = f"judge {name} is missing on {missing:,} of {total:,} answers"
+            line = f"{party.role} {name} is missing on {missing:,} of {total:,} answers"
         else:
-            line = f"judge {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
+            line = f"{party.role} {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
         why = broken.get(name) or _reasons(errors.get(name, Counter()))
         line += f": {why}" if missing and why else ""
         if ends.get("oversize"):
             needed = f", which would have to hold {w:,} tokens" if (w := windows.get(name)) else ""
             line += f": {ends['oversize']:,} do not fit its window{needed}"
-        found.append(MissingJudge(f"{line}; {tail}", bool(missing)))
+        line += f"; {tail}" if party.role != READER else ""
+        found.append(MissingJudge(line, bool(missing)))
     return tuple(found)
 
 
 def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
     """Return the first fault of a judge's replies, and which log holds them."""
-    terms = record.grading.judged_by[0]
+    terms = next(own for own in record.grading.judged_by if judge in own.jury.judges)
     folder = judge_folders(run, terms)[terms.jury.judges.index(judge)]
     first = next((g.error for _, g in read_gradings(folder) if g.error), "")
     fault = f", the first: {first}" if first else ""

@@ -44,3 +44,20 @@ class Asking(
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """In place of the benchmark's budget of an answer; that of reasoning models: the next."""
     reasoning_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def in_words(self) -> str:
+        """Return what it changes, in a few words."""
+        shown = (
+            f"{self.examples} worked example{'s' * (self.examples > 1)}" if self.examples else ""
+        )
+        own = [
+            name for name in ("instruction", "system", "template", "closing") if getattr(self, name)
+        ]
+        parts = (
+            f"version {self.version}",
+            f"answer as {self.form}" * (self.form != "text"),
+            "reasons first" * self.reasons,
+            shown,
+            f"own {' and '.join(own)}" * bool(own),
+        )
+        return ", ".join(filter(None, parts))

@@ -206,7 +206,7 @@ class FileDataset:
 
     files: tuple[SourceFile, ...]
     read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]] | None = None
-    """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .jsonl, .json, .parquet,
+    """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .tsv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     expand: Callable[[Iterable[Row]], Iterable[Row | LeftOut]] | None = None
     """Makes rows of the rows read, where one becomes several; without `read`."""

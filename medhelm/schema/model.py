@@ -30,8 +30,12 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     provider: str = "openai"
     model: str = ""
     base_url: str | None = None
+    serve: str = ""
+    """Command that starts its server, with `{port}` and, where it names the weights, `{model}`."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; never the key."""
+    headers: dict[str, str] = {}
+    """Further headers: name -> `$VARIABLE` that holds the value; never the value."""
     endpoint_class: EndpointClass = "external"
     weights: Literal["open", "closed", "none"] = "closed"
     reasoning: bool = False

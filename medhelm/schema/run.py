@@ -128,16 +128,26 @@ class GradingSpec(
     """None where no metric needs one."""
     graders: tuple[GraderTerms, ...] = ()
     """The graders of the metrics, in order of name."""
+    reader: GraderTerms | None = None
+    """The model that reads what the rules could not; None where only they read."""
 
     @property
     def judged_by(self) -> tuple[JuryTerms | GraderTerms, ...]:
-        """Return what judges are asked for: the jury's ratings first, then what each grader asks."""
-        return (*([self.jury] if self.jury is not None else []), *self.graders)
+        """Return what models are asked for: a jury's ratings, what each grader asks, then readings."""
+        own = (self.jury, *self.graders, self.reader)
+        return tuple(terms for terms in own if terms is not None)
 
     @property
     def raters(self) -> JurySpec | None:
         """Return who judges, as a jury or for graders; None where nobody does."""
-        return next((terms.jury for terms in self.judged_by), None)
+        rated = (terms.jury for terms in self.judged_by if terms is not self.reader)
+        return next(rated, None)
+
+    @property
+    def judges(self) -> tuple[ModelSpec, ...]:
+        """Return the models that judge, and the one that reads."""
+        own = self.reader.jury.judges if self.reader is not None else ()
+        return (*(self.raters.judges if self.raters is not None else ()), *own)
 
     def is_graded(self, metric: str) -> bool:
         """Return whether a metric rests on the verdicts of a grader."""
@@ -179,6 +189,8 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 JUDGE = "judge"
 """The role of the models of a jury."""
+READER = "reader"
+"""The role, and the grader's name, of the model that reads what the rules could not."""
 
 
 class Party(

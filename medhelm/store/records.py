@@ -4,6 +4,7 @@
     spec.json           what was asked, and which instances are planned
     responses.jsonl     one line per finished request, each with its checksum
     served.json         what servers of the user's own said of the weights that answered
+    server-<model>.log  of a server that the run started
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
@@ -39,6 +40,7 @@ from medhelm.schema.run import (
     RunRecord,
     RunSpec,
 )
+from medhelm.schema.score import Scoring
 
 STAMP = "grading_stamp"
 """Key of the mark that scores.parquet and summary.json of one grading share."""
@@ -173,8 +175,11 @@ def grading_hash(grading: GradingSpec) -> str:
             + [terms.grader, terms.version, terms.settings, terms.jury.quorum]
             for terms in grading.graders
         ]
+    if grading.reader is not None:
+        (model,) = grading.reader.jury.judges
+        decides["reader"] = [grader_hash(model, grading.reader)]
     if grading.jury is None:
-        return _digest(decides if grading.graders else grading)
+        return _digest(decides if grading.graders or grading.reader else grading)
     decides["jury"] = {
         "judges": [judge_hash(judge, grading.jury) for judge in grading.jury.jury.judges],
         "quorum": grading.jury.jury.quorum,
@@ -196,6 +201,12 @@ def stored_settings(run: Path) -> dict[str, Any]:
     newest = _newest_judged(run)
     graders = newest.graders if newest is not None else ()
     return {name: value for own in graders for name, value in own.settings.items()}
+
+
+def stored_reader(run: Path, scoring: Scoring) -> GraderTerms | None:
+    """Return the reader of a run's newest grading of a scoring; None where there is none."""
+    newest = (r.grading for r in stored_records(run) if r.grading.scoring == scoring)
+    return next((grading.reader for grading in newest), None)
 
 
 def _newest_judged(run: Path) -> GradingSpec | None:
@@ -357,6 +368,11 @@ def other_version(place: object, schema: int, e: Exception | None = None) -> str
 
 class _Version(msgspec.Struct):
     schema: int = 0
+
+
+for _kind in (Plan, RunRecord, Served, _Version):
+    # msgspec crashes where two threads are the first to decode a type: here there is one.
+    msgspec.json.Decoder(_kind)
 
 
 def find_runs(results: Path) -> list[Path]:

@@ -344,6 +344,9 @@ def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
 
 
 _EPISODES = msgspec.json.Decoder(Episode)
+for _kind in (Begun, Called, Ended, _Line, _OneCall, _Version):
+    # msgspec crashes where two threads are the first to decode a type: here there is one.
+    msgspec.json.Decoder(_kind)
 
 
 def _decode_episode(body: bytes, log: Path, number: int) -> Episode:

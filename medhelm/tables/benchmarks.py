@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 
 from medhelm.errors import UsageError
+from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Outcome
 from medhelm.stats import aggregation as stats
 from medhelm.tables import notes
@@ -85,6 +87,10 @@ BENCHMARKS = (
         "refused_in_words",
         "unparsed replies that look like refusals, which endpoints do not mark as such",
     ),
+    count(
+        "read_by_model",
+        "scored replies in which the rules could read no answer, and a model could (`reader=MODEL`)",
+    ),
     on_request(text("not_scored", "rows of each other outcome", "not scored")),
     count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
     count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
@@ -94,6 +100,7 @@ BENCHMARKS = (
     ),
     number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
     *without_headings((*USAGE, *COSTS)),
+    number("answer_s", "mean seconds until an answer was there", "s", digits=1),
     text("jury", "name of the jury behind the score; missing where no jury gave it"),
     FLAGS_COLUMN,
     text("request_hash", "hash of all that decides the requests"),
@@ -128,6 +135,19 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
         is_ranking=True,
         group=("benchmark", "metric"),
     )
+
+
+_OF_ONE = ("score", "n", "scored", "not_scored", "total_cost_usd", "answer_s")
+
+
+def of_one_run(table: Table) -> Table:
+    """Return the table of a single run with what a reader wants of it: outcomes, cost and time too."""
+    flags = ["flags"] if any(row["flags"] for row in table.rows) else []
+    chosen = table.choose([*_OF_ONE, *flags])
+    heads = {"total_cost_usd": "USD", "answer_s": "s/answer"}
+    named = (replace(c, heading=heads.get(c.name, c.heading)) for c in chosen.columns)
+    said = tuple(n for n in chosen.notes if not n.startswith(notes.NOT_SCORED))  # a column says it
+    return replace(chosen, columns=tuple(named), notes=said)
 
 
 def _benchmark_rows(study: Study, benchmark: str, metric: str) -> list[Row]:
@@ -181,6 +201,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
     row: Row = {
         "mean_of": f"{parts} part{'s' * (parts != 1)}" if parts else None,
         "refused_in_words": cell.result(metric.name).refused_in_words,
+        "read_by_model": notes.read_by_model(record, metric.name),
         "asked_again": again,
         "verdicts_asked_again": verdicts_again,
         "worst_case": bound if is_mean else None,
@@ -196,6 +217,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "request_hash": record.request_hash,
         "grading_hash": record.grading_hash,
         "run": cell.run.folder,
+        "answer_s": _answer_seconds(record, rows + mute),
         **usage_columns(record.own.usage),
         **jury_usage([record]),
     }
@@ -212,3 +234,9 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         lowest = scores.low if metric.higher_is_better else scores.high
         row |= {"worst_of_repeats": lowest.mean(), "repeat_sd": scores.spread.mean()}
     return row
+
+
+def _answer_seconds(record: RunRecord, answers: int) -> float | None:
+    """Return the mean time of an answer; None where nothing was waited for."""
+    waited = float(record.provenance.get("answer_seconds", "0"))
+    return waited / answers if waited and answers else None

@@ -37,6 +37,7 @@ _TABLES = (
         make=_of(overall.overall),
         is_of_suite=True,
         is_default=True,
+        options=("reduce",),
     ),
     _published(
         name="benchmarks",
@@ -45,7 +46,7 @@ _TABLES = (
         make=lambda asked: benchmarks.benchmarks(asked.study, asked.metrics),
         is_of_suite=True,
         is_default=True,
-        options=("metrics",),
+        options=("metrics", "reduce"),
     ),
     _published(
         name="jury",
@@ -59,13 +60,14 @@ _TABLES = (
         columns=overall.CATEGORIES,
         make=_of(overall.categories),
         is_of_suite=True,
+        options=("reduce",),
     ),
     _published(
         name="mde",
         help="the smallest difference of two models that each benchmark can show",
         columns=power.MDE,
         make=_of(power.mde),
-        options=("mde",),
+        options=("mde", "reduce"),
     ),
     _published(
         name="cost",
@@ -79,6 +81,7 @@ _TABLES = (
         columns=pairs.PAIRS,
         make=_of(pairs.pairs),
         is_of_suite=True,
+        options=("reduce",),
     ),
     _published(
         name="ranks",
@@ -86,12 +89,14 @@ _TABLES = (
         columns=pairs.RANKS,
         make=_of(pairs.ranks),
         is_of_suite=True,
+        options=("reduce",),
     ),
     TableSpec(
         name="gaps",
         help="each part of a benchmark against the one that it is compared with (languages)",
         columns=part_gaps.GAPS,
         make=_of(part_gaps.gaps),
+        options=("reduce",),
     ),
     TableSpec(
         name="exposure",
@@ -130,7 +135,7 @@ _TABLES = (
         help="scores by the values of one metadata key (--by KEY)",
         columns=slices.SLICES,
         make=lambda asked: slices.slices(asked.study, asked.by, asked.metadata),
-        options=("by",),
+        options=("by", "reduce"),
         needs="by",
     ),
 )

@@ -34,6 +34,7 @@ from medhelm.tables.format.column_kinds import count, measured, number, text, ye
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.study.cells import Cell, shared_pooling
+from medhelm.tables.study.selection import is_named
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import grouped
 
@@ -116,12 +117,20 @@ class Paired:
         return self.normalised[0] - self.normalised[1]
 
 
+def _only(study: Study, name: str) -> str:
+    """Return the one model of a name or pattern; raises UnknownName, or UsageError where it has several."""
+    found = [name] if name in study.models else [m for m in study.models if is_named(m, (name,))]
+    if not found:
+        known = f"runs were found of: {', '.join(study.models)}"
+        raise UnknownName("model", name, study.models, known)
+    if len(found) > 1:
+        raise UsageError(f"{name!r} matches {', '.join(found)}, and compare needs one of them")
+    return found[0]
+
+
 def compare(study: Study, a: str, b: str) -> Table:
     """Return one row per benchmark of either model, and one over all benchmarks compared."""
-    for name in (a, b):
-        if name not in study.models:
-            known = f"runs were found of: {', '.join(study.models)}"
-            raise UnknownName("model", name, study.models, known)
+    a, b = (_only(study, name) for name in (a, b))
     if a == b:
         raise UsageError(f"compare needs two different models, not {a!r} twice")
     rows: list[Row] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -166,18 +165,6 @@ def jury(study: Study) -> Table:
     )
 
 
-def brief(table: Table) -> Table:
-    """Return a jury table for the end of a run: no row without a judge, of stand-ins agreement only."""
-    kept = [
-        r
-        for r in table.rows
-        if r["level"] == AGREEMENT or (r["level"] != LEFT_OUT and not r["is_stand_in"])
-    ]
-    said = [n for n in table.notes if n != _BRACKETS or any(r["level"] == MODEL for r in kept)]
-    more = "`medhelm tables --table jury` shows each judge, and all scores and ranks without it."
-    return replace(table, rows=tuple(kept), notes=(*said, more))
-
-
 def _rows(own: Jury) -> Iterator[Row]:
     shared: Row = {
         "benchmark": own.benchmark,
@@ -289,7 +276,7 @@ def _ends(own: Jury, judge: str) -> Counter[str]:
     ends: Counter[str] = Counter()
     for cell in own.panel.cells.values():
         for grader in cell.record.graders:
-            if grader.model.name == judge:
+            if grader.model.name == judge and grader.role == JUDGE:
                 ends.update(grader.ends)
     return ends
 

@@ -31,6 +31,7 @@ _NONE = Answers(
     values=np.empty(0),
     sums=np.empty((0, 1)),
     floored=np.empty(0, np.bool_),
+    votes=np.empty(0, dtype=np.int64),
 )
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from medhelm.grading.grade import AS_FIXED
-from medhelm.grading.graders.panel import is_missing
+from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import reads_gold, reads_prompt
-from medhelm.schema.asking import Asking
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
+from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.formats import MARKS
@@ -27,6 +27,8 @@ _MANY = 10
 
 NOT_GRADED = "not graded"
 """Reason for no rank on a benchmark whose run is stored but has no grading."""
+NOT_SCORED = "Not scored"
+"""Beginning of the note on the outcomes of runs."""
 
 _MEANINGS = {
     "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",
@@ -78,6 +80,16 @@ def asked_again(record: RunRecord, metric: str) -> tuple[int, int]:
         int(record.provenance.get(key, "0")) for key in (ANSWERS_AGAIN, VERDICTS_AGAIN)
     )
     return answers, verdicts if is_rated(record, metric) else 0
+
+
+def read_by_model(record: RunRecord, metric: str) -> int | None:
+    """Return how many answers the reader found that the rules could not; None where none was asked.
+
+    Of a metric that is not the main one it is not known.
+    """
+    if record.grading.reader is None or metric != record.grading.metrics[0].name:
+        return None
+    return sum(party.ends.get(SCORED, 0) for party in record.graders if party.role == READER)
 
 
 def is_jury(metric: str) -> bool:
@@ -153,9 +165,10 @@ def study_table(
     `said`: the table's own notes. `is_ranking`: whether a reader must know who is ranked, and on
     what. `more`: settings besides those of the study.
     """
+    reduction = read_reduction(study.settings.reduce)
     table = make_table(
         name,
-        title,
+        title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
         columns,
         rows,
         [*common(study), *(ranking(study) if is_ranking else []), *said],
@@ -185,7 +198,7 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
     by_cuts = sorted(main, key=lambda row: (-_number(row.get("ended_at_budget")), _run(row)))
     return [
         *_note(
-            "Not scored",
+            NOT_SCORED,
             ((r, f"{r['not_scored']} of {r['planned']:,}") for r in main if r.get("not_scored")),
         ),
         *_note("Too few with a value", ((r, _covered(r)) for r in few)),
@@ -211,6 +224,15 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
                 for r in main
                 if r.get("refused_in_words")
             ),
+        ),
+        *_note(
+            "Read by a model, since the rules could read no answer",
+            (
+                (r, f"{r['read_by_model']:,} of {r['planned']:,} by {_reader(r, study)}")
+                for r in main
+                if r.get("read_by_model") is not None
+            ),
+            "The model was not shown the gold, and its words count only where the reply holds them.",
         ),
         *_note(
             "Asked for once more, as the user wanted",
@@ -252,6 +274,11 @@ def _undecided(row: Row, study: Study) -> str:
     return f"{low:.3f} to {high:.3f}" if None not in (low, high) and low != high else ""
 
 
+def _reader(row: Row, study: Study) -> str:
+    cell = study.panels[str(row["benchmark"])].cells[str(row["model"])]
+    return ", ".join(judge.name for judge in cell.record.grading.judges[-1:])
+
+
 def _second_askings(row: Row) -> str:
     counts = {"answers": row["asked_again"], "verdicts": row["verdicts_asked_again"]}
     return " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
@@ -275,6 +302,7 @@ def settings(study: Study) -> dict[str, Value]:
         "mde_alpha": ALPHA,
         "mde_beta": BETA,
         "min_coverage": MIN_COVERAGE,
+        "reduce": study.settings.reduce,
         "data": some.spec.data,
         "scoring": some.grading.scoring,
     }
@@ -298,7 +326,40 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
-    return notes + _casts(study) + list(study.notes)
+    return notes + _repeats(study) + _casts(study) + list(study.notes)
+
+
+def _repeats(study: Study) -> list[str]:
+    """Return how often questions were asked, and what their repeats became; none where each was
+    asked once."""
+    reduction = read_reduction(study.settings.reduce)
+    found: dict[int, list[str]] = defaultdict(list)
+    for benchmark, cells in study.cells.items():
+        asked = {model: cell.record.spec.repeats for model, cell in cells.items()}
+        for times in sorted({*asked.values()} - {1}):
+            own = [f"{benchmark} x {m}" for m, n in asked.items() if n == times]
+            found[times] += [benchmark] if len(own) == len(asked) else own
+    parts = [f"{times} times each: {_several(names)}" for times, names in sorted(found.items())]
+    notes = [
+        f"Asked {'; '.join(parts)}. The value of a question is {reduction.described}, intervals are "
+        "over questions."
+    ] * bool(parts)
+    if not reduction.is_mean:
+        notes.append(
+            f"reduce={reduction.name}: a question has a value only if each of its repeats has one; "
+            "the others lower the coverage."
+        )
+    lacking = {
+        f"{benchmark} {metric} ({why})": None
+        for benchmark, cells in study.cells.items()
+        for cell in cells.values()
+        for metric, scores in cell.scores.items()
+        if (why := scores.without)
+    }
+    return [
+        *notes,
+        *[f"Without a value under {reduction.name}: {_several([*lacking])}."] * bool(lacking),
+    ]
 
 
 def _askings(study: Study) -> list[str]:
@@ -307,28 +368,11 @@ def _askings(study: Study) -> list[str]:
     found = {a.name: a for cell in cells if (a := cell.record.spec.asking) is not None}
     if not found:
         return []
-    said = "; ".join(f"{name} ({_words(asking)})" for name, asking in sorted(found.items()))
+    said = "; ".join(f"{name} ({asking.in_words()})" for name, asking in sorted(found.items()))
     return [
         "MODEL+NAME is a model that was asked otherwise than the benchmark declares, so that ranks and "
         f"win rates compare ways of asking, too: {said}."
     ]
-
-
-def _words(asking: Asking) -> str:
-    shown = (
-        f"{asking.examples} worked example{'s' * (asking.examples > 1)}" if asking.examples else ""
-    )
-    own = [
-        name for name in ("instruction", "system", "template", "closing") if getattr(asking, name)
-    ]
-    parts = (
-        f"version {asking.version}",
-        f"answer as {asking.form}" * (asking.form != "text"),
-        "reasons first" * asking.reasons,
-        shown,
-        f"own {' and '.join(own)}" * bool(own),
-    )
-    return ", ".join(filter(None, parts))
 
 
 def _casts(study: Study) -> list[str]:

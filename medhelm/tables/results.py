@@ -8,51 +8,49 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Literal
 
-from medhelm.config import convert
-from medhelm.data.sources import file_sha256
-from medhelm.errors import RecordError, UsageError, below
+from medhelm.errors import UsageError
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
+from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import RunRecord, RunSpec
-from medhelm.schema.score import Scoring
-from medhelm.store.records import (
-    SCORES_HASH,
-    find_gradings,
-    find_runs,
-    find_unreadable,
-    read_plan,
-    read_record,
-)
+from medhelm.stats.reductions import read_reduction
+from medhelm.tables.charts import Chart, draw
 from medhelm.tables.compare import compare
+from medhelm.tables.format.formats import to_html, to_terminal
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
 from medhelm.tables.gate import Unread, gate
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
-    CHOSEN_COLUMNS,
+    ANSWER,
     COLUMNS,
-    METADATA_COLUMNS,
     Cell,
+    chosen_of,
+    metadata_of,
     read_cell,
-    read_chosen,
-    read_metadata,
 )
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
+from medhelm.tables.study.selection import (
+    GradedRun,
+    of_names,
+)
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
+    import plotly.graph_objects as go
 
-_MANY = 5
-_BATCH = 4096
+_SCREEN = (80, 40)
+"""Columns and lines of the text that results are shown as."""
 
 
 class Results:
@@ -65,6 +63,7 @@ class Results:
         ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
         damaged: Mapping[tuple[str, str], ModelSpec] | None = None,
         known: KnownTables | None = None,
+        aggregations: Aggregations | None = None,
         variants: Sequence[Callable[[], Cell]] = (),
     ) -> None:
         self._cells = tuple(cells)
@@ -79,6 +78,7 @@ class Results:
         """Those of graded runs whose scores cannot be read."""
         self.known = known or find_tables()
         """The tables that there are, those of plugins too."""
+        self._aggregations = aggregations or Aggregations()
         self._studies: dict[Settings, Study] = {}
 
     def table(
@@ -92,14 +92,20 @@ class Results:
         confidence: float = 0.95,
         rank_by: RankBy = "half",
         mde: MdeScale = "range",
+        reduce: str = "mean",
     ) -> pd.DataFrame:
-        """Return a table as a DataFrame; see `typed` for names and options."""
+        """Return a table as a DataFrame; see `typed` for names and options.
+
+        `reduce`: what the repeats of an instance become, one of mean, majority, worst, any and
+        pass@K (like `pass@3`).
+        """
         settings = Settings(
             draws=draws,
             bootstrap_seed=bootstrap_seed,
             confidence=confidence,
             rank_by=rank_by,
             mde=mde,
+            reduce=reduce,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()
 
@@ -118,6 +124,8 @@ class Results:
         UnknownName, UsageError; PluginError where the table of a plugin fails.
         """
         spec = self.known.spec(name)
+        if "reduce" not in spec.options:
+            _refuse_reduction(settings, f"the table {name}")
         return made_table(spec, self.request(settings, by=by, metrics=metrics))
 
     def request(
@@ -130,9 +138,9 @@ class Results:
         """Return what the function of a table is given."""
         return TableRequest(
             study=self.study(settings),
-            metadata=_metadata,
+            metadata=metadata_of,
             variants=self._variants,
-            chosen=_chosen,
+            chosen=chosen_of,
             by=by,
             metrics=metrics,
         )
@@ -142,9 +150,84 @@ class Results:
         """The tables that need no option, by name, each made when it is taken."""
         return _Tables(self)
 
-    def compare(self, a: str, b: str, settings: Settings | None = None) -> Table:
-        """Return the paired comparison of two models; raises UnknownName."""
+    @property
+    def runs(self) -> tuple[GradedRun, ...]:
+        """The runs that tables are made of."""
+        return tuple(cell.run for cell in self._cells)
+
+    def instances(
+        self, benchmark: str, model: str | None = None, *, text_of: Collection[DataClass] = ()
+    ) -> pd.DataFrame:
+        """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
+
+        Texts of data that are not public are missing, unless `text_of` names their class. Raises
+        UnknownName, and RecordError where files of a run cannot be read.
+        """
+        import pandas as pd
+
+        from medhelm.tables.instances import data_class, instances
+
+        every = of_names(self.runs, [benchmark], None)
+        has_text = (strictest := data_class(every)) == "public" or strictest in text_of
+        protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
+        rows: list[dict[str, Any]] = []
+        for run in of_names(every, None, None if model is None else [model]):
+            protocol = protocols.get(run.record.spec.protocol)
+            transcript = protocol.transcript if protocol else None
+            rows += instances(run, transcript, has_text=has_text)[0]
+        return pd.DataFrame(rows)
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        draws: int = 1000,
+        bootstrap_seed: int = 0,
+        confidence: float = 0.95,
+        reduce: str = "mean",
+    ) -> pd.DataFrame:
+        """Return two models, each a name or a pattern of one, on the same instances, paired, as
+        `medhelm compare` does; raises UnknownName and UsageError."""
+        settings = Settings(
+            draws=draws, bootstrap_seed=bootstrap_seed, confidence=confidence, reduce=reduce
+        )
+        return self.comparison(a, b, settings).frame()
+
+    def comparison(self, a: str, b: str, settings: Settings | None = None) -> Table:
+        """Return `compare` with its columns, notes and settings."""
         return compare(self.study(settings), a, b)
+
+    def plot(self, chart: Chart = "overall", settings: Settings | None = None) -> go.Figure:
+        """Return a chart as a plotly figure; raises UsageError where there is nothing to draw."""
+        return draw(chart, self.study(settings))
+
+    def __repr__(self) -> str:
+        table = self._first()
+        fix = f"table({table.name!r}) has them."
+        text = to_terminal([table], _SCREEN[0], fix=fix).rstrip()
+        lines = [*wrap(self._said(table), _SCREEN[0]), "", *text.splitlines()]
+        if more := len(lines) - _SCREEN[1]:
+            lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        table = self._first()
+        return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
+
+    def _first(self) -> Table:
+        """Return the ranking; of one model or one benchmark, the scores."""
+        study = self.study()
+        is_ranked = len(study.models) > 1 and len(study.panels) > 1
+        return self.typed("overall" if is_ranked else "benchmarks")
+
+    def _said(self, shown: Table) -> str:
+        study = self.study()
+        others = ", ".join(name for name in self.tables if name != shown.name)
+        return (
+            f"Results: models {len(study.models)}, benchmarks {len(study.panels)}. Here: "
+            f"table({shown.name!r}). Others: {others}. Also compare(A, B), plot(), gate(PROFILE)."
+        )
 
     def gate(
         self,
@@ -160,6 +243,7 @@ class Results:
         interval of a score or, with `point`, the score alone. The worst verdict is `settings["verdict"]` of the
         table. Raises UnknownName, UsageError.
         """
+        _refuse_reduction(settings, "a gate")
         own = profile if isinstance(profile, Profile) else read_profile(profile)
         known = known_metrics(own, registry or load_registry(), self._cells)
         unread: Unread = {
@@ -175,27 +259,27 @@ class Results:
             said=self.notes,
             unread=unread,
             decision=decision,
-            metadata=_metadata,
+            metadata=metadata_of,
         )
 
     def study(self, settings: Settings | None = None) -> Study:
         """Return the panels and rankings under some settings, computed once for each."""
         settings = settings or Settings()
         if settings not in self._studies:
-            study = Study(self._cells, settings, self.notes)
+            study = Study(self._reduced(settings.reduce), settings, self.notes)
             _name_ungraded(study, self._ungraded)
             self._studies[settings] = study
         return self._studies[settings]
 
-
-def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
-    """Say of stored runs without a grading that, not that there is no run."""
-    panels = dict(study.panels)
-    for benchmark, model in ungraded:
-        panel = panels.get(benchmark)
-        if panel is not None and model not in panel.cells:
-            panels[benchmark] = replace(panel, unfit={**panel.unfit, model: NOT_GRADED})
-    study.panels = panels
+    def _reduced(self, name: str) -> Sequence[Cell]:
+        """Return the cells with the repeats of each instance reduced so."""
+        if name == "mean":
+            return self._cells
+        runs, reduction = [cell.run for cell in self._cells], read_reduction(name)
+        refuse_reduction(runs, reduction)
+        columns = (*COLUMNS, ANSWER)
+        read = partial(read_cell, aggregations=self._aggregations, keeps_answers=True)
+        return reduced_cells([read(run, read_scores(run, columns)) for run in runs], reduction)
 
 
 class _Tables(Mapping[str, Table]):
@@ -217,246 +301,16 @@ class _Tables(Mapping[str, Table]):
         return len(list(iter(self)))
 
 
-def load_results(
-    results_dir: str | Path,
-    *,
-    data: Data | None = None,
-    scoring: Scoring = "fixed",
-    latest: bool = False,
-    benchmarks: Iterable[str] | None = None,
-    models: Iterable[str] | None = None,
-    runs: Iterable[str | Path] = (),
-    plugins: Iterable[str | Path] | Registry = (),
-    tables: KnownTables | None = None,
-) -> Results:
-    """Return the results of a folder, ready for tables.
-
-    `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
-    several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
-    `models` name those to take; None is all. `runs`: folders of runs, or of their gradings, to
-    take where a model has several on a benchmark. `plugins`: files of plugins whose metrics and
-    tables are wanted beside those of installed ones, or all plugins as `load_registry` returns them;
-    `tables`: those found already. Raises UsageError where there is no run or where runs cannot share
-    one column, UnknownName for a name without runs.
-    """
-    convert(scoring, Scoring, "load_results: scoring")
-    if data is not None:
-        convert(data, Data, "load_results: data")
-    folder, aggregations = Path(results_dir), _aggregations(plugins)
-    benchmarks, models = list(benchmarks or ()), list(models or ())
-    graded, damaged = _records(find_gradings(folder), aggregations)
-    stored, unreadable = _ungraded(folder, graded, scoring)
-    damaged += unreadable
-    damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
-    stored = [
-        s
-        for s in stored
-        if not benchmarks
-        or {*s.names} & {*benchmarks}
-        and s.model.name in (models or [s.model.name])
-    ]
-    fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
-    seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
-    _refuse_ungraded(graded, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
-    if not graded:
-        raise UsageError(
-            f"no graded run {below(folder)}{seen}; `medhelm run results_dir={folder}` writes "
-            "there, `medhelm score` grades stored responses"
-        )
-    chosen = choose_runs(
-        graded,
-        data=data,
-        scoring=scoring,
-        latest=latest,
-        benchmarks=benchmarks,
-        models=models,
-        folders=runs,
-    )
-    stored = [s for s in stored if s.data == chosen.data]
-    said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
-    left = {(s.column, s.model.name): s.model for s in stored}
-    known = tables or find_tables(_files(plugins))
-    return _results_of(chosen, aggregations, damaged, known, said, left)
+def _refuse_reduction(settings: Settings | None, what: str) -> None:
+    if settings is not None and settings.reduce != "mean":
+        raise UsageError(f"reduce={settings.reduce}: {what} takes the mean of repeats alone")
 
 
-def _files(plugins: Iterable[str | Path] | Registry) -> tuple[str, ...]:
-    if isinstance(plugins, Registry):
-        return plugins.files
-    return tuple(map(str, plugins))
-
-
-def _aggregations(plugins: Iterable[str | Path] | Registry) -> Aggregations:
-    if isinstance(plugins, Registry):
-        return Aggregations(plugins)
-    files = _files(plugins)
-    return Aggregations(load_registry(files) if files else None)
-
-
-def _ungraded(
-    folder: Path, runs: Iterable[GradedRun], scoring: Scoring
-) -> tuple[list[RunSpec], list[str]]:
-    """Return the stored runs without a readable grading of a scoring, and what is unreadable."""
-    graded = {run.path.parents[1] for run in runs if run.record.grading.scoring == scoring}
-    found, damaged = [], []
-    for path in find_runs(folder):
-        if path not in graded:
-            try:
-                found.append(read_plan(path).spec)
-            except RecordError as e:
-                damaged.append(str(e))
-    return found, damaged
-
-
-def _refuse_ungraded(
-    runs: Sequence[GradedRun],
-    stored: Sequence[RunSpec],
-    benchmarks: Sequence[str],
-    models: Sequence[str],
-    fix: str,
-) -> None:
-    """Raise UsageError where all runs of those asked for are stored but not graded."""
-    if stored and not runs:
-        raise UsageError(f"no run is graded; stored and not graded: {_names(stored)}; {fix}")
-    for kind, wanted, graded, known in (
-        (
-            "benchmark",
-            benchmarks,
-            {n for r in runs for n in r.record.spec.names},
-            {n for s in stored for n in s.names},
-        ),
-        ("model", models, {r.model for r in runs}, {s.model.name for s in stored}),
-    ):
-        for name in wanted:
-            if name in known - graded:
-                raise UsageError(f"no run of {kind} {name} is graded; {fix}")
-
-
-def _names(specs: Sequence[RunSpec]) -> str:
-    parts = list(dict.fromkeys(f"{s.column} x {s.model.name}" for s in specs))
-    more = f" ({len(parts) - _MANY} more)" if len(parts) > _MANY else ""
-    return ", ".join(parts[:_MANY]) + more
-
-
-def load_gradings(
-    folders: Iterable[Path],
-    *,
-    latest: bool = False,
-    plugins: Iterable[str | Path] | Registry = (),
-) -> Results:
-    """Return the results of these grading folders, which one command made; see `load_results`."""
-    folders, aggregations = list(folders), _aggregations(plugins)
-    runs, damaged = _records(folders, aggregations)
-    if not runs:
-        raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
-    scoring = runs[0].record.grading.scoring
-    chosen = choose_runs(runs, scoring=scoring, latest=latest)
-    return _results_of(chosen, aggregations, damaged, find_tables(_files(plugins)))
-
-
-def _results_of(
-    chosen: ChosenRuns,
-    aggregations: Aggregations,
-    damaged: list[str],
-    known: KnownTables,
-    said: Iterable[str] = (),
-    ungraded: Mapping[tuple[str, str], ModelSpec] | None = None,
-) -> Results:
-    cells, unread = [], {}
-    for run in chosen.runs:
-        try:
-            cells.append(_cell(run, aggregations))
-        except RecordError as e:
-            damaged.append(str(e))
-            unread[run.benchmark, run.model] = run.record.spec.model
-    if not cells:
-        raise UsageError(f"no run could be read: {damaged[0]}")
-    notes = [*chosen.notes, *said, *_damage(damaged)]
-    variants = [partial(_cell, run, aggregations) for run in chosen.variants]
-    return Results(cells, notes, ungraded, unread, known, variants)
-
-
-def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
-    return read_cell(run, read_scores(run, COLUMNS), aggregations)
-
-
-def _records(
-    gradings: Iterable[Path], aggregations: Aggregations
-) -> tuple[list[GradedRun], list[str]]:
-    """Return the graded runs of grading folders, and what is wrong with the others."""
-    runs, damaged = [], []
-    for path in gradings:
-        folder = path.relative_to(path.parents[5]).as_posix()
-        try:
-            record = read_record(path)
-        except RecordError as e:
-            damaged.append(str(e))
-            continue
-        if fault := record_fault(record, aggregations):
-            damaged.append(f"{folder} {fault}")
-        else:
-            runs.append(GradedRun(path, folder, record))
-    return runs, damaged
-
-
-def record_fault(record: RunRecord, aggregations: Aggregations) -> str:
-    """Return what makes a record useless for tables; empty if nothing does."""
-    for metric in record.grading.metrics:
-        if not metric.minimum < metric.maximum:
-            return f"gives {metric.name} the empty range {metric.minimum:g} to {metric.maximum:g}"
-        if fault := aggregations.fault(metric):
-            return fault
-    return "" if record.grading.metrics else "names no metric"
-
-
-def _damage(damaged: list[str]) -> list[str]:
-    more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
-    return (
-        [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
-    )
-
-
-def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of `scores.parquet` of a graded run in batches.
-
-    Raises RecordError for a damaged file, and for one that is not of the same grading as the
-    summary.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = run.path / "scores.parquet"
-    expected = run.record.provenance.get(SCORES_HASH)
-    try:
-        if expected and file_sha256(path) != expected:
-            raise RecordError(
-                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
-            )
-        there = pq.read_schema(path).names
-        missing = [c for c in columns if c not in there]
-        if missing:
-            raise RecordError(
-                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
-            )
-        coded = [c for c in ("metric", "outcome") if c in there]
-        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
-            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
-                yield from file.iter_batches(
-                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
-                )
-    except FileNotFoundError:
-        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
-        fix = "`medhelm score` writes it again"
-        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
-
-
-def _metadata(cell: Cell) -> dict[int, dict[str, str]]:
-    scores = read_scores(cell.run, METADATA_COLUMNS)
-    try:
-        return read_metadata(scores)
-    except ValueError as e:
-        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
-
-
-def _chosen(cell: Cell) -> dict[tuple[int, int], str]:
-    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)
+def _name_ungraded(study: Study, ungraded: Collection[tuple[str, str]]) -> None:
+    """Say of stored runs without a grading that, not that there is no run."""
+    panels = dict(study.panels)
+    for benchmark, model in ungraded:
+        panel = panels.get(benchmark)
+        if panel is not None and model not in panel.cells:
+            panels[benchmark] = replace(panel, unfit={**panel.unfit, model: NOT_GRADED})
+    study.panels = panels

@@ -43,7 +43,11 @@ def by_suite(study: Study, make: Callable[[Study], Table]) -> Table:
     tables = {name: make(part) for name, part in apart.items()}
     first = next(iter(tables.values()))
     shared = [n for n in first.notes if all(n in t.notes for t in tables.values())]
-    own = [f"{s}: {n}" for s, t in tables.items() for n in t.notes if n not in shared]
+    suites: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        for note in table.notes:
+            suites.setdefault(note, []).append(name)
+    own = [f"{', '.join(of)}: {note}" for note, of in suites.items() if note not in shared]
     titles = [f"{name}: {table.title}" for name, table in tables.items()]
     return replace(
         first,

@@ -142,3 +142,24 @@ def test_golds_of_every_benchmark_stand_in_their_form(name: str, form: str) -> N
     asking = Asking(name=form, form=form)  # type: ignore[arg-type]
     reply = gold_reply(benchmark, asking, REGISTRY.metric(benchmark.metrics[0]), instance)
     assert reply.startswith("Answer:") if form == "line" else "answer" in json.loads(reply)
+
+
+def test_examples_change_with_the_form_of_the_questions(pubmed: Benchmark) -> None:
+    from medhelm.runs.asking import in_variant
+
+    pool = (pubmed.to_instance(row("1", "no")),)
+    asking = Asking(name="x", examples=1, form="line")
+    asked = as_asked_by(pubmed, asking, REGISTRY.metric("exact_match"), pool)  # type: ignore[arg-type]
+    for how, reply in (("digits", "Answer: 2"), ("roman", "Answer: II")):
+        changed = in_variant(asked, how, 0, REGISTRY)  # type: ignore[arg-type]
+        assert changed.asked is not None
+        assert [e.reply for e in changed.asked.examples] == [reply]
+    shuffled = in_variant(asked, "shuffled", 0, REGISTRY).asked
+    assert shuffled is not None
+    (example,) = shuffled.examples
+    place = "ABC".index(example.reply[-1])
+    assert example.instance.choices[place] == "no" and example.instance.choices != (
+        "yes",
+        "no",
+        "maybe",
+    )

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import sys
 import tracemalloc
 import zipfile
 from collections import Counter
@@ -147,6 +148,14 @@ def read_document(folder: Path, paragraphs: Sequence[Sequence[Part] | str]) -> l
                 run.font.color.rgb = colours[mark]
     document.save(str(folder / "file.docx"))
     return rows("race_bias", [folder / "file.docx"])
+
+
+def test_without_its_reader_the_document_of_race_bias_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "docx", None)  # an import of it fails
+    with pytest.raises(DataError, match=r"race_bias: file\.docx .*pip install '\.\[docx\]'"):
+        rows("race_bias", [tmp_path / "file.docx"])
 
 
 def test_the_document_of_race_bias_is_read_by_line_and_colour(tmp_path: Path) -> None:

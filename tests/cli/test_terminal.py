@@ -26,7 +26,7 @@ from medhelm.tables.format import formats
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
 from medhelm.tables.format.table import Settings, Table, make_table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm_leaderboard.diff import COLUMNS as DIFF
 from tests.build_runs import Item, write_run, write_suite
 
@@ -60,7 +60,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     results = load_results(folder)
     found = [results.typed(n, Settings(draws=20)) for n in results.tables if n != "harm"]
     found.append(results.typed("slices", Settings(draws=20), by="difficulty"))
-    found.append(results.compare(*LONG, Settings(draws=20)))
+    found.append(results.comparison(*LONG, Settings(draws=20)))
     return found
 
 

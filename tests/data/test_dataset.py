@@ -144,7 +144,7 @@ def test_the_readers_agree(tmp_path: Path) -> None:
         ("a.json", "[true]", "row 1: holds a truth value"),
         ("a.parquet", "secret", "a.parquet: not readable as Parquet"),
         ("a.xlsx", "secret", "a.xlsx: not readable as xlsx"),
-        ("a.ods", "secret", "a.ods: no reader for .ods, only .csv, .jsonl"),
+        ("a.ods", "secret", "a.ods: no reader for .ods, only .csv, .tsv, .jsonl"),
     ],
 )
 def test_damaged_files_name_the_place(

@@ -9,7 +9,8 @@ from typing import Any
 
 import medhelm
 from medhelm.schema.model import ModelSpec
-from medhelm_benchmarks.noharm.rules.cases import Case, parse_case
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, write_cases
 
@@ -41,7 +42,7 @@ SEED = 2
 
 def bundled() -> list[Case]:
     """Return the bundled cases."""
-    return [parse_case(line, "samples") for line in SAMPLES.read_text().splitlines()]
+    return [*read_cases(SAMPLES)]
 
 
 def labels_of(case: Case, name: str) -> dict[str, str]:

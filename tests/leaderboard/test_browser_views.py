@@ -368,3 +368,32 @@ def test_pairs_tell_their_interval_and_p(opens: Opens, full: World) -> None:
     for text, colour in page.locator(".spot.strong").evaluate_all(ground):
         red, _, blue = (int(v) for v in colour[4:-1].split(","))
         assert (blue > red) == text.startswith("+")  # blue is better, orange is worse
+
+
+SPLIT_WORDS = """() => {
+  const found = [], texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (!node.parentElement.offsetParent || node.parentElement.closest(".unseen, script, svg, pre, .hash")) continue;
+    for (const word of node.data.matchAll(/\\p{L}{2,}/gu)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].filter((r) => r.width).map((r) => Math.round(r.top)));
+      if (lines.size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
+
+
+def test_navigation_is_one_row_and_no_word_is_split(opens: Opens, demo: World) -> None:
+    page = opens(demo, width=1280).open("benchmarks")
+    tops = "() => new Set([...document.querySelectorAll('#nav li')].map((e) => e.offsetTop)).size"
+    assert page.evaluate(tops) == 1
+    for width in (1280, 390):
+        reader = opens(demo, width=width)
+        for name in ("overview", "statistics", "jury", "benchmarks", "about"):
+            page = reader.open(name)
+            assert page.evaluate(SPLIT_WORDS) == [], (width, name)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name

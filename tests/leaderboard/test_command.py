@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -221,3 +222,45 @@ def test_a_data_file_holds_any_text(text: str) -> None:
     assert script.count("\n") == 1 and "</script" not in script and "\u2028" not in script
     inside = script.removeprefix("medhelmData('key','").removesuffix("')\n")
     assert msgspec.json.decode(js_string(inside)) == {"__proto__": text, text: [text]}
+
+
+LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0h1v1"/></svg>'
+
+
+def test_a_site_has_a_title_a_logo_and_models_by_pattern(tmp_path: Path, capsys: Any) -> None:
+    results, out = tmp_path / "results", tmp_path / "site"
+    for model in ("ward/a", "ward/b", "lab/a"):
+        write_run(results, "x", model, items([1.0, 0.0]))
+    (tmp_path / "own.svg").write_text(LOGO)
+    argv = ["--results-dir", str(results), "--draws", "10"]
+    site = ["leaderboard", "build", *argv, "--out", str(out), "--model", "ward/*"]
+    named = ["--title", "Our wards", "--logo", str(tmp_path / "own.svg")]
+    assert run_command([*site, *named]) == 0
+    assert "2 models x 1 benchmarks" in capsys.readouterr().out
+    assert (out / "app" / "logo.svg").read_text() == LOGO
+    page = (out / "data" / "site.js").read_text()
+    assert '"logo":"app/logo.svg"' in page and "Our wards" in page
+    assert "lab/a" not in page and str(tmp_path) not in page
+    (tmp_path / "own.svg").write_text(LOGO + "\n")
+    assert run_command([*site, *named]) == 0 and "1 files written" not in capsys.readouterr().out
+    assert run_command(site) == 0 and not (out / "app" / "logo.svg").exists()
+    for wrong, said in (("own.pdf", "ends in .svg"), ("none.png", "no such file")):
+        assert run_command([*site, "--logo", str(tmp_path / wrong)]) == 2
+        assert said in capsys.readouterr().err.lower()
+
+
+def test_tables_and_compare_take_patterns_of_models(tmp_path: Path, capsys: Any) -> None:
+    for model in ("ward/a", "ward/b", "lab/a"):
+        write_run(tmp_path, "x", model, items([1.0, 0.0]))
+    argv = ["--results-dir", str(tmp_path), "--draws", "10"]
+    assert run_command(["tables", *argv, "--model", "ward/*", "--format", "csv"]) == 2, "two tables"
+    table = ["tables", *argv, "--table", "overall", "--format", "csv", "--model"]
+    assert run_command([*table, "ward/*"]) == 0
+    out = capsys.readouterr().out
+    assert "ward/a" in out and "ward/b" in out and "lab/a" not in out
+    assert run_command([*table, "word/*"]) == 2
+    assert "did you mean 'ward/" in capsys.readouterr().err
+    assert run_command(["compare", *argv, "l*", "*/b"]) == 0
+    assert "lab/a" in capsys.readouterr().out
+    assert run_command(["compare", *argv, "lab/a", "ward/*"]) == 2
+    assert "'ward/*' matches ward/a, ward/b" in capsys.readouterr().err

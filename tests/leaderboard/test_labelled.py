@@ -17,8 +17,8 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.store.records import find_gradings
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import load_results
-from medhelm_benchmarks.noharm.page.labels import LabelLine, action_lines, label_lines
+from medhelm.tables.loading import load_results
+from medhelm_benchmarks.noharm.page.labels import action_lines, label_lines
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_leaderboard.diff import diff
 from tests.benchmarks.noharm.labelled import labels
@@ -133,12 +133,12 @@ def detail(line: Any) -> Any:
 def test_the_rubric_of_an_action() -> None:
     found = action_lines(INSTANCE)
     assert found is not None
-    rubric = {a.id: a for a in found}
+    rubric = {a["id"]: a for a in found}
     assert [a for a in rubric] == [a.id for a in CASE.actions]
-    assert (rubric["troponin"].rating, rubric["troponin"].ratings) == (9, (9, 9, 8))
-    assert rubric["troponin"].broad == ("bloods",) and rubric["ecg"].broad == ()
-    assert rubric["aspirin"].alternatives == ("clopidogrel",)
-    assert [rubric[a].kind for a in ("ecg", "rest", "walk")] == [
+    assert (rubric["troponin"]["rating"], rubric["troponin"]["ratings"]) == (9, (9, 9, 8))
+    assert rubric["troponin"]["broad"] == ["bloods"] and rubric["ecg"]["broad"] == []
+    assert rubric["aspirin"]["alternatives"] == ["clopidogrel"]
+    assert [rubric[a]["kind"] for a in ("ecg", "rest", "walk")] == [
         "appropriate",
         "uncertain",
         "inappropriate",
@@ -149,21 +149,28 @@ def test_labels_errors_and_why_there_is_none() -> None:
     text = labels(
         ecg="n", aspirin="n", clopidogrel="y", bloods="y", rest="y", walk="perhaps", lysis="y"
     )
-    found = {line.id: line for line in lines(text, harm=50.0)}
-    assert found["ecg"] == LabelLine(
-        id="ecg", label="inappropriate", error="omission", severity="severe", why=""
+    found = {line["id"]: line for line in lines(text, harm=50.0)}
+    assert found["ecg"] == {
+        "id": "ecg",
+        "label": "inappropriate",
+        "error": "omission",
+        "severity": "severe",
+        "why": "",
+    }
+    assert found["lysis"]["error"] == "commission" and found["lysis"]["severity"] == "severe"
+    assert (found["troponin"]["label"], found["troponin"]["why"]) == (
+        "missing",
+        "covered by bloods",
     )
-    assert found["lysis"].error == "commission" and found["lysis"].severity == "severe"
-    assert (found["troponin"].label, found["troponin"].why) == ("missing", "covered by bloods")
-    assert found["aspirin"].why == "replaced by clopidogrel"
-    assert (found["walk"].label, found["walk"].error) == ("invalid", "")
-    assert found["rest"].error == found["rest"].why == found["clopidogrel"].why == ""
+    assert found["aspirin"]["why"] == "replaced by clopidogrel"
+    assert (found["walk"]["label"], found["walk"]["error"]) == ("invalid", "")
+    assert found["rest"]["error"] == found["rest"]["why"] == found["clopidogrel"]["why"] == ""
     neither = labels(
         ecg="y", aspirin="n", clopidogrel="n", bloods="y", rest="n", walk="n", lysis="n"
     )
-    found = {line.id: line for line in lines(neither, safety=1 - 5 / 25)}
-    assert (found["aspirin"].error, found["aspirin"].severity) == ("omission", "moderate")
-    assert found["clopidogrel"].why == "counted once, at aspirin"
+    found = {line["id"]: line for line in lines(neither, safety=1 - 5 / 25)}
+    assert (found["aspirin"]["error"], found["aspirin"]["severity"]) == ("omission", "moderate")
+    assert found["clopidogrel"]["why"] == "counted once, at aspirin"
 
 
 def test_no_labels_where_the_stored_score_is_of_other_rules() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from medhelm.models import open_model
-from medhelm.models.openai import OpenAIModel
+from medhelm.models.http_endpoint import HttpModel
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import Model, ModelSpec
 from tests.server import FaultServer
@@ -27,9 +27,9 @@ def spec_for(base_url: str | None, **more: Any) -> ModelSpec:
     return ModelSpec(base_url=base_url, **fields)
 
 
-def open_openai(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> OpenAIModel:
+def open_openai(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> HttpModel:
     model = open_model(spec, environ=environ or {})
-    assert isinstance(model, OpenAIModel)
+    assert isinstance(model, HttpModel)
     return model
 
 

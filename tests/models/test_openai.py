@@ -14,7 +14,7 @@ import pytest
 
 from medhelm.errors import ModelError
 from medhelm.models import ModelPool, endpoint, network
-from medhelm.models.openai import OpenAIModel
+from medhelm.models.http_endpoint import HttpModel
 from tests.models.asking import (
     ask_all,
     converse,
@@ -107,7 +107,7 @@ def test_once_the_key_is_refused_nothing_more_is_sent() -> None:
                 pool.open(spec_for(server.base_url, name=name, api_key_env="K")) for name in "ab"
             ]
             for model in models:
-                assert isinstance(model, OpenAIModel)
+                assert isinstance(model, HttpModel)
                 with pytest.raises(ModelError):
                     await ask_all(model, [request("x")])
             await pool.close()
@@ -268,10 +268,10 @@ def test_models_of_one_endpoint_share_its_limit_and_others_do_not() -> None:
                 spec_for(one.base_url, name="d", api_key_env="K", max_concurrency=5),
             ]
             models = [pool.open(spec) for spec in specs]
-            assert all(isinstance(model, OpenAIModel) for model in models)
-            a, b, c, d = (m.endpoint for m in models if isinstance(m, OpenAIModel))
+            assert all(isinstance(model, HttpModel) for model in models)
+            a, b, c, d = (m.endpoint for m in models if isinstance(m, HttpModel))
             assert a is b and a is not c and a is not d
-            shared = [m for m in models if isinstance(m, OpenAIModel)]
+            shared = [m for m in models if isinstance(m, HttpModel)]
             await asyncio.gather(
                 *(ask_all(m, [request(f"{m.spec.name}{i}") for i in range(30)]) for m in shared[:3])
             )

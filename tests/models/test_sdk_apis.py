@@ -1,4 +1,4 @@
-"""The Messages and the Gemini API as bytes: what is written, what an answer and a refusal mean. No SDK."""
+"""The Messages and the Gemini API as bytes: what is written, what an answer and a refusal mean."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Api:
     served: str
     make_body: Callable[[ModelSpec, Request], dict[str, Any]]
     read_answer: Callable[[bytes], Answer | Failure]
-    read_refusal: Callable[[int, bytes, Mapping[str, Any]], Failure]
+    read_refusal: Callable[[ModelSpec, int, bytes, Mapping[str, str]], Failure]
 
     def spec(self, **more: Any) -> ModelSpec:
         name = f"{self.provider}/m"
@@ -60,11 +60,12 @@ class Api:
         assert isinstance(answer, Answer)
         return answer
 
-    def refusal(self, status: int, kind: str, text: str, sent: Any = None, **more: Any) -> Failure:
+    def refusal(
+        self, status: int, kind: str, text: str, *, held: bool = False, **more: Any
+    ) -> Failure:
         error = {"code": status, "status": kind, "type": kind, "message": text, **more}
         payload = json.dumps({"type": "error", "error": error}).encode()
-        given = {"max_tokens": 9, "temperature": 1} if sent is None else sent
-        return self.read_refusal(status, payload, given)
+        return self.read_refusal(self.spec(json_schema=held), status, payload, {})
 
     def check(self, **extra_body: Any) -> None:
         held = extra_body.pop("json_schema", False)
@@ -159,9 +160,9 @@ def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(
     api: Api, param: str, text: str
 ) -> None:
     kind = {"anthropic": "invalid_request_error", "google": "INVALID_ARGUMENT"}[api.provider]
-    failure = api.refusal(400, kind, text, api.body(held=SCHEMA))
+    failure = api.refusal(400, kind, text, held=True)
     assert (failure.kind, failure.param) == ("model", param)
-    assert api.refusal(400, kind, text, api.body()).kind == "error"
+    assert api.refusal(400, kind, text).kind == "error"
 
 
 @pytest.mark.parametrize(
@@ -319,4 +320,5 @@ def test_the_address_of_the_openai_endpoint_serves_too(
 ) -> None:
     spec = api.spec(base_url=base_url, api_key_env=api.key_env)
     access = resolve_access(spec, {api.key_env: "k"})
-    assert (access.url, access.key) == (url, "k")
+    path = "/v1/messages" if api is A else "/v1beta/models/m:generateContent"
+    assert (access.url, access.key) == (url + path, "k")

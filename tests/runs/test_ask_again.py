@@ -32,7 +32,7 @@ def only_record(results: Path) -> RunRecord:
 
 
 def row_of(results: Path, plugin: Path) -> dict[str, Any]:
-    table = load_results(results, plugins=[plugin]).tables["benchmarks"]
+    table = load_results(results, plugins=[plugin]).typed("benchmarks")
     (row,) = [r for r in table.rows if r["is_main"]]
     return {**row, "notes": " ".join(table.notes)}
 

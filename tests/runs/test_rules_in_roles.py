@@ -9,7 +9,7 @@ import pytest
 
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
-from medhelm.cli.run import rules_under_test
+from medhelm.cli.demo import options
 from medhelm.errors import PluginError, UsageError
 from medhelm.plugins.registry import load_registry
 
@@ -83,7 +83,7 @@ def test_a_rule_answers_what_its_role_is_sent_and_costs_nothing(
     assert said == {"asker": "xyz", "helper": "XYZ"}  # the gold, then what the helper was sent
     ended = [x["response"]["text"] for x in lines if "ending" in x]
     assert sorted(ended) == ["ABC", "XYZ"]
-    (row,) = load_results(tmp_path, plugins=[plugin]).tables["cost"].rows[:1]
+    (row,) = load_results(tmp_path, plugins=[plugin]).typed("cost").rows[:1]
     assert row["usage_unknown"] == 0 and row["output_tokens"] == 0
 
 
@@ -109,9 +109,9 @@ def test_a_rule_of_a_protocol_plays_no_other_benchmark(plugin: str, tmp_path: Pa
 
 
 def test_the_demo_takes_the_rules_that_can_be_under_test_in_what_is_registered(plugin: str) -> None:
-    with_plugin = rules_under_test(load_registry([plugin]))
+    with_plugin = options(load_registry([plugin]))[0]
     assert "asks/*" in with_plugin and "helps/*" not in with_plugin
-    without = rules_under_test(load_registry())  # the providers of before are still known
+    without = options(load_registry())[0]  # the providers of before are still known
     assert "asks/*" not in without and "baseline/*" in without
 
 

@@ -521,3 +521,31 @@ def test_a_sync_that_fails_is_an_error_and_lets_go_of_the_folder(
     again = RunFolder(tmp_path)
     assert again.open().answered == {key("a")}
     again.close()
+
+
+FIRST = """
+import sys
+import msgspec
+from medhelm.schema.data import Instance
+from medhelm.data import dataset
+from medhelm.store import records, runlog
+
+found = (Instance, *vars(records).values(), *vars(runlog).values())
+kinds = [kind for kind in found if isinstance(kind, msgspec.StructMeta)]
+late = set()
+for kind in kinds:
+    def entered(frame, event, arg):
+        if event == "call" and frame.f_globals.get("__name__") == "msgspec._utils":
+            late.add(kind.__name__)
+    sys.setprofile(entered)
+    msgspec.json.Decoder(kind)
+    sys.setprofile(None)
+print(len(kinds), *sorted(late))
+"""
+
+
+def test_types_of_records_are_known_before_threads_read_them() -> None:
+    """Where two threads are the first to decode a type, msgspec ends the process by a signal."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
+    count, *late = done.stdout.split()
+    assert int(count) > 10 and late == []

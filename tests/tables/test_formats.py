@@ -28,8 +28,8 @@ from medhelm.tables.format.table import (
     json_schema,
     make_table,
 )
+from medhelm.tables.loading import load_results
 from medhelm.tables.overall import OVERALL
-from medhelm.tables.results import load_results
 from tests.build_runs import Item, items, write_run, write_suite
 
 pytestmark = pytest.mark.slow
@@ -330,7 +330,7 @@ def test_a_heading_of_a_group_is_not_folded(tmp_path: Path) -> None:
 def test_the_smallest_p_is_not_zero(tmp_path: Path) -> None:
     for model, value in (("a", 1.0), ("b", 0.0)):
         write_run(tmp_path, "x", model, items([value] * 40))
-    t = load_results(tmp_path).compare("a", "b", Settings(draws=50))
+    t = load_results(tmp_path).comparison("a", "b", Settings(draws=50))
     assert 0 < t.rows[0]["p"] < 1e-9  # type: ignore[operator]
     assert "<0.0001" in formats.to_terminal([t], 120) and "&lt;0.0001" in formats.to_markdown(t)
     assert r"\textless{}0.0001" in formats.to_latex(t)

@@ -28,7 +28,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef
 from medhelm.tables.format.table import Document, Settings, Table
 from medhelm.tables.gate import COLUMNS
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm.tables.thresholds import (
     EXIT_CODES,
     Requirement,

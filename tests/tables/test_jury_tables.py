@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from medhelm.cli import run_command
-from medhelm.cli.sweep import show_tables
 from medhelm.config import BenchmarkChoice, Job, JuryChoice
 from medhelm.errors import UsageError
 from medhelm.grading.jury.prompt import judge_messages
@@ -34,7 +33,7 @@ from medhelm.stats.intervals import jackknife
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, write_run
 from tests.tables.shown import FEW, put_columns, shown
 
@@ -546,28 +545,6 @@ def test_markdown_and_latex_hold_every_grid_and_the_notes_once(tmp_path: Path) -
     assert latex.count("jackknife") == 1
     read = list(csv.DictReader(formats.to_csv(t).splitlines()))
     assert len(read) == 1 + 3 + 2 + 6
-
-
-def test_the_end_of_a_run_shows_the_jury_but_of_a_stand_in_its_agreement_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    folders = [write_judged(tmp_path, f"m/{m}", GIVEN) for m in "xy"]
-    show_tables(folders, tmp_path, load_registry())
-    out = capsys.readouterr().out
-    places = [
-        out.index(t) for t in ("Scores by benchmark", "Jury: agreement", "Minimum detectable")
-    ]
-    assert places == sorted(places)
-    assert "Jury: its judges" in out and "what one judge changes" in out
-    assert "without one judge" not in out and "medhelm tables --table jury" in out
-    apart = tmp_path / "apart"
-    show_tables([write_judged(apart, "m/x", GIVEN, judges=())], apart, load_registry())
-    out = capsys.readouterr().out
-    assert "Jury: agreement" in out and "Jury: its judges" not in out
-    none = tmp_path / "none"
-    show_tables([write_run(none, "x", "m/x", [Item(id="i", value=1.0)])], none, load_registry())
-    assert "Jury" not in capsys.readouterr().out
 
 
 def test_without_a_jury_the_table_says_so(tmp_path: Path) -> None:

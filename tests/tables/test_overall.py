@@ -19,7 +19,8 @@ from medhelm.stats.intervals import wilson
 from medhelm.tables import overall
 from medhelm.tables.format.formats import to_json
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import Results, load_results
+from medhelm.tables.loading import load_results
+from medhelm.tables.results import Results
 from medhelm.tables.spending import spend
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.tables.shown import FEW, cell, notes, rate, shown, write
@@ -474,7 +475,7 @@ def test_order_of_rows_and_of_writing_changes_nothing(tmp_path: Path) -> None:
             write_run(tmp_path / str(turn), *name, cells[name])
         results = load_results(tmp_path / str(turn))
         tables = [results.typed(n, FEW) for n in ("overall", "benchmarks", "categories", "mde")]
-        texts.append(to_json(*tables, results.compare("a", "b", FEW)))
+        texts.append(to_json(*tables, results.comparison("a", "b", FEW)))
     assert texts[0] == texts[1] == texts[2]
 
 
@@ -865,6 +866,6 @@ def test_over_one_benchmark_the_interval_is_its_own(tmp_path: Path, is_better: b
     macro = cell(results.typed("overall", FEW), model="a")
     assert [macro["macro_low"], macro["macro_high"]] == pytest.approx(ends)
     assert "over one benchmark its own" in notes(categories)
-    one, over_all = results.compare("a", "b", FEW).rows
+    one, over_all = results.comparison("a", "b", FEW).rows
     for name in ("low", "high", "standard_error", "p", "test", "interval_method"):
         assert one[name] == over_all[name]

@@ -24,7 +24,7 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document
 from medhelm.tables.known_tables import find_tables
-from medhelm.tables.results import load_gradings, load_results
+from medhelm.tables.loading import load_gradings, load_results
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 from tests.tables.shown import FEW, cell, notes, put_columns, rate, shown, write
 
@@ -48,14 +48,14 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     }
     assert len(results.typed("slices", by="difficulty").rows) == 30
     frame = results.table("overall")
-    assert list(frame["model"]) == [r["model"] for r in results.tables["overall"].rows]
+    assert list(frame["model"]) == [r["model"] for r in results.typed("overall").rows]
     assert frame["win_rate"].between(0, 1).all() and frame.attrs["settings"]["draws"] == 1000
 
 
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 16
+    assert len(tables) == len(list(tables)) == 18
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 
@@ -213,7 +213,7 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
     assert "Left out of the ranking: medec (openai/e: not graded)." in overall.notes
     row = cell(results.typed("benchmarks", FEW), benchmark="medec", model="openai/e")
     assert row["status"] == "not graded"
-    compared = cell(results.compare("openai/a", "openai/e", FEW), benchmark="medec")
+    compared = cell(results.comparison("openai/a", "openai/e", FEW), benchmark="medec")
     assert compared["test"] == "openai/e is not graded"
     for name in ("b", "c", "d", "f", "g", "h"):
         store(tmp_path, "medec", f"openai/{name}")
@@ -260,7 +260,7 @@ B = [1.0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1]
 
 def test_compare_by_hand(tmp_path: Path) -> None:
     write(tmp_path, {"x": {"a": A, "b": B}})
-    table = load_results(tmp_path).compare("a", "b")
+    table = load_results(tmp_path).comparison("a", "b")
     row = cell(table, benchmark="x")
     gap = np.array(A) - np.array(B)  # six times only a, once only b
     assert row["difference"] == pytest.approx(5 / 12)
@@ -275,7 +275,7 @@ def test_compare_is_antisymmetric(tmp_path: Path) -> None:
     write_suite(tmp_path, models=2, benchmarks=4, instances=30)
     a, b = "provider/model-0", "provider/model-1"
     results = load_results(tmp_path)
-    forth, back = results.compare(a, b, FEW), results.compare(b, a, FEW)
+    forth, back = results.comparison(a, b, FEW), results.comparison(b, a, FEW)
     for one, two in zip(forth.rows, back.rows, strict=True):
         assert one["difference"] == pytest.approx(-two["difference"])  # type: ignore[operator]
         assert one["score_a"] == two["score_b"] and one["n"] == two["n"]
@@ -290,7 +290,7 @@ def test_permutation_p_agrees_with_scipy(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.random(14), rng.random(14) * 0.7
     write(tmp_path, {"x": {"a": a.tolist(), "b": b.tolist()}})
-    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    row = cell(load_results(tmp_path).comparison("a", "b", FEW), benchmark="x")
     exact = scipy.stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
     )
@@ -303,7 +303,7 @@ def test_clustered_rates_are_permuted_by_cluster(tmp_path: Path) -> None:
         rows = [Item(id=f"i{i}", value=value, cluster="n0") for i in range(10)]
         rows += [Item(id=f"j{i}", value=1.0, cluster=f"n{i + 1}") for i in range(10)]
         write_run(tmp_path, "x", model, rows)
-    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    row = cell(load_results(tmp_path).comparison("a", "b", FEW), benchmark="x")
     assert row["test"] == "permutation" and row["p"] == 1.0
 
 
@@ -311,7 +311,7 @@ def test_holm_is_over_the_compared_benchmarks(tmp_path: Path) -> None:
     for benchmark, wins in (("x", 12), ("y", 9), ("z", 7)):
         write_run(tmp_path, benchmark, "a", items(rate(wins, 12)))
         write_run(tmp_path, benchmark, "b", items(rate(3, 12)))
-    table = load_results(tmp_path).compare("a", "b", FEW)
+    table = load_results(tmp_path).comparison("a", "b", FEW)
     # 9, 6 and 4 discordant, all for a: p = 2 / 2^d
     expected = [3 * 2 / 2**9, 2 * 2 / 2**6, 1 * 2 / 2**4]
     assert [r["p_holm"] for r in table.rows[:3]] == pytest.approx(expected)
@@ -323,7 +323,7 @@ def test_holm_is_over_the_compared_benchmarks(tmp_path: Path) -> None:
 
 def test_only_common_instances_count(tmp_path: Path) -> None:
     write(tmp_path, {"x": {"a": [None, *rate(100, 199)], "b": [*rate(100, 199), None]}})
-    row = cell(load_results(tmp_path).compare("a", "b", FEW), benchmark="x")
+    row = cell(load_results(tmp_path).comparison("a", "b", FEW), benchmark="x")
     assert row["n"] == 198 and row["is_compared"]
 
 
@@ -332,7 +332,7 @@ def test_low_coverage_is_shown_but_not_compared(tmp_path: Path) -> None:
         write_run(tmp_path, benchmark, "a", items(rate(8, 10)))
     write_run(tmp_path, "x", "b", items(rate(2, 10)))
     write_run(tmp_path, "y", "b", items([None, *rate(2, 9)]))
-    table = load_results(tmp_path).compare("a", "b", FEW)
+    table = load_results(tmp_path).comparison("a", "b", FEW)
     y = cell(table, benchmark="y")
     assert not y["is_compared"] and y["p"] is not None and y["p_holm"] is None
     assert y["flags"] == "coverage" and (y["coverage_a"], y["coverage_b"]) == (1, 0.9)
@@ -344,24 +344,26 @@ def test_a_benchmark_of_one_model_is_shown(tmp_path: Path) -> None:
     for benchmark, models in (("x", "ab"), ("y", "a"), ("z", "c")):
         for model in models:
             write_run(tmp_path, benchmark, model, items(rate(1, 2)))
-    table = load_results(tmp_path).compare("a", "b", FEW)
+    table = load_results(tmp_path).comparison("a", "b", FEW)
     assert [r["benchmark"] for r in table.rows] == ["x", "y", None]
     y = cell(table, benchmark="y")
     assert y["test"] == "no run of b" and y["difference"] is None and y["run_a"] and not y["run_b"]
-    nothing = load_results(tmp_path).compare("a", "c", FEW)
+    nothing = load_results(tmp_path).comparison("a", "c", FEW)
     assert "can be compared on no benchmark" in notes(nothing)
 
 
 def test_runs_without_a_common_instance_have_no_difference(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", [Item(id="one", value=1.0)])
     write_run(tmp_path, "x", "b", [Item(id="two", value=1.0)])
-    assert load_results(tmp_path).compare("a", "b", FEW).rows[0]["test"] == "no instance in common"
+    assert (
+        load_results(tmp_path).comparison("a", "b", FEW).rows[0]["test"] == "no instance in common"
+    )
 
 
 def test_equal_answers_have_p_1_and_no_interval(tmp_path: Path) -> None:
     for model in "ab":
         write_run(tmp_path, "x", model, items(rate(3, 9)))
-    row = load_results(tmp_path).compare("a", "b", FEW).rows[0]
+    row = load_results(tmp_path).comparison("a", "b", FEW).rows[0]
     assert row["difference"] == 0 and row["p"] == 1 and row["low"] is None
     assert row["interval_method"] == "none (all draws equal)"
 
@@ -372,7 +374,7 @@ def test_lower_is_better_turns_the_difference(tmp_path: Path) -> None:
     low, high = [rng.uniform(0, 5) for _ in range(30)], [rng.uniform(10, 25) for _ in range(30)]
     write_run(tmp_path, "x", "a", items(low), metrics=[harm])
     write_run(tmp_path, "x", "b", items(high), metrics=[harm])
-    row = load_results(tmp_path).compare("a", "b", FEW).rows[0]
+    row = load_results(tmp_path).comparison("a", "b", FEW).rows[0]
     assert row["difference"] == pytest.approx((np.mean(high) - np.mean(low)) / 25)
     assert row["low"] > 0 and row["p"] < 0.01  # type: ignore[operator]
 
@@ -381,9 +383,9 @@ def test_a_model_is_not_compared_with_itself_or_a_stranger(tmp_path: Path) -> No
     write_run(tmp_path, "x", "org/a", items([1.0]))
     results = load_results(tmp_path)
     with pytest.raises(UsageError, match="two different models"):
-        results.compare("org/a", "org/a")
+        results.comparison("org/a", "org/a")
     with pytest.raises(UnknownName, match="did you mean 'org/a'"):
-        results.compare("org/a", "org/aa")
+        results.comparison("org/a", "org/aa")
 
 
 # Commands
@@ -426,6 +428,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
     assert document.table == name and document.settings["draws"] == draws
     # The runs hold none of what these show.
     absent = [
+        "calibration",
         "coverage",
         "encounter_cast",
         "encounters",
@@ -433,6 +436,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
         "harm",
         "jury",
         "positions",
+        "reliability",
         "robustness",
     ]
     assert bool(document.rows) == (name not in absent)

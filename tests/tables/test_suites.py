@@ -50,7 +50,7 @@ def test_each_suite_is_ranked_for_itself(tmp_path: Path) -> None:
 
 def test_a_comparison_has_an_overall_row_of_each_suite(tmp_path: Path) -> None:
     build(tmp_path, "headqa", "pubmed_qa", "med_qa")
-    rows = load_results(tmp_path).compare("a", "b").rows
+    rows = load_results(tmp_path).comparison("a", "b").rows
     whole = {r["benchmark"]: r["difference"] for r in rows if r["level"] == "overall"}
     assert whole == {"all of medhelm": 0.25, "all of today": -1.0}
 
@@ -61,7 +61,7 @@ def test_runs_of_one_suite_have_no_column_of_it(tmp_path: Path, names: tuple[str
     results = load_results(tmp_path)
     for name in ("overall", "benchmarks", "pairs"):
         assert "suite" not in {c.name for c in results.typed(name).columns}
-    (whole,) = [r for r in results.compare("a", "b").rows if r["level"] == "overall"]
+    (whole,) = [r for r in results.comparison("a", "b").rows if r["level"] == "overall"]
     assert whole["benchmark"] is None
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from medhelm import DataError, ModelSpec
 from medhelm.plugin import UsageError, model_calls, options
 from medhelm_benchmarks.encounters.curation.protocol import (
-    BUDGETS,
     CURATOR,
     JUDGE,
+    PHASES,
     REASONING_BUDGET,
     CuratedArticle,
     curation,
@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where an article cannot be read or no case was made; else the code of what stopped it."""
-    from medhelm.plugin import model_calls, own_runs
-    from medhelm_benchmarks.encounters.curation.products import go_on_from_former, write_products
+    from medhelm.plugin import own_runs
+    from medhelm_benchmarks.encounters.curation.products import write_products
 
     players = _players(args)
     source = Path(args.dir)
@@ -74,13 +74,13 @@ def run(args: argparse.Namespace) -> int:
         out,
         data_class=args.source_class,
         environ=None if args.estimate else os.environ,
-        max_output_tokens=max(BUDGETS.values()),
+        max_output_tokens=max(phase.budget for phase in PHASES.values()),
         reasoning_output_tokens=REASONING_BUDGET,
         seed=args.seed,
     )
     if args.estimate:
         return model_calls.show_estimate([work], args.format)
-    asked = model_calls.ask([work], args, lambda: go_on_from_former(out, players, args.seed))
+    asked = model_calls.ask([work], args)
     ends = write_products(out, articles)
     if args.format == "json":
         _print_json(out, ends, asked.ledger.spent_tokens)

@@ -119,10 +119,7 @@ def _chosen(
 def _judge(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
 ) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]]]:
-    """Return how the asking of the judge ended, and what it found in each encounter.
-
-    What an earlier version has stored is not asked again.
-    """
+    """Return how the asking of the judge ended, and what it found in each encounter."""
     from medhelm.plugin import model_calls, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
@@ -130,17 +127,14 @@ def _judge(
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
     folders = {run.path.parents[1]: run for run in graded}.values()
     runs = []
-    judged: dict[str, tuple[Fault, ...]] = {}
     for name, card in sorted({run.benchmark: run.record.card for run in folders}.items()):
-        encounters = []
-        for run in (run for run in folders if run.benchmark == name):
-            before = by_judge.judged_before(run.path.parents[1], judge)
-            for episode in stored_encounters(run):
-                instance = by_judge.to_judge(place_of(run), episode)
-                if (key := by_judge.before_key(episode)) in before:
-                    judged[instance.id] = before[key]
-                elif by_judge.has_lines(instance):
-                    encounters.append(instance)
+        found = (
+            by_judge.to_judge(place_of(run), episode)
+            for run in folders
+            if run.benchmark == name
+            for episode in stored_encounters(run)
+        )
+        encounters = [instance for instance in found if by_judge.has_lines(instance)]
         if not encounters:
             continue
         runs.append(
@@ -156,12 +150,11 @@ def _judge(
                 reasoning_output_tokens=by_judge.REASONING_BUDGET,
             )
         )
-    if not runs and not judged:
+    if not runs:
         raise UsageError("nobody says anything in these encounters; leave --judge out")
     asked = model_calls.ask(runs, args)
-    for own in runs:
-        judged |= by_judge.judged_faults(own.path)
-    return asked, judged
+    faults = (by_judge.judged_faults(own.path) for own in runs)
+    return asked, {name: found for own in faults for name, found in own.items()}
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

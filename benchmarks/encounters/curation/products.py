@@ -12,46 +12,18 @@ flags.jsonl                     what the checks found; ends.jsonl: how each arti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from medhelm import ModelSpec
-from medhelm.plugin import RecordError, UsageError, durable, own_runs
+from medhelm.plugin import durable, own_runs
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
-from medhelm_benchmarks.encounters.curation.protocol import CURATOR, JUDGE, CuratedArticle
+from medhelm_benchmarks.encounters.curation.protocol import CuratedArticle
 from medhelm_benchmarks.encounters.curation.sources import Article, changed_since
 from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS
 from medhelm_benchmarks.encounters.data.checks import Flag
 from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES, SOURCE
-
-
-class _FormerSpec(msgspec.Struct, frozen=True):
-    """`spec.json` of a folder from before curation was a run like others."""
-
-    schema: str
-    curator: ModelSpec
-    judge: ModelSpec
-    seed: int
-
-
-def go_on_from_former(folder: Path, players: Mapping[str, ModelSpec], seed: int) -> None:
-    """Let a folder of the former form go on; raises UsageError where others were asked."""
-    path = folder / "spec.json"
-    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        former = msgspec.json.decode(path.read_bytes(), type=_FormerSpec)
-        before = {CURATOR: former.curator, JUDGE: former.judge}
-        if seed != former.seed or any(_asked(before[r]) != _asked(players[r]) for r in before):
-            raise UsageError(
-                f"{folder} holds cases made with another model or seed; name another folder with --out"
-            )
-        path.unlink()
-
-
-def _asked(model: ModelSpec) -> object:
-    return own_runs.identity(model) | {"max_output_tokens": model.max_output_tokens}
 
 
 def write_products(
@@ -74,13 +46,13 @@ def write_products(
             for name in changed_since(source, article.documents)
         )
         ends[n] = msgspec.structs.replace(end, flags=(*end.flags, *changed))
-    _write_lines(folder / RUBRICS, (rubric for end in ends for rubric in end.rubrics))
-    _write_lines(folder / "flags.jsonl", (flag for end in ends for flag in end.flags))
+    durable.write_lines(folder / RUBRICS, (rubric for end in ends for rubric in end.rubrics))
+    durable.write_lines(folder / "flags.jsonl", (flag for end in ends for flag in end.flags))
     heads = (
         {"case": e.case, "status": e.status, "reasons": e.reasons, "scenarios": e.scenarios}
         for e in ends
     )
-    _write_lines(folder / "ends.jsonl", heads)
+    durable.write_lines(folder / "ends.jsonl", heads)
     return ends
 
 
@@ -88,15 +60,17 @@ def _write_article(folder: Path, article: Article, end: CuratedArticle) -> None:
     """Write the documents, the triage and the scenarios of an article."""
     for document in article.documents:
         text = "\n".join(document.lines) + "\n"
-        _write(folder / SOURCE / document.copy_name, text.encode())
+        durable.write_whole(folder / SOURCE / document.copy_name, text.encode())
     if end.triage is not None:
-        _write(folder / "phase1.json", msgspec.json.format(msgspec.json.encode(end.triage)))
+        durable.write_whole(
+            folder / "phase1.json", msgspec.json.format(msgspec.json.encode(end.triage))
+        )
     drafts = [*end.drafts()]
     for draft in drafts:
         _write_scenario(folder / draft.meta.scenario_id, article, draft)
     if drafts:
         metas = msgspec.json.encode({"scenarios": [draft.meta for draft in drafts]})
-        _write(folder / META_FILE, msgspec.json.format(metas))
+        durable.write_whole(folder / META_FILE, msgspec.json.format(metas))
 
 
 def _write_scenario(folder: Path, article: Article, draft: Draft) -> None:
@@ -107,22 +81,11 @@ def _write_scenario(folder: Path, article: Article, draft: Draft) -> None:
         for document in article.documents:
             diffs.append(diff_of(document, packet, role))
             if text := copy_of(document, packet):
-                _write(folder / FOLDERS[role] / document.copy_name, f"{text}\n".encode())
+                durable.write_whole(
+                    folder / FOLDERS[role] / document.copy_name, f"{text}\n".encode()
+                )
         for place, text in sorted(packet.rewrites.items()):
             where = {"role": role, "document": place[0], "line": place[1]}
             rewrites.append({**where, "before": article.line(place), "after": text})
-    _write(folder / "changes.diff", "".join(diffs).encode())
-    _write_lines(folder / "rewrites.jsonl", rewrites)
-
-
-def _write_lines(path: Path, values: Iterable[object]) -> None:
-    _write(path, b"".join(msgspec.json.encode(value) + b"\n" for value in values))
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        durable.make_private(path.parent)
-        with durable.AtomicFile(path) as file:
-            file.write(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None
+    durable.write_whole(folder / "changes.diff", "".join(diffs).encode())
+    durable.write_lines(folder / "rewrites.jsonl", rewrites)

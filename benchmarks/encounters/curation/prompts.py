@@ -10,13 +10,13 @@ leaks      the clinician's packet and the items alone
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from medhelm import Message
 from medhelm_benchmarks.encounters.curation.drafts import Draft, ScenarioMeta, copy_of
-from medhelm_benchmarks.encounters.curation.sources import Article
+from medhelm_benchmarks.encounters.curation.sources import Article, Place
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES
 from medhelm_benchmarks.encounters.packets import RubricItem
 from medhelm_benchmarks.encounters.prompts import prompt_text
@@ -26,40 +26,22 @@ PROMPT_VERSION = "1"
 
 def triage_messages(article: Article) -> tuple[Message, ...]:
     """Return what phase 1 is sent."""
-    return Message("system", prompt_text("triage")), Message("user", _documents(article))
+    return _messages("triage", _documents(article))
 
 
 def partition_messages(article: Article, meta: ScenarioMeta) -> tuple[Message, ...]:
     """Return what phase 2 is sent."""
-    return Message("system", prompt_text("partition")), Message(
-        "user", f"{_documents(article)}\n\n{_meta(meta)}"
-    )
+    return _messages("partition", _documents(article), _meta(meta))
 
 
 def audit_messages(article: Article, draft: Draft) -> tuple[Message, ...]:
     """Return what phase 3 is sent."""
-    parts = [_documents(article), _meta(draft.meta)]
-    for role in PACKET_ROLES:
-        kept = sorted(draft.packets[role].kept)
-        by_document = {name: [n for d, n in kept if d == name] for name, _ in kept}
-        shown = "; ".join(f"{name}: {_ranges(ns)}" for name, ns in by_document.items())
-        parts.append(f"The {role} keeps {shown}.")
-        for (name, line), text in draft.packets[role].rewrites.items():
-            parts.append(f"For the {role} line {line} of {name} reads: {text}")
-    return Message("system", prompt_text("audit")), Message("user", "\n\n".join(parts))
+    return _messages("audit", _documents(article), _meta(draft.meta), *_kept(draft))
 
 
 def rubric_messages(article: Article, draft: Draft) -> tuple[Message, ...]:
     """Return what the extraction is sent: the evaluator's lines, under their numbers in the source."""
-    kept = draft.packets["evaluator"].kept
-    parts = []
-    for document in article.documents:
-        numbered = [
-            f"{n}| {line}" for n, line in enumerate(document.lines, 1) if (document.name, n) in kept
-        ]
-        if numbered:
-            parts.append(_document(document.name, numbered))
-    return Message("system", prompt_text("rubric")), Message("user", "\n\n".join(parts))
+    return _messages("rubric", _documents(article, draft.packets["evaluator"].kept))
 
 
 def leak_messages(
@@ -70,16 +52,34 @@ def leak_messages(
     lines = "\n".join(filter(None, copies)).splitlines()
     briefing = _document("briefing", [f"{n}| {line}" for n, line in enumerate(lines, 1)])
     listed = "\n".join(f"{n}. {' '.join(item.text.split())}" for n, item in enumerate(items, 1))
-    return Message("system", prompt_text("leaks")), Message(
-        "user", f"{briefing}\n\nItems:\n{listed}"
-    )
+    return _messages("leaks", briefing, f"Items:\n{listed}")
 
 
-def _documents(article: Article) -> str:
-    return "\n\n".join(
-        _document(d.name, [f"{n}| {line}" for n, line in enumerate(d.lines, 1)])
+def _messages(phase: str, *parts: str) -> tuple[Message, ...]:
+    return Message("system", prompt_text(phase)), Message("user", "\n\n".join(parts))
+
+
+def _kept(draft: Draft) -> Iterator[str]:
+    """Yield what each role keeps."""
+    for role in PACKET_ROLES:
+        kept = sorted(draft.packets[role].kept)
+        by_document = {name: [n for d, n in kept if d == name] for name, _ in kept}
+        shown = "; ".join(f"{name}: {_ranges(ns)}" for name, ns in by_document.items())
+        yield f"The {role} keeps {shown}."
+        for (name, line), text in draft.packets[role].rewrites.items():
+            yield f"For the {role} line {line} of {name} reads: {text}"
+
+
+def _documents(article: Article, kept: Collection[Place] | None = None) -> str:
+    """Return the documents with numbered lines; of `kept`, those lines alone."""
+    shown = (
+        (
+            d.name,
+            [f"{n}| {x}" for n, x in enumerate(d.lines, 1) if kept is None or (d.name, n) in kept],
+        )
         for d in article.documents
     )
+    return "\n\n".join(_document(name, lines) for name, lines in shown if lines)
 
 
 def _document(name: str, lines: Sequence[str]) -> str:

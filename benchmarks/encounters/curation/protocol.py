@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
@@ -54,8 +54,6 @@ from medhelm_benchmarks.encounters.replies import ask_until_read, rejected
 
 CURATOR, JUDGE = "curator", "judge"
 REPAIRS = 2
-BUDGETS = {"triage": 4_096, "partition": 4_096, "audit": 4_096, "rubric": 16_384, "leaks": 4_096}
-"""Output tokens of one reply, by phase."""
 REASONING_BUDGET = 24_576
 MOST_SCENARIOS = 40
 """Of one article; more is a fault of its triage."""
@@ -63,9 +61,26 @@ _EXPECTED_SCENARIOS = 3
 """The paper's 613 articles have 1,638."""
 _OWN_WORDS = 900
 """Tokens of a prompt besides the article."""
-_REPLIES = {"triage": 500, "partition": 400, "audit": 300, "rubric": 1_500, "leaks": 150}
-"""Tokens that a reply is expected to have, by phase."""
-_R = TypeVar("_R", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One request of curation."""
+
+    form: type[msgspec.Struct]
+    budget: int
+    """Output tokens of one reply."""
+    expected: int
+    """Tokens that a reply is expected to have."""
+
+
+PHASES: Mapping[str, Phase] = {
+    "triage": Phase(Triage, 4_096, 500),
+    "partition": Phase(Partition, 4_096, 400),
+    "audit": Phase(Audit, 4_096, 300),
+    "rubric": Phase(Extraction, 16_384, 1_500),
+    "leaks": Phase(LeakReport, 4_096, 150),
+}
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -110,7 +125,7 @@ def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) 
         name="curation",
         version=prompts.PROMPT_VERSION,
         roles=(CURATOR, JUDGE),
-        budgets={JUDGE: BUDGETS["leaks"]},
+        budgets={JUDGE: PHASES["leaks"].budget},
         conduct=partial(_conduct, articles, players),
         forecast=partial(_forecast, articles, players),
     )
@@ -126,7 +141,7 @@ def budget_of(model: ModelSpec, phase: str) -> int:
     """Return the output tokens of one reply of a phase."""
     if model.max_output_tokens is not None:
         return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else BUDGETS[phase.partition("/")[0]]
+    return REASONING_BUDGET if model.reasoning else PHASES[phase.partition("/")[0]].budget
 
 
 async def _conduct(
@@ -152,11 +167,8 @@ async def _conduct(
 
 async def _article(writer: _Writer) -> CuratedArticle:
     article = writer.article
-    triage = await writer.reply(
-        "triage",
-        prompts.triage_messages(article),
-        Triage,
-        partial(triage_faults, article),
+    triage: Triage = await writer.reply(
+        "triage", prompts.triage_messages(article), partial(triage_faults, article)
     )
     if not triage.is_simulatable:
         missing = tuple(name for name, c in triage.criteria.items() if not c.is_met)
@@ -196,34 +208,30 @@ async def _scenario(
 ) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
     """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
     article, name = writer.article, meta.scenario_id
-    partition = await writer.reply(
+    partition: Partition = await writer.reply(
         f"partition/{name}",
         prompts.partition_messages(article, meta),
-        Partition,
         partial(partition_faults, article, meta),
         partial(partition_doubts, article, meta),
     )
     if not partition.is_ready:
         return None
     draft = draft_of(meta, partition)
-    audit = await writer.reply(
+    audit: Audit = await writer.reply(
         f"audit/{name}",
         prompts.audit_messages(article, draft),
-        Audit,
         partial(audit_faults, article, draft),
     )
     draft = audited(draft, audit)
-    extraction = await writer.reply(
+    extraction: Extraction = await writer.reply(
         f"rubric/{name}",
         prompts.rubric_messages(article, draft),
-        Extraction,
         partial(extraction_faults, article, draft),
     )
     items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)
-    report = await writer.reply(
+    report: LeakReport = await writer.reply(
         f"leaks/{name}",
         prompts.leak_messages(article, draft, items),
-        LeakReport,
         partial(leak_faults, text_of(article, draft.packets["clinician"]), items),
         role=JUDGE,
     )
@@ -251,14 +259,17 @@ class _Writer:
         self,
         phase: str,
         messages: tuple[Message, ...],
-        form: type[_R],
-        find_faults: Callable[[_R], list[str]],
-        find_doubts: Callable[[_R], list[str]] = lambda _: [],
+        find_faults: Callable[[Any], list[str]],
+        find_doubts: Callable[[Any], list[str]] = lambda _: [],
         *,
         role: str = CURATOR,
-    ) -> _R:
-        """Return a phase's reply without faults; raises Ended. Doubts go back once, and discard nothing."""
-        usable: _R | None = None
+    ) -> Any:
+        """Return a phase's reply without faults, in its form; raises Ended.
+
+        Doubts go back once, and discard nothing.
+        """
+        form = PHASES[phase.partition("/")[0]].form
+        usable = None
         faults: list[str] = []
         is_cut = False
 
@@ -272,7 +283,7 @@ class _Writer:
             is_cut = response.finish == "length"
             return response
 
-        def read(text: str) -> _R:
+        def read(text: str) -> Any:
             nonlocal usable, faults
             try:
                 reply = reply_form.read_form(text, form)[0]
@@ -417,6 +428,7 @@ def _forecast(
             calls_limit=tries * (len(once) + most * len(each)),
             input_tokens=begin + n * sent,
             input_tokens_limit=tries * (begin + begun + most * (sent + tries * replies)),
-            output_tokens=sum(_REPLIES[p] for p in once) + n * sum(_REPLIES[p] for p in each),
+            output_tokens=sum(PHASES[p].expected for p in once)
+            + n * sum(PHASES[p].expected for p in each),
             output_tokens_limit=tries * (begun + most * replies),
         )

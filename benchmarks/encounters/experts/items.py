@@ -11,11 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from medhelm import Table, make_table
-from medhelm.plugin import UsageError, ratings, runlog, sheet, stored_decisions, two_class
+from medhelm.plugin import UsageError, ratings, sheet, stored_decisions, two_class
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
-from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, ticks_of
+from medhelm_benchmarks.encounters.fidelity.stored import (
+    encounter_runs,
+    stored_encounters,
+    ticks_of,
+)
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
     RUBRIC,
@@ -61,14 +65,10 @@ def read_judged(folder: Path) -> tuple[list[Judged], int]:
 
     Raises UsageError where there is none.
     """
-    runs: dict[Path, list[stored_decisions.GradedRun]] = {}
-    for run in stored_decisions.graded_runs(folder)[0]:
-        if run.record.spec.protocol in PROTOCOLS:
-            runs.setdefault(run.path.parents[1], []).append(run)
     found: dict[str, Judged] = {}
     left_out = 0
-    for path, gradings in runs.items():
-        for judged in _judged(path, gradings):
+    for gradings in encounter_runs(folder).values():
+        for judged in _judged(gradings):
             if gradings[0].record.card.data_class == "public":
                 found[judged.unit.name] = judged
             else:
@@ -78,13 +78,13 @@ def read_judged(folder: Path) -> tuple[list[Judged], int]:
     return [*found.values()], left_out
 
 
-def _judged(path: Path, gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
+def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
     ticks = {}
     for run in gradings:
         for terms in run.record.grading.graders:
             if terms.grader == EVALUATIONS.name and RUBRIC not in terms.settings:
                 ticks[terms.jury.name] = ticks_of(run)
-    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
+    for episode in stored_encounters(gradings[0]):
         case, items = episode.instance, packets_of(episode.instance).evaluator.items
         if episode.ending not in (COMPLETED, CAPPED) or not items:
             continue

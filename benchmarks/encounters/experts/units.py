@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from medhelm import Episode
-from medhelm.plugin import UsageError, entries, ratings, runlog, sheet, stored_decisions
+from medhelm.plugin import UsageError, entries, ratings, sheet, stored_decisions
 from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
-from medhelm_benchmarks.encounters.fidelity.stored import PROTOCOLS, rubric_of, ticks_of
+from medhelm_benchmarks.encounters.fidelity.stored import (
+    encounter_runs,
+    rubric_of,
+    stored_encounters,
+    ticks_of,
+)
 from medhelm_benchmarks.encounters.packets import Packets, RubricItem, packets_of
 from medhelm_benchmarks.encounters.record import encounter_of, transcript, turn_lines
 
@@ -73,12 +78,8 @@ def open_folder(folder: Path) -> RatedFolder:
             f"{folder} holds neither {CASES}/ (constructed cases) nor runs/ (encounters); name the "
             "folder of either"
         )
-    runs = {
-        run.path.parents[1]: run
-        for run in stored_decisions.graded_runs(folder)[0]
-        if run.record.spec.protocol in PROTOCOLS
-    }
-    found = [(run, unit) for run in runs.values() for unit in _encounters(run)]
+    runs = [gradings[-1] for gradings in encounter_runs(folder).values()]
+    found = [(run, unit) for run in runs for unit in _encounters(run)]
     if not found:
         raise UsageError(f"no run below {folder} has encounters")
     units = {u.name: u for run, u in found if run.record.card.data_class == "public"}
@@ -119,7 +120,7 @@ def _encounters(run: stored_decisions.GradedRun) -> Iterator[ratings.Unit]:
     """Yield the encounters of a run with the ticks of its evaluator; no part names a model."""
     path = run.path.parents[1]
     ticks = ticks_of(run)
-    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
+    for episode in stored_encounters(run):
         if not transcript(episode):
             continue
         case, repeat = episode.instance, episode.response.repeat

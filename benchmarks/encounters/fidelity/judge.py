@@ -24,7 +24,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import own_runs, reply_form, runlog, tokens
+from medhelm.plugin import own_runs, reply_form, tokens
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
@@ -85,22 +85,6 @@ def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
         msgspec.json.encode(own_runs.identity(judge), order="sorted")
     ).hexdigest()[:16]
     return results / "fidelity" / benchmark / digest
-
-
-def judged_before(run: Path, judge: ModelSpec) -> dict[int, tuple[Fault, ...]]:
-    """Return what an earlier version has stored in a run of its encounters, by `before_key`."""
-    decides = {"model": own_runs.identity(judge), "prompt": "1"}
-    digest = hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()[:16]
-    return {
-        key: msgspec.convert(e.state["faults"], tuple[Fault, ...])
-        for key, e in runlog.read_keyed(run / "fidelity" / digest)
-        if "faults" in e.state
-    }
-
-
-def before_key(episode: Episode) -> int:
-    """Return the key under which an earlier version has stored what a judge says of an encounter."""
-    return runlog.episode_key(msgspec.json.encode(episode), 0)
 
 
 def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from medhelm import DataError, Episode, Instance
@@ -71,6 +72,15 @@ class CheckedRun:
     def model(self, role: str) -> str:
         """Return who plays a role."""
         return self.run.record.spec.cast[role].name
+
+
+def encounter_runs(folder: Path) -> dict[Path, list[stored_decisions.GradedRun]]:
+    """Return the gradings of each run of encounters below a results folder, older ones first."""
+    found: dict[Path, list[stored_decisions.GradedRun]] = {}
+    for run in stored_decisions.graded_runs(folder)[0]:
+        if run.record.spec.protocol in PROTOCOLS:
+            found.setdefault(run.path.parents[1], []).append(run)
+    return found
 
 
 def stored_encounters(run: stored_decisions.GradedRun) -> Iterator[Episode]:

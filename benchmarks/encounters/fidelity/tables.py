@@ -127,17 +127,12 @@ def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, 
         marked = {(e.case, e.repeat) for e in run.encounters if is_marked(e, least)}
         mean = _mean(run.values.values())
         without = _mean(v for key, v in run.values.items() if key not in marked)
-        has_both = mean is not None and without is not None
-        yield {
-            "benchmark": run.run.benchmark,
-            "model": run.run.model,
-            "cast": run.cast,
-            "cases": len(run.values),
-            "marked": len(marked & set(run.values)),
-            "mean": mean,
-            "mean_unmarked": without,
-            "difference": without - mean if has_both else None,  # type: ignore[operator]
-        }
+        row: dict[str, object] = {"benchmark": run.run.benchmark, "model": run.run.model}
+        row |= {"cast": run.cast, "cases": len(run.values), "marked": len(marked & set(run.values))}
+        row |= {"mean": mean, "mean_unmarked": without}
+        if mean is not None and without is not None:
+            row["difference"] = without - mean
+        yield row
 
 
 def is_marked(encounter: Checked, least: float) -> bool:
@@ -162,15 +157,11 @@ def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
                 ranks[key] = 1 + sum(v > mean for v in rivals)
         for (model, cast), mean in means.items():
             own_ranks = [rank for (name, _), rank in ranks.items() if name == model]
-            yield {
-                "benchmark": benchmark,
-                "model": model,
-                "cast": cast,
-                "cases": len(common),
-                "mean": mean,
-                "rank": ranks.get((model, cast)),
-                "moved": max(own_ranks) - min(own_ranks) if own_ranks else None,
-            }
+            row: dict[str, object] = {"benchmark": benchmark, "model": model, "cast": cast}
+            row |= {"cases": len(common), "mean": mean, "rank": ranks.get((model, cast))}
+            if own_ranks:
+                row["moved"] = max(own_ranks) - min(own_ranks)
+            yield row
 
 
 def _graded_alike(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
@@ -213,16 +204,12 @@ def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
                 own[case, str(repeat), patient, evaluator] = value
         for (model, others), found in sorted(values.items()):
             for part in components(found, FACTORS):
-                has_sd = part.variance is not None and part.variance > 0
-                yield {
-                    "benchmark": benchmark,
-                    "model": model,
-                    "others": others,
-                    "factor": part.factor,
-                    "levels": part.levels,
-                    "variance": part.variance,
-                    "sd": part.variance**0.5 if has_sd else None,  # type: ignore[operator]
-                }
+                row: dict[str, object] = {"benchmark": benchmark, "model": model}
+                row |= {"others": others, "factor": part.factor, "levels": part.levels}
+                row["variance"] = part.variance
+                if part.variance is not None and part.variance > 0:
+                    row["sd"] = part.variance**0.5
+                yield row
 
 
 Cellkey = tuple[str, ...]

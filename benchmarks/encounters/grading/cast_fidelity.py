@@ -140,15 +140,9 @@ _TEENS = [
 ]
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _ONES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-_SPELT = {
-    **{name: n for n, name in enumerate(_TEENS, 10)},
-    **{ten: 10 * n for n, ten in enumerate(_TENS, 2)},
-    **{
-        f"{ten} {one}": 10 * n + m
-        for n, ten in enumerate(_TENS, 2)
-        for m, one in enumerate(_ONES, 1)
-    },
-}
+_SPELT = dict(zip(_TEENS, range(10, 20), strict=True))
+for _n, _ten in enumerate(_TENS, 2):
+    _SPELT |= {_ten: 10 * _n} | {f"{_ten} {one}": 10 * _n + m for m, one in enumerate(_ONES, 1)}
 _PLAIN = frozenset({"a", "an", "and", "the", "of", "on", "in", "patient"})
 """Words of titles that name nobody."""
 

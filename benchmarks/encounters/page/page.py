@@ -9,25 +9,9 @@ import msgspec
 
 from medhelm import Episode, Instance, Page, PageData, PublishedRuns
 from medhelm_benchmarks.encounters.packets import Packets
-from medhelm_benchmarks.encounters.record import Encounter, Turn
+from medhelm_benchmarks.encounters.record import Encounter
 
 _HERE = Path(__file__).parent
-
-
-class ItemLine(msgspec.Struct, frozen=True, gc=False):
-    """An item of a case's rubric."""
-
-    competency: str
-    text: str
-
-
-class EncounterLines(msgspec.Struct, frozen=True, gc=False):
-    """An encounter as the page shows it."""
-
-    ending: str
-    opening: tuple[str, ...]
-    states: tuple[str, ...]
-    turns: tuple[Turn, ...]
 
 
 def page_data(runs: PublishedRuns) -> PageData | None:
@@ -44,22 +28,28 @@ def page_data(runs: PublishedRuns) -> PageData | None:
     return PageData(benchmarks=found, tables=[encounters(asked), fidelity(asked)])
 
 
-def item_lines(instance: Instance) -> tuple[ItemLine, ...] | None:
-    """Return the items of a case; empty where it has a diagnosis in their place. None: it is no case."""
+def item_lines(instance: Instance) -> list[dict[str, str]] | None:
+    """Return competency and text of the items of a case; empty where it has a diagnosis in their place.
+
+    None: it is no case.
+    """
     try:
         packets = msgspec.convert(instance.payload, Packets)
     except msgspec.ValidationError:
         return None
-    return tuple(ItemLine(item.competency, item.text) for item in packets.evaluator.items)
+    return [{"competency": i.competency, "text": i.text} for i in packets.evaluator.items]
 
 
-def encounter_lines(episode: Episode, scores: Mapping[str, float | None]) -> EncounterLines | None:
-    """Return an encounter turn by turn; None where there is none."""
+def encounter_lines(
+    episode: Episode, scores: Mapping[str, float | None]
+) -> dict[str, object] | None:
+    """Return ending, opening, states and turns of an encounter; None where there is none."""
     try:
         found = msgspec.convert(episode.state, Encounter)
     except msgspec.ValidationError:
         return None
-    return EncounterLines(episode.ending, found.opening, found.states, found.turns)
+    own = {"opening": found.opening, "states": found.states, "turns": found.turns}
+    return {"ending": episode.ending, **own}
 
 
 ENCOUNTERS = Page(

@@ -116,15 +116,9 @@ def _roles(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
             there["cases"] += np.count_nonzero(columns[f"{role}/lines"])
             for name in ("lines", "clean", *BY_RULE):
                 there[name] += columns[f"{role}/{name}"].sum()
-    for part, model in sorted(sums):
-        found = sums[part, model]
-        row: dict[str, object] = {
-            "benchmark": benchmark,
-            "level": "role",
-            "role": part,
-            "model": model,
-        }
-        row |= {"cases": int(found["cases"]), "lines": found["lines"]}
+    for (part, model), found in sorted(sums.items()):
+        row: dict[str, object] = {"benchmark": benchmark, "level": "role", "role": part}
+        row |= {"model": model, "cases": int(found["cases"]), "lines": found["lines"]}
         if found["lines"]:
             row |= {name: found[name] / found["lines"] for name in ("clean", *BY_RULE)}
         yield row

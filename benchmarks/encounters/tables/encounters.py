@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import msgspec
 import numpy as np
 
 from medhelm import (
@@ -45,15 +44,7 @@ _READINGS: Mapping[str, Aggregation] = {
 
 
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    interval = (f"{name}_low", f"{name}_high")
-    return (
-        kinds.number(name, description, "share", heading, interval, 3),
-        *kinds.ends(name, name, "share"),
-    )
-
-
-def _share(name: str, description: str, heading: str = "") -> Column:
-    return kinds.number(name, description, "share", heading, digits=1, is_percent=True)
+    return kinds.measured(name, description, "share", heading, 3, prefix=name)
 
 
 ENDED = "encounters that were completed or capped and have a score, of the cases of n"
@@ -91,13 +82,13 @@ COLUMNS: tuple[Column, ...] = (
     kinds.count("attempted", "encounters asked for", "asked"),
     kinds.count("scored", "encounters with a score", "scored", of="attempted"),
     kinds.text("not_scored", "encounters without one, by outcome", "not scored"),
-    _share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
-    _share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
+    kinds.share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
+    kinds.share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
     kinds.number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
     kinds.number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
     kinds.number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
     kinds.number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
-    _share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
+    kinds.share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
     kinds.number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
     kinds.number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
     kinds.number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
@@ -216,17 +207,8 @@ class _Encounters:
         self, panel: studies.Panel, reading: Aggregation, *names: str
     ) -> dict[str, studies.Estimate]:
         """Return each model's estimate of one reading of the sums."""
-        ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=reading.name)
-
-        def cut(cell: studies.Cell) -> studies.Cell:
-            own = cell.scores[self.metric]
-            sums = own.pooling.columns(own.sums, reading.sums)
-            pooling = aggregation.Pooling(reading, reading.sums)
-            return replace(cell, scores={self.metric: replace(own, sums=sums, pooling=pooling)})
-
-        shares = {model: cut(cell) for model, cell in panel.cells.items()}
-        cut_panel = replace(panel, metric=ref, cells=shares)
-        return studies.estimate(cut_panel, self.settings, self.benchmark, *names)
+        shares = studies.with_reading(panel, reading)
+        return studies.estimate(shares, self.settings, self.benchmark, *names)
 
     def totals(self, model: str, ids: studies.Keys) -> dict[str, float]:
         """Return a model's sums by name over some cases; none: over all of its own."""
@@ -272,8 +254,7 @@ def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dic
 
 
 def _ends(column: str, found: studies.Estimate) -> dict[str, object]:
-    ends = {f"{column}_low": found.interval.low, f"{column}_high": found.interval.high}
-    return {column: found.score, **ends}
+    return {column: found.score, **found.interval.ends(column)}
 
 
 def _asked(own: _Encounters, model: str) -> dict[str, object]:
@@ -400,8 +381,7 @@ def _bins(
             "clusters": len(keys),
             "input_chars": float(values[part, 2].mean()),
             column: float(sums[:, 0].sum() / sums[:, 1].sum()),
-            f"{column}_low": found.low,
-            f"{column}_high": found.high,
+            **found.ends(column),
         }
 
 
@@ -473,8 +453,7 @@ def _pair(
 def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> dict[str, object]:
     if len(sizes) < 2:
         return {}
-    found = intervals.clustered_percentile(gaps, settings.confidence, sizes)
-    return {"difference_low": found.low, "difference_high": found.high}
+    return intervals.clustered_percentile(gaps, settings.confidence, sizes).ends("difference")
 
 
 def _refuse_other_items(own: _Encounters) -> None:

@@ -100,34 +100,22 @@ def run(args: argparse.Namespace) -> int:
     ends = case_ends(folder)
     write_products(folder, ends)
     found, cases = counts(ends, args.n), folder / "cases.jsonl"
+    shown = [
+        {"code": e.code, "status": e.status, "stage": e.stage, "reasons": e.shown_reasons}
+        for e in ends
+    ]
     if args.format == "json":
-        gone = [e for e in ends if e.reasons]
-        options.print_json(
-            "generate",
-            {
-                "cases": str(cases),
-                "counts": found,
-                "ends": [
-                    {
-                        "code": e.code,
-                        "status": e.status,
-                        "stage": e.stage,
-                        "reasons": e.shown_reasons,
-                    }
-                    for e in ends
-                ],
-                "made_by": series.made_by,
-                "tokens_of_this_command": asked.ledger.spent_tokens,
-                "note": _UNVALIDATED,
-            },
-        )
+        values = {"cases": str(cases), "counts": found, "ends": shown, "made_by": series.made_by}
+        spent = {"tokens_of_this_command": asked.ledger.spent_tokens, "note": _UNVALIDATED}
+        options.print_json("generate", values | spent)
     else:
         _print(series, found, cases)
         if (record := asked.end.endings[0].record) is not None:
             model_calls.print_usage(own, record)
-        gone = [e for e in ends if e.status != "made"]
-    for end in gone:
-        _say(f"{end.code} {end.status} ({end.stage}: {'; '.join(end.shown_reasons)[:100]})")
+    for end in ends:
+        if end.status != "made":
+            said = "; ".join(end.shown_reasons)[:100]
+            _say(f"{end.code} {end.status} ({end.stage}: {said})")
     if args.guideline_class != "public":
         _say(
             f"warning: the cases quote a {args.guideline_class} guideline, and benchmark noharm "

@@ -13,7 +13,7 @@ import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases
+from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
@@ -87,10 +87,9 @@ def run(args: argparse.Namespace) -> int:
         if judge is None:
             raise UsageError("--estimate is of --judge; without one nothing is asked")
         return model_calls.show_estimate([judge], "json" if form == "json" else "text")
-    asked = None
+    asked = None if judge is None else model_calls.ask([judge], args)
     judged = None
     if judge is not None:
-        asked = model_calls.ask([judge], args)
         judged = read_judged(args.judge, [*own_runs.stored_episodes(judge.path)])
     quality = check_cases(cases, embed, judged)
     found = list(flags(quality))
@@ -133,10 +132,8 @@ def _judge_run(args: argparse.Namespace, cases: tuple[Case, ...]) -> own_runs.Ru
 
 def _provenance(args: argparse.Namespace) -> Path | None:
     """Return the file beside the cases that says where their actions come from; None without one."""
-    if args.file is None or args.file == "-":
-        return None
-    path = Path(args.file).with_name(_PROVENANCE)
-    return path if path.is_file() else None
+    path = None if args.file in (None, "-") else Path(args.file).with_name(_PROVENANCE)
+    return path if path is not None and path.is_file() else None
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -147,26 +144,22 @@ def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
     if args.file is None:
         return read_cases(_BUNDLED)
-    path = Path(args.file)
-    if args.file != "-" and not path.is_fifo() and not path.is_char_device():
+    path, is_stdin = Path(args.file), args.file == "-"
+    if not (is_stdin or path.is_fifo() or path.is_char_device()):
         return _read(path)
     with TemporaryDirectory() as spool:  # a pipe can be read once
-        is_stdin = args.file == "-"
         whole = Path(spool) / ("standard input" if is_stdin else path.name)
         whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
         return _read(whole)
 
 
 def _read(path: Path) -> tuple[Case, ...]:
-    try:
-        return read_cases(path)
-    except DataError:
-        faults = list(faults_in(path))
-        if len(faults) < 2:
-            raise
-        for fault in faults[:_MOST_FAULTS]:
-            print(f"medhelm: {fault}", file=sys.stderr)
-        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
-        raise DataError(
-            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
-        ) from None
+    cases, faults = scan_cases(path)
+    if len(faults) < 2:
+        return cases if not faults else read_cases(path)
+    for fault in faults[:_MOST_FAULTS]:
+        print(f"medhelm: {fault}", file=sys.stderr)
+    named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
+    raise DataError(
+        f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
+    )

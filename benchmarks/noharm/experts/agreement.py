@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Floats, Layout, Part, Table, make_table
+from medhelm import Column, Floats, Layout, Part, Table, make_table
 from medhelm.plugin import Settings, UsageError, intervals, measured, ratings
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts import measures
@@ -38,6 +38,10 @@ _PARTS = (
 )
 
 
+def _measured_by(name: str, what: str, unit: str = "", heading: str = "") -> tuple[Column, ...]:
+    return kinds.measured(name, what, unit, heading, prefix=name)
+
+
 ACTIONS = (
     kinds.text("level", "overall: of all actions; category, specialty, class: of a part of them"),
     kinds.text(
@@ -56,23 +60,15 @@ ACTIONS = (
     kinds.count(
         "pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"
     ),
-    *kinds.measured(
-        "kappa_quadratic",
-        "weighted kappa, quadratic weights",
-        "",
-        "kappa",
-        prefix="kappa_quadratic",
-    ),
+    *_measured_by("kappa_quadratic", "weighted kappa, quadratic weights", "", "kappa"),
     kinds.text("kappa_quadratic_method", "how its interval was made, or why there is none"),
     kinds.share("same_class", "share of the n in one class", "class", digits=0),
     *kinds.ends("same_class", "same_class", "share"),
     kinds.number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
-    *kinds.measured(
-        "difference", "mean of expert - synthetic, in points", "", "difference", prefix="difference"
-    ),
+    *_measured_by("difference", "mean of expert - synthetic, in points", "", "difference"),
     kinds.share("within_1", "share at most one point apart", "within 1", digits=0),
     kinds.count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    *kinds.measured("reversed_rate", "share reversed", "share", prefix="reversed_rate"),
+    *_measured_by("reversed_rate", "share reversed", "share"),
     kinds.text("reversed_rate_method", "how that interval was made"),
     kinds.share(
         "harm_changed", "share whose error would weigh or be otherwise", "harm differs", digits=0
@@ -106,11 +102,6 @@ DIFFERENCES = (
     kinds.count("experts_harm", "the same by the experts' median"),
     kinds.text("text", "the action's text, where asked for", "text"),
 )
-
-ACTIONS_LAYOUT = Layout(
-    main=("kappa_quadratic",),
-)
-DIFFERENCES_LAYOUT = Layout(main=("difference",))
 
 _Rows = NDArray[np.bool_]
 
@@ -182,23 +173,18 @@ def actions_table(
             "median": "halves go up a point for class and harm weight",
         },
         parts=_PARTS,
-        layout=ACTIONS_LAYOUT,
+        layout=Layout(main=("kappa_quadratic",)),
     )
 
 
 def _overall(study: _Study) -> Iterator[dict[str, object]]:
     rated, everything = study.rated, np.ones(len(study.rated.actions), dtype=np.bool_)
-    yield {
-        "level": "overall",
-        "who": "median",
-        "rater": MEDIAN,
-        **_against(study, study.median, everything, "median"),
-    }
+    row = _against(study, study.median, everything, "median")
+    yield {"level": "overall", "who": "median", "rater": MEDIAN, **row}
     for place, name in enumerate(rated.experts):
         row = _against(study, rated.ratings[:, place], everything, "expert", name)
-        yield {"level": "overall", "who": "expert", "rater": name, **row} | {
-            "asked": int(rated.asked[place])
-        }
+        row |= {"level": "overall", "who": "expert", "rater": name}
+        yield row | {"asked": int(rated.asked[place])}
     yield {"rater": "experts, in pairs"} | _among(study, rated.ratings, "experts", study.min_common)
     seen = np.asarray((~np.isnan(rated.ratings)).any(axis=1))
     synthetic = np.where(seen[:, None], rated.synthetic, np.nan)
@@ -233,7 +219,7 @@ def _measured(found: measured.Measured) -> dict[str, object]:
     values: dict[str, object] = {**found.values, "n": found.n, "cases": found.clusters}
     values["reversed_rate"] = values.pop("reversed", None)
     for name, own in found.intervals.items():
-        values |= {f"{name}_low": own.low, f"{name}_high": own.high}
+        values |= own.ends(name)
     return values | {"kappa_quadratic_method": found.intervals["kappa_quadratic"].method}
 
 
@@ -287,67 +273,48 @@ def _confusion(study: _Study, rows: _Rows) -> dict[str, object]:
 # What must be said beside the numbers -----------------------------------------------------------
 
 
-def _notes(study: _Study, rows: Sequence[dict[str, object]]) -> list[str]:
-    rated = study.rated
+def _notes(study: _Study, rows: Sequence[dict[str, object]]) -> Iterator[str]:
+    rated, least = study.rated, study.least
     there = ~np.isnan(rated.ratings)
-    panel = "one rating" if study.least == 1 else f"at least {study.least} ratings"
-    notes = [
+    panel = "one rating" if least == 1 else f"at least {least} ratings"
+    yield (
         f"Experts' median of {panel} against the median of the three synthetic ones. Halves go up "
         "for class and harm weight: 3.5 is uncertain, 6.5 appropriate. 7 to 9, 4 to 6, 1 to 3 count "
-        "the experts' classes.",
+        "the experts' classes."
+    )
+    yield (
         "Kappa has quadratic weights; intervals are bootstrapped over whole cases. In pairs: mean "
-        "over pairs of raters, what single raters reach with each other; a median has less noise.",
-        *_vouched(rated),
-        *_alphas(rows),
-        *_turned(rows),
-    ]
+        "over pairs of raters, what single raters reach with each other; a median has less noise."
+    )
+    if rated.validations:
+        vouched = "; ".join(map(validation_text, rated.validations))
+        yield f"Ratings of the file that are called synthetic here are experts': {vouched}."
+    alphas = {r.get("who"): r.get("alpha") for r in rows if not _is_missing(r.get("alpha"))}
+    if alphas:
+        said = ", ".join(f"{who} {value:.2f}" for who, value in alphas.items())
+        yield f"Krippendorff's alpha (ordinal): {said}."
+    if (median := rows[0])["n"]:
+        low, high = (100 * float(str(median[f"reversed_rate_{end}"])) for end in ("low", "high"))
+        yield (
+            f"Reversed, appropriate to one and inappropriate to the other: {median['reversed']} of "
+            f"{median['n']} ({median['reversed_rate_method']} {low:.1f} to {high:.1f} %, which takes "
+            "actions for independent)."
+        )
     if rated.blank:
-        notes.append(f"Rows without a rating: {rated.blank}.")
-    few = int(((there.sum(axis=1) < study.least) & there.any(axis=1)).sum())
-    if few:
-        notes.append(
-            f"Actions without a median, rated by fewer than {study.least} experts: {few}; "
+        yield f"Rows without a rating: {rated.blank}."
+    if few := int(((there.sum(axis=1) < least) & there.any(axis=1)).sum()):
+        yield (
+            f"Actions without a median, rated by fewer than {least} experts: {few}; "
             "min_experts takes fewer."
         )
-    silent = [e for e, own in zip(rated.experts, there.T, strict=True) if not own.any()]
-    if silent:
-        notes.append(f"Without any rating: {ratings.several(silent)}.")
+    if silent := [e for e, own in zip(rated.experts, there.T, strict=True) if not own.any()]:
+        yield f"Without any rating: {ratings.several(silent)}."
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row["level"] == "overall" and _is_missing(row.get("kappa_quadratic")):
             why = str(row["kappa_quadratic_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(str(row["rater"]))
-    notes += [f"No kappa {why}: {ratings.several(of)}." for why, of in lacking.items()]
-    return notes
-
-
-def _vouched(rated: RatedActions) -> list[str]:
-    """Return by whom ratings that are called synthetic here were validated."""
-    if not rated.validations:
-        return []
-    return [
-        "Ratings of the file that are called synthetic here are experts': "
-        f"{'; '.join(map(validation_text, rated.validations))}."
-    ]
-
-
-def _alphas(rows: Sequence[dict[str, object]]) -> list[str]:
-    found = {row.get("who"): row.get("alpha") for row in rows if not _is_missing(row.get("alpha"))}
-    said = [f"{who} {value:.2f}" for who, value in found.items()]
-    return [f"Krippendorff's alpha (ordinal): {', '.join(said)}."] if said else []
-
-
-def _turned(rows: Sequence[dict[str, object]]) -> list[str]:
-    """Return the exact interval of reversed classes, of the experts' median."""
-    for row in rows:
-        if row.get("who") == "median" and row["level"] == "overall" and row["n"]:
-            low, high = (100 * float(str(row[f"reversed_rate_{end}"])) for end in ("low", "high"))
-            return [
-                f"Reversed, appropriate to one and inappropriate to the other: {row['reversed']} of "
-                f"{row['n']} ({row['reversed_rate_method']} {low:.1f} to {high:.1f} %, which takes "
-                "actions for independent)."
-            ]
-    return []
+    yield from (f"No kappa {why}: {ratings.several(of)}." for why, of in lacking.items())
 
 
 def _is_missing(value: object) -> bool:
@@ -369,12 +336,16 @@ def differences_table(
     `largest`: how many at most, None: all; `with_text` adds the text of the actions.
     """
     least = fewest_ratings(rated, least)
-    found = measures.median(rated.ratings, least)
-    order = [i for i in _farthest(rated, found) if found[i] != rated.middles[i]]
-    rows = [_difference(rated, i, float(found[i]), with_text) for i in order[:largest]]
-    notes = [
-        f"Experts: {', '.join(rated.experts)}; their median is of at least {least}.",
-    ]
+    medians = measures.median(rated.ratings, least)
+    apart = {i: own for i, own in enumerate(medians.tolist()) if own != rated.middles[i]}
+
+    def gap(i: int) -> tuple[float, int]:  # by points, then by weight of an error
+        own, other = apart[i], float(rated.middles[i])
+        return -abs(own - other), -abs(harm_weight(own) - harm_weight(other))
+
+    order = sorted((i for i, own in apart.items() if not np.isnan(own)), key=gap)
+    rows = [_difference(rated, i, apart[i], with_text) for i in order[:largest]]
+    notes = [f"Experts: {', '.join(rated.experts)}; their median is of at least {least}."]
     if more := len(order) - len(rows):
         notes.append(f"{more} more actions differ; a file of data, as --out FILE.csv, has all.")
     return make_table(
@@ -384,20 +355,8 @@ def differences_table(
         rows,
         notes if rows else ["Experts' medians and synthetic ones are equal, or there are none."],
         {"min_experts": least, "largest": largest},
-        layout=DIFFERENCES_LAYOUT,
+        layout=Layout(main=("difference",)),
     )
-
-
-def _farthest(rated: RatedActions, medians: Floats) -> list[int]:
-    """Return the places of actions with a median: by points, then by weight of an error, apart."""
-    given = rated.middles
-    there = [i for i, own in enumerate(medians) if not np.isnan(own)]
-
-    def apart(i: int) -> tuple[float, int]:
-        own, other = float(medians[i]), given[i]
-        return -abs(own - float(other)), -abs(harm_weight(own) - harm_weight(other))
-
-    return sorted(there, key=apart)
 
 
 def _difference(rated: RatedActions, i: int, own: float, with_text: bool) -> dict[str, object]:

@@ -35,16 +35,12 @@ Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
 
 
-def _of_both(
-    name: str, description: str, heading: str = "", other: str = "experts"
-) -> tuple[Column, ...]:
+def _of_both(name: str, description: str, heading: str = "") -> tuple[Column, ...]:
     """Return the columns of a score by the ratings of the cases and by the experts' medians."""
-    by = ((f"{name}_file", "ratings of the cases", heading), (f"{name}_experts", "medians", other))
+    by = ("file", "ratings of the cases", heading), ("experts", "medians", heading and "experts")
     return tuple(
-        kinds.number(
-            column, f"{description}, by the {whose}", "share", shown if heading else "", None, 3
-        )
-        for column, whose, shown in by
+        kinds.number(f"{name}_{who}", f"{description}, by the {whose}", "share", shown, digits=3)
+        for who, whose, shown in by
     )
 
 
@@ -56,22 +52,28 @@ RUBRICS = (
     kinds.count("read", "those of them that could be read", "read", of="asked"),
     *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
     *kinds.measured(
-        "difference",
-        "overall_experts - overall_file",
-        "share",
-        "difference",
-        3,
+        *("difference", "overall_experts - overall_file", "share", "difference", 3),
         prefix="difference",
     ),
     kinds.text("difference_method", "how that interval was made, or why there is none"),
     kinds.count("rank_file", "rank by the ratings of the cases", "rank"),
     kinds.count("rank_experts", "rank by the experts' medians", "experts"),
     *_of_both("severe_rate", "share of cases with a severe error", "severe"),
-    *_of_both("safety", "safety"),
-    *_of_both("completeness", "completeness"),
-    *_of_both("restraint", "restraint"),
+    *(
+        column
+        for name in ("safety", "completeness", "restraint")
+        for column in _of_both(name, name)
+    ),
 )
 
+_OVER_DRAWS = (
+    "overall",
+    "Overall under these ratings; range over the draws",
+    "share",
+    "overall",
+    3,
+)
+_SEVERE_RATE = ("severe_rate", "share of cases with a severe error", "share", "severe", 3)
 SENSITIVITY = (
     kinds.text("level", "model: over raters and draws; rater: under one rubric"),
     kinds.text("rater", "whose ratings: a median, or one rater by number", "rater"),
@@ -82,22 +84,8 @@ SENSITIVITY = (
     kinds.text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
     kinds.text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
     kinds.number("same_rank", "share of the draws with the rank of the median", "share"),
-    *kinds.measured(
-        "overall",
-        "Overall under these ratings; range over the draws",
-        "share",
-        "overall",
-        3,
-        prefix="overall",
-    ),
-    *kinds.measured(
-        "severe_rate",
-        "share of cases with a severe error",
-        "share",
-        "severe",
-        3,
-        prefix="severe_rate",
-    ),
+    *kinds.measured(*_OVER_DRAWS, prefix="overall"),
+    *kinds.measured(*_SEVERE_RATE, prefix="severe_rate"),
 )
 
 _PARTS = (
@@ -293,11 +281,10 @@ def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
     chosen = settings or Settings()
     rows = [_rubrics_row(own, model, chosen) for model in own.replies.models]
     for rubric in ("file", "experts"):
-        column = f"overall_{rubric}"
-        scored = {str(r["model"]): float(str(r[column])) for r in rows if r["ranked"] and r["n"]}
+        scored = {r["model"]: r[f"overall_{rubric}"] for r in rows if r["ranked"] and r["n"]}
         ranks = _ranks(scored)
         for row in rows:
-            row[f"rank_{rubric}"] = ranks.get(str(row["model"]))
+            row[f"rank_{rubric}"] = ranks.get(row["model"])
     rows.sort(key=lambda row: (row["rank_experts"] is None, row["rank_experts"], row["model"]))
     return make_table(
         "rubrics",
@@ -314,9 +301,9 @@ def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
     )
 
 
-def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[str, object]:
+def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[str, Any]:
     codes = own.codes if model.is_read else common_codes([model], own.by_code)
-    row: dict[str, object] = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
+    row: dict[str, Any] = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
     row |= {"asked": model.asked, "read": model.read}
     if not codes:
         return row
@@ -331,9 +318,8 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[
         found = intervals.percentile(draws, settings.confidence, len(codes))
     return row | {
         "difference": _gap(stacked.sum(0)[None])[0],
-        "difference_low": found.low,
-        "difference_high": found.high,
         "difference_method": found.method,
+        **found.ends("difference"),
     }
 
 
@@ -351,58 +337,43 @@ class _Field:
     """The ranked models under one rubric."""
 
     n: int
-    overall: Mapping[str, float]
-    severe: Mapping[str, float]
+    scores: Mapping[str, Mapping[str, float]]
     ranks: Mapping[str, int]
+
+    def row(self, model: str) -> dict[str, object]:
+        """Return a model's scores and rank."""
+        own = self.scores.get(model, {})
+        found = {name: own.get(name) for name in ("overall", "severe_rate")}
+        return {"model": model, "n": self.n, "rank": self.ranks.get(model), **found}
 
 
 def _field(own: Rubrics, rated: Rated) -> _Field:
     codes = [code for code in own.codes if code in rated]
-    scores = {m.model: _scores(own.sums(m, rated, codes).sum(0)) for m in own.ranked if len(codes)}
-    overall = {m: s["overall"] for m, s in scores.items()}
-    return _Field(
-        n=len(codes),
-        overall=overall,
-        severe={m: s["severe_rate"] for m, s in scores.items()},
-        ranks=_ranks(overall),
-    )
+    scores = {m.model: _scores(own.sums(m, rated, codes).sum(0)) for m in own.ranked if codes}
+    return _Field(len(codes), scores, _ranks({m: s["overall"] for m, s in scores.items()}))
 
 
 def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
     """Return the models' ranks under each rater alone and under ratings that are drawn again."""
     chosen = settings or Settings()
     places = range(max(len(a.ratings) for c in own.cases for a in c.actions))
-    experts = {f"expert {n}": own.of_expert(e) for n, e in enumerate(own.experts, 1)}
-    rubrics = {
-        "median of the file": own.by_file,
-        _MEDIAN: own.by_experts,
-        **{f"rater {place + 1} of the file": own.of_place(place) for place in places},
-        **experts,
-    }
-    fields = {name: _field(own, rated) for name, rated in rubrics.items()}
+    file, whole = _field(own, own.by_file), _field(own, own.by_experts)
+    alone = {f"expert {n}": _field(own, own.of_expert(e)) for n, e in enumerate(own.experts, 1)}
+    fields = {"median of the file": file, _MEDIAN: whole}
+    fields |= {f"rater {n + 1} of the file": _field(own, own.of_place(n)) for n in places}
+    fields |= alone
     seed = intervals.seed_of(chosen.bootstrap_seed, "sensitivity")
     drawn = [_field(own, rated) for rated in own.draw(seed)]
     last = len(own.ranked) + 1
-    order = sorted(
-        (m.model for m in own.ranked), key=lambda m: (fields[_MEDIAN].ranks.get(m, last), m)
-    )
-    alone = [fields[name] for name in experts]
+    order = sorted((m.model for m in own.ranked), key=lambda m: (whole.ranks.get(m, last), m))
     rows = [
-        _model_row(
-            m, fields["median of the file"], fields[_MEDIAN], alone, drawn, chosen.confidence
-        )
-        for m in order
+        {"level": "model", "rank_file": file.ranks.get(model), **whole.row(model)}
+        | _over_raters(model, [*alone.values()])
+        | _over_draws(model, whole.ranks.get(model), drawn, chosen.confidence)
+        for model in order
     ]
     rows += [
-        {
-            "level": "rater",
-            "rater": name,
-            "model": model,
-            "n": field.n,
-            "overall": field.overall.get(model),
-            "severe_rate": field.severe.get(model),
-            "rank": field.ranks.get(model),
-        }
+        {"level": "rater", "rater": name, **field.row(model)}
         for name, field in fields.items()
         for model in order
         if field.n
@@ -427,35 +398,23 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
     )
 
 
-def _model_row(
-    model: str,
-    file: _Field,
-    whole: _Field,
-    alone: Sequence[_Field],
-    drawn: Sequence[_Field],
-    confidence: float,
-) -> dict[str, object]:
-    rank = whole.ranks.get(model)
-    row: dict[str, object] = {
-        "level": "model",
-        "model": model,
-        "n": whole.n,
-        "rank_file": file.ranks.get(model),
-        "rank": rank,
-        "overall": whole.overall.get(model),
-        "severe_rate": whole.severe.get(model),
-    }
+def _over_raters(model: str, alone: Sequence[_Field]) -> dict[str, object]:
+    """Return the range of a model's ranks under each expert alone."""
     single = [f.ranks[model] for f in alone if model in f.ranks]
-    if single:
-        row["rank_single"] = _span(min(single), max(single))
-    ranks = [f.ranks.get(model, np.nan) for f in drawn]
-    row["rank_drawn"] = _span(*_range(ranks, confidence))
+    return {"rank_single": _span(min(single), max(single))} if single else {}
+
+
+def _over_draws(
+    model: str, rank: int | None, drawn: Sequence[_Field], confidence: float
+) -> dict[str, object]:
+    """Return the ranges of a model's rank and scores over the draws."""
+    row: dict[str, object] = {}
     for name in ("overall", "severe_rate"):
-        of = [(f.overall if name == "overall" else f.severe).get(model, np.nan) for f in drawn]
+        of = [f.scores.get(model, {}).get(name, np.nan) for f in drawn]
         row[f"{name}_low"], row[f"{name}_high"] = _range(of, confidence)
-    known = [r for r in ranks if not np.isnan(r)]
-    row["same_rank"] = sum(r == rank for r in known) / len(known) if known else None
-    return row
+    ranks = [f.ranks[model] for f in drawn if model in f.ranks]
+    same = sum(r == rank for r in ranks) / len(ranks) if ranks else None
+    return row | {"rank_drawn": _span(*_range(ranks, confidence)), "same_rank": same}
 
 
 def _range(values: Sequence[float], confidence: float) -> tuple[float | None, float | None]:

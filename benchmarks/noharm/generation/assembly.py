@@ -7,21 +7,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import get_args
 
 import msgspec
 
 from medhelm_benchmarks.noharm.generation.checks import is_founded
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
-from medhelm_benchmarks.noharm.generation.replies import (
+from medhelm_benchmarks.noharm.generation.stages import (
+    PERSPECTIVES,
     GroupsReply,
-    OptionsReply,
+    OptionReply,
+    Perspective,
     QuotesReply,
     RatingReply,
     RatingsReply,
-    TrapsReply,
+    SceneReply,
+    Tag,
+    TrapReply,
 )
-from medhelm_benchmarks.noharm.generation.views import Item, Option, Perspective, Scene, Tag
 from medhelm_benchmarks.noharm.rules.cases import Action, Broad, Case, to_case
 from medhelm_benchmarks.noharm.rules.derive import (
     action_class,
@@ -30,9 +32,6 @@ from medhelm_benchmarks.noharm.rules.derive import (
     to_point,
 )
 from medhelm_benchmarks.noharm.rules.quality import is_strong
-
-PERSPECTIVES: tuple[Perspective, ...] = get_args(Perspective)
-"""In the order of an action's ratings: two specialists, one generalist."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,27 +60,26 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Menu:
-    """The actions of a case in the order in which everybody sees them."""
+    """The actions of a case by their ids, in the order in which everybody sees them."""
 
-    options: tuple[Option, ...]
+    options: Mapping[str, OptionReply | TrapReply]
 
     @property
-    def items(self) -> tuple[Item, ...]:
-        """Return the menu without tags."""
-        return tuple(Item(f"a{n}", o.text) for n, o in enumerate(self.options, 1))
+    def items(self) -> dict[str, str]:
+        """Return the menu without tags, id -> text."""
+        return {name: _line(o.text) for name, o in self.options.items()}
 
     @property
     def tags(self) -> dict[str, Tag]:
-        """Return the tags by id."""
-        return {f"a{n}": o.tag for n, o in enumerate(self.options, 1)}
+        """Return where each action comes from."""
+        return {n: getattr(option, "kind", "blind") for n, option in self.options.items()}
 
 
-def make_menu(code: str, blind: OptionsReply, traps: TrapsReply) -> Menu:
+def make_menu(code: str, blind: Sequence[OptionReply], traps: Sequence[TrapReply]) -> Menu:
     """Return all options in an order that the case's code alone decides, so that none shows."""
-    options = [Option(_line(o.text), o.category, "blind") for o in blind.options]
-    options += [Option(_line(o.text), o.category, o.kind) for o in traps.options]
+    options: list[OptionReply | TrapReply] = [*blind, *traps]
     random.Random(code).shuffle(options)  # noqa: S311 - an order, no secret
-    return Menu(tuple(options))
+    return Menu({f"a{n}": option for n, option in enumerate(options, 1)})
 
 
 def _line(text: str) -> str:
@@ -91,17 +89,18 @@ def _line(text: str) -> str:
 def not_covered(menu: Menu, sheets: Mapping[Perspective, RatingsReply]) -> dict[str, int]:
     """Return how many raters find the guideline silent on each action, where any does."""
     silent = Counter(r.id for sheet in sheets.values() for r in sheet.ratings if not r.covered)
-    return {item.id: silent[item.id] for item in menu.items if silent[item.id]}
+    return {name: silent[name] for name in menu.items if silent[name]}
 
 
-def shuffled(items: Sequence[Item], name: str) -> tuple[Item, ...]:
+def shuffled(items: Mapping[str, str], name: str) -> dict[str, str]:
     """Return a menu in another order, which a name decides: raters do not share one."""
-    return tuple(random.Random(name).sample(items, len(items)))  # noqa: S311
+    return dict(random.Random(name).sample([*items.items()], len(items)))  # noqa: S311
 
 
 def make_case(
     code: str,
-    scene: Scene,
+    specialty: str,
+    scene: SceneReply,
     menu: Menu,
     groups: GroupsReply,
     sheets: Mapping[Perspective, RatingsReply],
@@ -116,7 +115,7 @@ def make_case(
     rated_as = {a.id: consensus(a) for a in actions}
     case = Case(
         code=code,
-        specialty=scene.specialty,
+        specialty=specialty,
         vignette=scene.vignette.strip(),
         question=scene.question.strip(),
         knowns=scene.knowns,
@@ -138,16 +137,16 @@ def _actions(
     """Return the actions as rated, and how many quotes of each are not in the guideline."""
     by_id = [{r.id: r for r in sheets[p].ratings} for p in PERSPECTIVES]
     actions, unfounded = [], {}
-    for item, option in zip(menu.items, menu.options, strict=True):
-        rated = [sheet[item.id] for sheet in by_id]
+    for name, text in menu.items.items():
+        rated = [sheet[name] for sheet in by_id]
         references, bad = _references(rated, guideline)
         if bad:
-            unfounded[item.id] = bad
+            unfounded[name] = bad
         actions.append(
             Action(
-                id=item.id,
-                text=option.text,
-                category=option.category,
+                id=name,
+                text=text,
+                category=menu.options[name].category,
                 ratings=(rated[0].rating, rated[1].rating, rated[2].rating),
                 references=references,
                 is_implausible=sum(r.implausible for r in rated) >= 2,
@@ -158,15 +157,13 @@ def _actions(
 
 def without_reference(
     menu: Menu, sheets: Mapping[Perspective, RatingsReply], guideline: Guideline
-) -> dict[Perspective, tuple[Item, ...]]:
+) -> dict[Perspective, dict[str, str]]:
     """Return the strong actions without a reference, by the raters whose quote would be one."""
     bare = [a for a in _actions(menu, sheets, guideline)[0] if is_strong(a) and not a.references]
     return {
-        perspective: tuple(
-            Item(a.id, a.text)
-            for a in bare
-            if action_class(a.ratings[n]) == action_class(consensus(a))
-        )
+        perspective: {
+            a.id: a.text for a in bare if action_class(a.ratings[n]) == action_class(consensus(a))
+        }
         for n, perspective in enumerate(PERSPECTIVES)
     }
 

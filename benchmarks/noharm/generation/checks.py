@@ -12,22 +12,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from medhelm.plugin import reply_form
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
-from medhelm_benchmarks.noharm.generation.replies import (
+from medhelm_benchmarks.noharm.generation.stages import (
     GroupsReply,
+    Kind,
     OptionReply,
     OptionsReply,
     RatingsReply,
     SceneReply,
     TrapReply,
     TrapsReply,
-    check_ids,
 )
-from medhelm_benchmarks.noharm.generation.views import Item, Kind, TrapView
 from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
-from medhelm_benchmarks.noharm.rules.leaks import find_leaks
-from medhelm_benchmarks.noharm.rules.similar import near_duplicates
+from medhelm_benchmarks.noharm.rules.wording import find_leaks, near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""
@@ -138,13 +135,13 @@ def option_faults(reply: OptionsReply) -> list[str]:
     return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
 
 
-def trap_faults(reply: TrapsReply, view: TrapView) -> list[str]:
+def trap_faults(reply: TrapsReply, there: tuple[str, ...]) -> list[str]:
     """Return what is wrong with the actions of stage 3; what the menu has already counts as nothing."""
     faults = []
     if len(reply.options) > MOST_HARDENED:
         faults.append(f"there are {len(reply.options)} actions; {MOST_HARDENED} are the most")
-    there = repeated(reply, view)
-    counts = Counter(o.kind for n, o in enumerate(reply.options, 1) if n not in there)
+    again = repeated(reply, there)
+    counts = Counter(o.kind for n, o in enumerate(reply.options, 1) if n not in again)
     faults += [
         f"there are {counts[kind]} actions of kind {kind}; {least} is the least"
         for kind, least in LEAST_KINDS.items()
@@ -153,15 +150,15 @@ def trap_faults(reply: TrapsReply, view: TrapView) -> list[str]:
     traps = sum(n for kind, n in counts.items() if kind not in ("first_line", "conditional"))
     if traps < LEAST_TRAPS:
         faults.append(f"there are {traps} traps; {LEAST_TRAPS} are the least")
-    if faults and there:
-        shown = ", ".join(map(str, sorted(there)))
+    if faults and again:
+        shown = ", ".join(map(str, sorted(again)))
         faults.append(f"these actions say what is on the menu already: {shown}")
-    return [*faults, *_text_faults(reply.options, view.there)][:MOST_FAULTS]
+    return [*faults, *_text_faults(reply.options, there)][:MOST_FAULTS]
 
 
-def repeated(reply: TrapsReply, view: TrapView) -> set[int]:
+def repeated(reply: TrapsReply, there: tuple[str, ...]) -> set[int]:
     """Return the places, from 1, of actions of stage 3 that say what the menu has already."""
-    pairs = _same(view.there, tuple(o.text for o in reply.options))
+    pairs = _same(there, tuple(o.text for o in reply.options))
     return {new for old, new in pairs if old < 0}
 
 
@@ -199,13 +196,13 @@ def _same(there: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, int]
     )
 
 
-def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:
+def group_faults(reply: GroupsReply, items: Collection[str]) -> list[str]:
     """Return what is wrong with the groups of a menu."""
-    known, faults = {item.id for item in items}, []
+    faults = []
     links = [(link.broad, *link.specific) for link in reply.broad]
     for name, groups in (("alternatives", reply.alternatives), ("broad", links)):
         for group in groups:
-            if unknown := [i for i in group if i not in known]:
+            if unknown := [i for i in group if i not in items]:
                 faults.append(f"{name}: {unknown[0][:20]!r} is not on the menu")
             if len(set(group)) < max(2, len(group)):
                 faults.append(f"{name}: {', '.join(group)[:60]!r} is no group of different actions")
@@ -217,7 +214,7 @@ def group_faults(reply: GroupsReply, items: Sequence[Item]) -> list[str]:
     return faults[:MOST_FAULTS]
 
 
-def rating_faults(reply: RatingsReply, items: Sequence[Item]) -> list[str]:
+def rating_faults(reply: RatingsReply, items: Collection[str]) -> list[str]:
     """Return what is wrong with a rater's sheet."""
     if faults := id_faults(items, [r.id for r in reply.ratings], "rating"):
         return faults
@@ -243,13 +240,18 @@ def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
     return doubts[:MOST_FAULTS]
 
 
-def id_faults(items: Sequence[Item], found: Sequence[str], what: str) -> list[str]:
-    """Return what is wrong with the ids of a reply that has a line for each item."""
-    try:
-        check_ids([item.id for item in items], found, what)
-    except reply_form.BadReply as e:
-        return [str(e)]
-    return []
+def id_faults(asked: Collection[str], given: Sequence[str], what: str) -> list[str]:
+    """Return what is wrong with the ids of a reply that has a line for each that was asked."""
+    if missing := [i for i in asked if i not in set(given)]:
+        return [f"no {what} of {_some(missing)}"]
+    if unknown := [i for i in given if i not in set(asked)]:
+        return [f"a {what} of {_some(unknown)!r}, which is not on the list"]
+    return [f"some ids have two {what}s"] if len(given) > len(asked) else []
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = [name[:20] for name in names][:10]
+    return ", ".join(shown) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def is_founded(quote: str, guideline: Guideline) -> bool:

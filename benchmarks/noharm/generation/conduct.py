@@ -6,10 +6,10 @@ the case is discarded with the reason. A failed request leaves the case to the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -27,9 +27,8 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import reply_form, runlog, together, tokens
-from medhelm_benchmarks.noharm.generation import checks, prompts
+from medhelm_benchmarks.noharm.generation import checks, stages
 from medhelm_benchmarks.noharm.generation.assembly import (
-    PERSPECTIVES,
     Menu,
     Provenance,
     make_case,
@@ -40,45 +39,22 @@ from medhelm_benchmarks.noharm.generation.assembly import (
     without_reference,
 )
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
-from medhelm_benchmarks.noharm.generation.replies import (
-    AdviceReply,
-    GroupsReply,
-    OptionsReply,
-    QuotesReply,
+from medhelm_benchmarks.noharm.generation.settings import Setting
+from medhelm_benchmarks.noharm.generation.stages import (
+    JUDGE,
+    PERSPECTIVES,
+    STAGES,
+    WRITER,
+    Perspective,
     RatingsReply,
     SceneReply,
-    TrapsReply,
-    read_reply,
-)
-from medhelm_benchmarks.noharm.generation.views import (
-    Brief,
-    MenuView,
-    Perspective,
-    RatingView,
-    Scene,
-    Setting,
-    TrapView,
 )
 from medhelm_benchmarks.noharm.rules.cases import Case
 
-WRITER, JUDGE = "writer", "judge"
-REPAIRS = 2
-"""Limits how often an author is asked again."""
-BUDGETS = {
-    "scene": 2_048,
-    "advice": 1_024,
-    "options": 6_144,
-    "traps": 6_144,
-    "groups": 4_096,
-    "rating": 8_192,
-    "quotes": 4_096,
-}
-"""Output tokens of one reply, by stage."""
 REASONING_BUDGET = 24_576
 """Of models that think before they answer."""
 _NOTHING = "(no text)"
-
-_R = TypeVar("_R", bound=msgspec.Struct)
+_WORDS_OF_A_REPAIR = 150
 
 
 @dataclass(frozen=True)
@@ -113,6 +89,14 @@ class Series:
                 found.append(model.model)
         return tuple(dict.fromkeys(found))
 
+    def messages(
+        self, stage: str, role: str, setting: Setting, parts: Mapping[str, str]
+    ) -> tuple[Message, ...]:
+        """Return what a role is sent at a stage, of the parts of the case those that it may see."""
+        words = {"specialty": self.specialty, **asdict(setting)}
+        words["who"] = stages.WHO.get(role, "").format(specialty=self.specialty)
+        return stages.messages(stage, parts, words)
+
 
 class Discarded(Exception):
     """An author could not write what its stage needs."""
@@ -130,9 +114,9 @@ def generation(series: Series) -> Protocol:
     """Return the protocol that writes the cases of a series."""
     return Protocol(
         name="noharm_generation",
-        version=prompts.PROMPT_VERSION,
+        version=stages.PROMPT_VERSION,
         roles=tuple(series.players),
-        budgets={role: BUDGETS["rating"] for role in series.players},
+        budgets=dict.fromkeys(series.players, STAGES["rating"].budget),
         conduct=partial(_conduct, series),
         forecast=partial(_forecast, series),
         sends_schema=True,
@@ -143,8 +127,9 @@ async def _conduct(
     series: Series, benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return the case of a brief with where it comes from, or why it was discarded."""
+    setting = msgspec.convert(instance.payload, Setting)
     try:
-        case, provenance = await _Author(series, instance, terms, send).write()
+        case, provenance = await _Author(series, setting, instance, terms, send).write()
     except Failed as e:
         return FinalAnswer(finish="error", error=str(e))
     except Discarded as e:
@@ -158,9 +143,12 @@ class _Author:
     """Writes one case."""
 
     series: Series
+    setting: Setting
     instance: Instance
     terms: Terms
-    ask: Send
+    send: Send
+    parts: dict[str, str] = field(default_factory=dict)
+    """All that is written of the case so far; each stage is shown its own of it."""
     repairs: dict[str, int] = field(default_factory=dict)
     """Counts the repairs of each stage."""
     judge: str = ""
@@ -168,22 +156,28 @@ class _Author:
 
     async def write(self) -> tuple[Case, Provenance]:
         """Return the case and where it comes from; raises Discarded and Failed."""
-        series, code = self.series, self.instance.id
-        setting = msgspec.convert(self.instance.payload, Setting)
-        scene = await self._scene(Brief(series.specialty, series.guideline, setting))
-        menu = await self._menu(scene)
-        groups = await self._groups(MenuView(scene, menu.items))
-        sheets = await self._refer(scene, menu, await self._rate(scene, menu))
+        series, setting, code = self.series, self.setting, self.instance.id
+        guideline = series.guideline
+        self.parts = {"guideline": guideline.text, "passage": setting.passage}
+        asked = (setting.place, setting.complication, setting.gap)
+        scene = await self._ask(
+            "scene", lambda r: checks.scene_faults(r, guideline, asked), judged=self._advice
+        )
+        self.parts["letter"] = stages.letter(scene)
+        menu = await self._menu()
+        self.parts["menu"] = stages.listed(menu.items)
+        groups = await self._ask("groups", lambda r: checks.group_faults(r, menu.items))
+        sheets = await self._refer(menu, await self._of_raters(partial(self._rate, menu)))
         try:
             case, unfounded = make_case(
-                code, scene, menu, groups, sheets, series.guideline, series.made_by
+                code, series.specialty, scene, menu, groups, sheets, guideline, series.made_by
             )
         except DataError as e:
             raise Discarded("assembly", [str(e)]) from None
         return case, Provenance(
             code=code,
-            guideline=series.guideline.name,
-            guideline_sha256=series.guideline.sha256,
+            guideline=guideline.name,
+            guideline_sha256=guideline.sha256,
             setting=asdict(setting),
             tags=menu.tags,
             generator=series.generator.name,
@@ -192,77 +186,56 @@ class _Author:
             repairs=dict(sorted(self.repairs.items())),
             unfounded_quotes=unfounded,
             not_covered=not_covered(menu, sheets),
-            prompt_version=prompts.PROMPT_VERSION,
+            prompt_version=stages.PROMPT_VERSION,
         )
 
-    async def _scene(self, view: Brief) -> Scene:
-        asked = (view.setting.place, view.setting.complication, view.setting.gap)
-        reply = await self._ask(
-            "scene",
-            prompts.scene_messages(view),
-            SceneReply,
-            lambda r: checks.scene_faults(r, view.guideline, asked),
-            judged=lambda r, attempt: self._advice(_scene_of(view, r), attempt),
-        )
-        return _scene_of(view, reply)
-
-    async def _advice(self, scene: Scene, attempt: int) -> list[str]:
+    async def _advice(self, scene: SceneReply, attempt: int) -> list[str]:
         """Return as a fault that a patient's text advises, where a judge says so.
 
         A reply that cannot be read is no verdict.
         """
         if self.series.judge is None:
             return []
-        messages = prompts.advice_messages(scene, self.series.guideline)
-        response = await self._send(JUDGE, "advice", messages, AdviceReply, attempt)
+        parts = self.parts | {"letter": stages.letter(scene)}
+        messages = self.series.messages("advice", JUDGE, self.setting, parts)
+        response = await self._send(JUDGE, "advice", messages, attempt)
         try:
-            found = read_reply(response.text, AdviceReply)
+            found = read_reply(response.text, stages.AdviceReply)
         except reply_form.BadReply:  # it would be read again from the log for ever
             self.judge = ""
             return []
         self.judge = self.series.judge.name
         return [f"{found.words[:80]!r} says what should be done: give facts alone"] * found.advises
 
-    async def _menu(self, scene: Scene) -> Menu:
-        blind = await self._ask(
-            "options", prompts.option_messages(scene), OptionsReply, checks.option_faults
-        )
+    async def _menu(self) -> Menu:
+        blind = await self._ask("options", checks.option_faults)
         there = tuple(o.text for o in blind.options)
-        view = TrapView(scene, self.series.guideline, there)
-        traps = await self._ask(
-            "traps", prompts.trap_messages(view), TrapsReply, lambda r: checks.trap_faults(r, view)
-        )
-        again = checks.repeated(traps, view)
-        new = tuple(o for n, o in enumerate(traps.options, 1) if n not in again)
-        return make_menu(self.instance.id, blind, TrapsReply(options=new))
+        self.parts["menu"] = "\n".join(f"- {text}" for text in there)
+        traps = await self._ask("traps", lambda r: checks.trap_faults(r, there))
+        again = checks.repeated(traps, there)
+        new = [o for n, o in enumerate(traps.options, 1) if n not in again]
+        return make_menu(self.instance.id, blind.options, new)
 
-    async def _groups(self, view: MenuView) -> GroupsReply:
-        return await self._ask(
-            "groups",
-            prompts.group_messages(view),
-            GroupsReply,
-            lambda r: checks.group_faults(r, view.items),
-        )
-
-    async def _rate(self, scene: Scene, menu: Menu) -> dict[Perspective, RatingsReply]:
+    async def _of_raters(
+        self, ask: Callable[[Perspective], Coroutine[Any, Any, RatingsReply]]
+    ) -> dict[Perspective, RatingsReply]:
         """Return three sheets, asked for at once and without knowledge of each other."""
+        sheets = await together(ask(perspective) for perspective in PERSPECTIVES)
+        return dict(zip(PERSPECTIVES, sheets, strict=True))
 
-        async def rate(perspective: Perspective) -> RatingsReply:
-            items = shuffled(menu.items, f"{self.instance.id}/{perspective}")
-            view = RatingView(scene, self.series.guideline, perspective, items)
-            return await self._ask(
-                "rating",
-                prompts.rating_messages(view),
-                RatingsReply,
-                lambda r: checks.rating_faults(r, items),
-                lambda r: checks.quote_doubts(r, self.series.guideline),
-                role=perspective,
-            )
-
-        return await _of_raters(rate)
+    async def _rate(self, menu: Menu, perspective: Perspective) -> RatingsReply:
+        items = shuffled(menu.items, f"{self.instance.id}/{perspective}")
+        sheet: RatingsReply = await self._ask(
+            "rating",
+            lambda r: checks.rating_faults(r, items),
+            lambda r: checks.quote_doubts(r, self.series.guideline),
+            role=perspective,
+            menu=items,
+        )
+        return sheet
 
     async def _refer(
-        self, scene: Scene, menu: Menu, sheets: dict[Perspective, RatingsReply]
+        self, menu: Menu, sheets: dict[Perspective, RatingsReply]
     ) -> dict[Perspective, RatingsReply]:
         """Return the sheets after one more look for references of strong actions without one.
 
@@ -278,44 +251,42 @@ class _Author:
             try:
                 found = await self._ask(
                     "quotes",
-                    prompts.quote_messages(RatingView(scene, guideline, perspective, items)),
-                    QuotesReply,
                     lambda r: checks.id_faults(items, [q.id for q in r.quotes], "quote"),
                     role=perspective,
-                    repairs=0,
+                    menu=items,
                 )
             except Discarded:
                 return sheet
             return with_quotes(sheet, found, guideline)
 
-        return await _of_raters(look)
+        return await self._of_raters(look)
 
     async def _ask(
         self,
         stage: str,
-        messages: tuple[Message, ...],
-        form: type[_R],
-        find_faults: Callable[[_R], list[str]],
-        find_doubts: Callable[[_R], list[str]] = lambda _: [],
+        find_faults: Callable[[Any], list[str]],
+        find_doubts: Callable[[Any], list[str]] = lambda _: [],
         *,
-        judged: Callable[[_R, int], Coroutine[Any, Any, list[str]]] | None = None,
+        judged: Callable[[Any, int], Coroutine[Any, Any, list[str]]] | None = None,
         role: str = WRITER,
-        repairs: int = REPAIRS,
-    ) -> _R:
-        """Return a stage's reply without faults; raises Discarded and Failed.
+        menu: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Return a stage's reply without faults, in its form; raises Discarded and Failed.
 
         Doubts go back to the author as faults do; what is left of them at the end discards nothing,
         and of the replies with doubts alone the last counts. `judged` is asked about a reply without
-        faults.
+        faults. `menu`: a rater's own, in place of that of the case.
         """
         name = stage if role == WRITER else f"{stage}/{role}"
+        parts = self.parts if menu is None else self.parts | {"menu": stages.listed(menu)}
+        messages = self.series.messages(stage, role, self.setting, parts)
         faults: list[str] = []
-        usable: _R | None = None
-        for attempt in range(1 + repairs):
+        usable = None
+        for attempt in range(1 + STAGES[stage].repairs):
             if attempt:
                 self.repairs[name] = attempt
-            response = await self._send(role, stage, messages, form, attempt)
-            reply, faults = _read(name, response, form, find_faults)
+            response = await self._send(role, stage, messages, attempt)
+            reply, faults = _read(name, response, STAGES[stage].form, find_faults)
             if reply is not None and judged is not None:
                 faults = await judged(reply, attempt)
                 reply = None if faults else reply
@@ -325,44 +296,32 @@ class _Author:
                     return reply
                 usable = reply
             said = Message("assistant", response.text if response.text.strip() else _NOTHING)
-            messages = (*messages, said, prompts.repair_message(faults))
+            messages = (*messages, said, stages.repair_message(faults))
         if usable is not None:
             return usable
         raise Discarded(name, faults)
 
     async def _send(
-        self,
-        role: str,
-        stage: str,
-        messages: tuple[Message, ...],
-        form: type[msgspec.Struct],
-        attempt: int,
+        self, role: str, stage: str, messages: tuple[Message, ...], attempt: int
     ) -> Response:
         """Return the response to one request; raises Failed where there is none."""
-        request = self.terms.request(self.instance, role, messages, reply_form.schema_of(form))
+        schema = reply_form.schema_of(STAGES[stage].form)
+        request = self.terms.request(self.instance, role, messages, schema)
         budget = stage_budget(self.series.players[role], stage)
         request = msgspec.structs.replace(request, max_output_tokens=budget)
-        response = await self.ask(role, request, step=stage, attempt=attempt)
+        response = await self.send(role, request, step=stage, attempt=attempt)
         if response.finish in ("error", "oversize"):
             raise Failed(response.error or response.finish)
         return response
 
 
-def _scene_of(view: Brief, reply: SceneReply) -> Scene:
-    return Scene(specialty=view.specialty, **msgspec.structs.asdict(reply))
-
-
-async def _of_raters(
-    ask: Callable[[Perspective], Coroutine[Any, Any, RatingsReply]],
-) -> dict[Perspective, RatingsReply]:
-    sheets = await together(ask(perspective) for perspective in PERSPECTIVES)
-    return dict(zip(PERSPECTIVES, sheets, strict=True))
-
-
 def _read(
-    stage: str, response: Response, form: type[_R], find_faults: Callable[[_R], list[str]]
-) -> tuple[_R | None, list[str]]:
-    """Return a reply without faults, or its faults; raises Discarded."""
+    stage: str,
+    response: Response,
+    form: type[msgspec.Struct],
+    find_faults: Callable[[Any], list[str]],
+) -> tuple[Any, list[str]]:
+    """Return a reply without faults, or None and its faults; raises Discarded."""
     if response.finish == "refusal":
         raise Discarded(stage, ["the model refused"])
     try:
@@ -374,29 +333,19 @@ def _read(
     return (None, faults) if faults else (reply, [])
 
 
+def read_reply(text: str, form: type[Any]) -> Any:
+    """Return a reply of a form; raises BadReply. What makes a case may hold no half of a character."""
+    reply, written = reply_form.read_form(text, form)
+    if reply_form.without_halves(written) != written:
+        raise reply_form.BadReply("it holds half a character, a \\u escape without its other half")
+    return reply
+
+
 def stage_budget(model: ModelSpec, stage: str) -> int:
     """Return the output tokens that a model may use for one reply of a stage."""
     if model.max_output_tokens is not None:
         return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else BUDGETS[stage]
-
-
-_LETTER, _ACTION = 500, 16
-"""Tokens of a scene and of an action: means of the bundled cases."""
-_ACTIONS = prompts.BLIND + prompts.FIRST_LINE + prompts.CONDITIONAL + 5 * prompts.PER_TRAP
-_STRONG = _ACTIONS // 2
-"""Strong actions without a reference that raters are asked about again: more than most cases have."""
-_REPLIES = {
-    "scene": _LETTER + 60,
-    "advice": 60,
-    "options": prompts.BLIND * (_ACTION + 12),
-    "traps": (_ACTIONS - prompts.BLIND) * (_ACTION + 20),
-    "groups": 250,
-    "rating": _ACTIONS * 49,
-    "quotes": _STRONG * 40,
-}
-"""Tokens of a reply as asked for, with the signs of its JSON."""
-_WORDS_OF_A_REPAIR = 150
+    return REASONING_BUDGET if model.reasoning else STAGES[stage].budget
 
 
 def _forecast(
@@ -404,33 +353,30 @@ def _forecast(
 ) -> Iterator[Forecast]:
     """Yield what each role will use: as asked for, and where every reply fills its budget and is
     asked for `REPAIRS` times again, quotes never."""
-    nothing = Scene(series.specialty, "", "", (), (), ())
     setting = msgspec.convert(instance.payload, Setting)
-    guideline, budgets = series.guideline, {s: stage_budget(series.generator, s) for s in BUDGETS}
-    letter = (_LETTER, budgets["scene"])
-    blind = (_LETTER + prompts.BLIND * _ACTION, letter[1] + budgets["options"])
+    nothing = stages.letter(
+        SceneReply(vignette="", question="", knowns=(), unknowns=(), red_flags=())
+    )
+    parts = {
+        "guideline": series.guideline.text,
+        "passage": setting.passage,
+        "letter": nothing,
+        "menu": "",
+    }
+    written = {stage: stage_budget(series.generator, stage) for stage in STAGES}
+    more = stages.LETTER_TOKENS
+    letter = (more, written["scene"])
+    blind = (more + stages.BLIND * stages.ACTION_TOKENS, letter[1] + written["options"])
     # the menu at most: what two authors can write within their budgets
-    menu = (_LETTER + _ACTIONS * (_ACTION + 4), blind[1] + budgets["traps"])
-    strong = (_LETTER + _STRONG * (_ACTION + 4), menu[1])
-    brief = prompts.scene_messages(Brief(series.specialty, guideline, setting))
-    trap = prompts.trap_messages(TrapView(nothing, guideline, ()))
-    stages: list[tuple[str, str, Sequence[Message], tuple[int, int]]] = [
-        (WRITER, "scene", brief, (0, 0)),
-        (WRITER, "options", prompts.option_messages(nothing), letter),
-        (WRITER, "traps", trap, blind),
-        (WRITER, "groups", prompts.group_messages(MenuView(nothing, ())), menu),
-    ]
-    for perspective in PERSPECTIVES:
-        view = RatingView(nothing, guideline, perspective, ())
-        stages.append((perspective, "rating", prompts.rating_messages(view), menu))
-        stages.append((perspective, "quotes", prompts.quote_messages(view), strong))
-    if series.judge is not None:
-        stages.append((JUDGE, "advice", prompts.advice_messages(nothing, guideline), letter))
+    menu = (more + stages.ACTIONS * (stages.ACTION_TOKENS + 4), blind[1] + written["traps"])
+    strong = (more + stages.STRONG * (stages.ACTION_TOKENS + 4), menu[1])
+    grown = {"scene": (0, 0), "options": letter, "advice": letter, "traps": blind}
+    grown |= {"groups": menu, "rating": menu, "quotes": strong}
+    asked = {WRITER: ("scene", "options", "traps", "groups"), JUDGE: ("advice",)}
     for role, model in series.players.items():
         own = [
-            _of_stage(model, stage, fixed, grown)
-            for who, stage, fixed, grown in stages
-            if who == role
+            _of_stage(model, stage, series.messages(stage, role, setting, parts), grown[stage])
+            for stage in asked.get(role, ("rating", "quotes"))
         ]
         yield Forecast(role=role, **{name: sum(f[name] for f in own) for name in own[0]})
 
@@ -440,7 +386,7 @@ def _of_stage(
 ) -> dict[str, int]:
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
-    budget, tries = stage_budget(model, stage), 1 if stage == "quotes" else 1 + REPAIRS
+    budget, tries = stage_budget(model, stage), 1 + STAGES[stage].repairs
     words, (more, most) = tokens.estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {
@@ -448,6 +394,6 @@ def _of_stage(
         "calls_limit": tries,
         "input_tokens": words + more,
         "input_tokens_limit": tries * (words + most) + earlier,
-        "output_tokens": min(_REPLIES[stage], budget),
+        "output_tokens": min(STAGES[stage].expected, budget),
         "output_tokens_limit": tries * budget,
     }

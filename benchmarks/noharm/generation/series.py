@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,21 +20,19 @@ from pathlib import Path
 import msgspec
 
 from medhelm import Episode, Instance, ModelSpec
-from medhelm.plugin import RecordError, UsageError, durable, own_runs, runlog
+from medhelm.plugin import RecordError, durable, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
 from medhelm_benchmarks.noharm.generation.conduct import (
-    BUDGETS,
     REASONING_BUDGET,
     Series,
     generation,
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
+from medhelm_benchmarks.noharm.generation.stages import STAGES
 from medhelm_benchmarks.noharm.rules.casefile import write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
 
-_FORMER_LOG = "calls.jsonl"
-"""Log of a series from before generation was a run like others; its prompts are not those of today."""
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 
 
@@ -65,11 +63,6 @@ def series_run(
     environ: Mapping[str, str] | None,
 ) -> own_runs.Run:
     """Return the run that writes the first `count` cases of a series; raises as `own_run` does."""
-    if (folder / _FORMER_LOG).exists():
-        raise UsageError(
-            f"{folder} holds cases made with another version of the prompts; name another folder with "
-            "--out"
-        )
     decides = (series.prefix, series.specialty, series.guideline.name, series.guideline.sha256)
     return own_runs.own_run(
         "noharm_generation",
@@ -80,7 +73,7 @@ def series_run(
         data_class=data_class,
         environ=environ,
         decides=hashlib.sha256("\0".join(decides).encode()).hexdigest(),
-        max_output_tokens=BUDGETS["traps"],
+        max_output_tokens=STAGES["traps"].budget,
         reasoning_output_tokens=REASONING_BUDGET,
         seed=series.seed,
     )
@@ -129,20 +122,12 @@ def write_products(folder: Path, ends: Sequence[CaseEnd]) -> None:
     """Write the files of a series, each whole or not at all; raises RecordError."""
     if cases := [e.case for e in ends if e.case is not None]:
         write_cases(folder / "cases.jsonl", cases)
-    _write_lines(folder / "provenance.jsonl", (e.provenance for e in ends if e.provenance))
+    durable.write_lines(folder / "provenance.jsonl", (e.provenance for e in ends if e.provenance))
     gone = (e for e in ends if e.status == "discarded")
-    _write_lines(
+    durable.write_lines(
         folder / "discarded.jsonl",
         ({"code": e.code, "stage": e.stage, "reasons": e.reasons} for e in gone),
     )
-
-
-def _write_lines(path: Path, values: Iterable[object]) -> None:
-    try:
-        with durable.AtomicFile(path) as file:
-            file.write(b"".join(msgspec.json.encode(value) + b"\n" for value in values))
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {durable.why(e)}") from None
 
 
 def counts(ends: Sequence[CaseEnd], asked: int) -> dict[str, int]:

@@ -4,48 +4,31 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
 from itertools import product
 
-from medhelm_benchmarks.noharm.generation.views import Setting
+import msgspec
 
 _BLOCK = 100
 """Settings that are drawn at once."""
-_PLACES = (
-    "a family practice in a town",
-    "a rural practice two hours from the next hospital",
-    "the walk-in clinic of a hospital",
-    "a nursing home visit",
-    "a video consultation",
-    "an out-of-hours service on a Saturday",
-    "a follow-up visit a week after a hospital stay",
-    "the ward round of a small hospital without the specialty",
-)
-_COMPLICATIONS = (
-    "chronic kidney disease with an eGFR between 20 and 45",
-    "an oral anticoagulant",
-    "a reported drug allergy of uncertain nature",
-    "a bleed in the past",
-    "chronic liver disease",
-    "frailty and falls",
-    "a pregnancy, or the possibility of one",
-    "treatment that weakens the immune system",
-    "nine regular medicines, one of which interacts with the usual treatment",
-    "a prolonged QT interval",
-    "heart failure",
-    "a mental illness under treatment",
-    "nothing else; the difficulty lies in how it presents",
-)
-_GAPS = (
-    "how long it has been going on",
-    "the result of a test that is on its way",
-    "whether an earlier finding is old or new",
-    "whether the medicines are taken as prescribed",
-    "the wishes of the patient",
-    "the cause of an earlier reaction to a medicine",
-    "baseline values from before this illness",
-    "a family history that may matter",
-)
+_FILE = resources.files("medhelm_benchmarks.noharm") / "texts" / "settings.json"
+_PLACES, _COMPLICATIONS, _GAPS = msgspec.json.decode(
+    _FILE.read_bytes(), type=dict[str, tuple[str, ...]]
+).values()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Separates this patient from the last. It is drawn, never chosen by a model."""
+
+    place: str
+    complication: str
+    gap: str
+    """Names the fact that is not known yet."""
+    passage: str
+    """Words of the guideline on whose subject the case turns, so that not all are on one."""
 
 
 def most_settings(passages: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,62 +12,32 @@ from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.menu import Labelled, label_case, stored_case
 
-_HARM, _SAFETY = "noharm_harm", "noharm_safety"
-
 Scores = Mapping[str, float | None]
 
 
-class ActionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An action of a case with its rubric."""
+def action_lines(instance: Instance) -> list[dict[str, Any]] | None:
+    """Return the actions of a case with their rubric; None where it is not a case.
 
-    id: str
-    text: str
-    category: str
-    ratings: tuple[int, ...]
-    rating: int
-    """Their median."""
-    kind: str
-    """appropriate, uncertain or inappropriate."""
-    alternatives: tuple[str, ...]
-    """Ids of the other actions of its group."""
-    broad: tuple[str, ...]
-    """Ids of the broad actions that hold it."""
-    references: tuple[str, ...]
-    """Guidelines behind the ratings."""
-
-
-class LabelLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Holds a reply's label of an action, and its weight in the score."""
-
-    id: str
-    label: str
-    """appropriate, inappropriate, missing or invalid."""
-    error: str
-    """omission, commission or empty."""
-    severity: str
-    why: str
-    """Gives the reason why an action that was left out is not an omission."""
-
-
-def action_lines(instance: Instance) -> tuple[ActionLine, ...] | None:
-    """Return the actions of a case with their rubric; None where it is not a case."""
+    Of each its `id`, `text`, `category`, `ratings` and `references`, their median as `rating`, its class
+    as `kind`, the other actions of its group as `alternatives`, and as `broad` those that hold it.
+    """
     case = _case_of(instance)
     if case is None:
         return None
-    return tuple(
-        ActionLine(
-            id=action.id,
-            text=action.text,
-            category=action.category,
-            ratings=action.ratings,
-            rating=consensus(action),
-            kind=action_class(consensus(action)),
-            alternatives=_others(case, action.id),
-            broad=tuple(link.broad for link in case.broad if action.id in link.specific),
-            references=action.references,
-        )
+    return [
+        {
+            "id": action.id,
+            "text": action.text,
+            "category": action.category,
+            "ratings": action.ratings,
+            "rating": consensus(action),
+            "kind": action_class(consensus(action)),
+            "alternatives": _others(case, action.id),
+            "broad": _holding(case, action.id),
+            "references": action.references,
+        }
         for action in case.actions
-    )
+    ]
 
 
 def _case_of(instance: Instance) -> Case | None:
@@ -80,14 +51,20 @@ def _case_of(instance: Instance) -> Case | None:
     return case if [a.id for a in case.actions] == list(instance.payload) else None
 
 
-def _others(case: Case, action: str) -> tuple[str, ...]:
-    return tuple(i for group in case.alternatives if action in group for i in group if i != action)
+def _others(case: Case, action: str) -> list[str]:
+    return [i for group in case.alternatives if action in group for i in group if i != action]
 
 
-def label_lines(episode: Episode, scores: Scores) -> tuple[LabelLine, ...] | None:
+def _holding(case: Case, action: str) -> list[str]:
+    return [link.broad for link in case.broad if action in link.specific]
+
+
+def label_lines(episode: Episode, scores: Scores) -> list[dict[str, str]] | None:
     """Return what a reply says of each action, in the order of the menu; None where it says nothing.
 
-    It is read out of the reply again: where the harm is then not the stored one, the run was
+    Of each action its `id`, the `label` (appropriate, inappropriate, missing or invalid), the `error`
+    (omission, commission or empty) with its `severity`, and as `why` the reason why one that was left
+    out is no omission. The reply is read again: where the harm is then not the stored one, the run was
     graded by other rules, and nothing is returned.
     """
     case = _case_of(episode.instance)
@@ -99,20 +76,20 @@ def label_lines(episode: Episode, scores: Scores) -> tuple[LabelLine, ...] | Non
     said |= dict.fromkeys(found.labels.rejected, "inappropriate")
     said |= dict.fromkeys(found.labels.invalid, "invalid")
     right = {a.id for a in case.actions if action_class(consensus(a)) == "appropriate"}
-    return tuple(
-        LabelLine(
-            id=action.id,
-            label=said.get(action.id, "missing"),
-            error=errors[action.id].kind if action.id in errors else "",
-            severity=errors[action.id].severity if action.id in errors else "",
-            why=_why(case, action.id, right, found) if action.id in right - set(errors) else "",
-        )
-        for action in case.actions
-    )
+    return [
+        {
+            "id": i,
+            "label": said.get(i, "missing"),
+            "error": errors[i].kind if i in errors else "",
+            "severity": errors[i].severity if i in errors else "",
+            "why": _why(case, i, right, found) if i in right - set(errors) else "",
+        }
+        for i in (action.id for action in case.actions)
+    ]
 
 
 def _is_as_stored(found: Labelled, scores: Scores) -> bool:
-    own = {_HARM: float(found.score.harm), _SAFETY: found.score.safety}
+    own = {"noharm_harm": float(found.score.harm), "noharm_safety": found.score.safety}
     known = [(scores[metric], value) for metric, value in own.items() if metric in scores]
     return bool(known) and all(stored == now for stored, now in known)
 
@@ -123,11 +100,12 @@ def _why(case: Case, action: str, right: set[str], found: Labelled) -> str:
     if action in endorsed:
         return ""
     group = _others(case, action)
-    if replaced := [i for i in group if i in endorsed]:
-        return f"replaced by {replaced[0]}"
-    if covering := [
-        link.broad for link in case.broad if action in link.specific and link.broad in endorsed
-    ]:
-        return f"covered by {covering[0]}"
     counted = [e.action for e in found.score.errors if e.action in group]
-    return f"counted once, at {counted[0]}" if counted else ""
+    for how, by in (
+        ("replaced by", [i for i in group if i in endorsed]),
+        ("covered by", [i for i in _holding(case, action) if i in endorsed]),
+        ("counted once, at", counted),
+    ):
+        if by:
+            return f"{how} {by[0]}"
+    return ""

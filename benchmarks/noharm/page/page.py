@@ -13,15 +13,14 @@ from medhelm_benchmarks.noharm.page.labels import action_lines, label_lines
 
 if TYPE_CHECKING:
     from medhelm import Table
-    from medhelm_benchmarks.noharm.tables.validity import Validity
+    from medhelm_benchmarks.noharm.tables.harm import Validity
 
 _HERE = Path(__file__).parent
 
 
 def page_data(runs: PublishedRuns) -> PageData | None:
     """Return the table of harm and whose the ratings are; None where no action is labelled."""
-    from medhelm_benchmarks.noharm.tables.harm import harm, has_labels, validity
-    from medhelm_benchmarks.noharm.tables.validity import UNVALIDATED
+    from medhelm_benchmarks.noharm.tables.harm import UNVALIDATED, harm, has_labels, validity
 
     labelled = [b for b in runs.study.cells if has_labels(runs.study, b)]
     if not labelled:

@@ -40,6 +40,7 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 Status = Literal["present", "absent", "unknown"]
 
+FORM = "a file of cases holds one JSON object a line"
 LEAST_RATERS = 3
 """A panel has at least this many members."""
 _CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
@@ -136,37 +137,50 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Experts whose ratings the actions hold. Without it the ratings are synthetic."""
 
 
-def parse_case(raw: bytes | str, where: str) -> Case:
-    """Return a case from JSON; raises DataError naming the case, the field and what is wrong."""
+def to_case(value: Any, where: str) -> Case:
+    """Return a case from plain values; raises DataError naming the case, the field and what is wrong."""
+    case, said = check_case(value, where)
+    if case is None or said:
+        raise DataError(said[0])
+    return case
+
+
+def read_case(raw: bytes, where: str) -> tuple[Case | None, list[str]]:
+    """Return the case of a line of JSON, and all that is wrong with it, by case and field.
+
+    None where it is not JSON or has a field of a wrong type, whose first fault alone is found.
+    """
     try:
         value = msgspec.json.decode(raw)
+        repeated = readers.repeated_key(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise DataError(f"{where}: not readable JSON ({e})") from None
-    if (repeated := readers.repeated_key(raw)) is not None:
-        key, of = repeated
-        name = of.get("id", of.get("broad"))
-        own = f"action {name!r}: " if isinstance(name, str) and _ACTION.fullmatch(name) else ""
-        raise DataError(f"{place_of(value, where)}: {own}key {key[:40]!r} stands twice; keep one")
-    return to_case(value, where)
+        return None, [f"{where}: not readable JSON ({e}); {FORM}"]
+    except RecursionError:
+        return None, [f"{where}: not readable JSON (nested too deep)"]
+    case, said = check_case(value, where)
+    if repeated is None:
+        return case, said
+    key, of = repeated
+    name = of.get("id", of.get("broad"))
+    own = f"action {name!r}: " if isinstance(name, str) and _ACTION.fullmatch(name) else ""
+    return case, [f"{_place(value, where)}: {own}key {key[:40]!r} stands twice; keep one", *said]
 
 
-def place_of(value: Any, where: str) -> str:
+def check_case(value: Any, where: str) -> tuple[Case | None, list[str]]:
+    """Return the case that plain values make, and all that is wrong with it; None for wrong types."""
+    own = _place(value, where)
+    try:
+        case = msgspec.convert(value, Case)
+    except msgspec.ValidationError as e:
+        return None, [f"{own}: {_plain(str(e), value)}"]
+    return case, [*dict.fromkeys(f"{own}: {fault}" for fault in faults(case))]
+
+
+def _place(value: Any, where: str) -> str:
     """Return the place of a case, with its code where it has one."""
     code = value.get("code") if isinstance(value, dict) else None
     named = isinstance(code, str) and _CODE.fullmatch(code)
     return f"{where}: case {code}" if named else where
-
-
-def to_case(value: Any, where: str) -> Case:
-    """Return a case from plain values; raises DataError naming the case, the field and what is wrong."""
-    own = place_of(value, where)
-    try:
-        case = msgspec.convert(value, Case)
-    except msgspec.ValidationError as e:
-        raise DataError(f"{own}: {_plain(str(e), value)}") from None
-    for fault in faults(case):
-        raise DataError(f"{own}: {fault}")
-    return case
 
 
 def _plain(message: str, value: Any) -> str:

@@ -7,15 +7,14 @@ seen one of them. Vignettes are compared by runs of three words, menus by what t
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.similar import gist
+from medhelm_benchmarks.noharm.rules.wording import gist
 
 MOST_ALIKE = 0.5
 """Largest share of runs of words, or of actions, that two cases may have in common."""
@@ -67,22 +66,16 @@ def _runs(text: str) -> frozenset[Hashable]:
 
 
 def _alike(sets: Sequence[frozenset[Hashable]]) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs that share more than half of what both have (Jaccard), and how much.
+    """Yield the pairs that share more than half of what both have (Jaccard), and how much."""
+    from scipy.sparse import csr_array  # slow to import
 
-    Two such sets share one of the rarest members of each (prefix filtering, Chaudhuri et al.,
-    2006), so that few pairs are compared.
-    """
-    counts = Counter(member for own in sets for member in own)
-    order = {member: n for n, member in enumerate(sorted(counts, key=counts.__getitem__))}
-    ranked = [sorted(order[member] for member in own) for own in sets]
-    whole = [frozenset(own) for own in ranked]
-    seen: defaultdict[int, list[int]] = defaultdict(list)
-    for place, own in enumerate(ranked):
-        rare = own[: len(own) - math.ceil(MOST_ALIKE * len(own)) + 1]
-        for earlier in sorted({other for member in rare for other in seen[member]}):
-            shared = len(whole[place] & whole[earlier])
-            alike = shared / (len(own) + len(ranked[earlier]) - shared)
-            if alike > MOST_ALIKE:
-                yield earlier, place, alike
-        for member in rare:
-            seen[member].append(place)
+    places = {member: n for n, member in enumerate({m for own in sets for m in own})}
+    columns = [places[member] for own in sets for member in own]
+    ends = np.cumsum([0, *map(len, sets)])
+    shape = (len(sets), len(places))
+    has = csr_array((np.ones(len(columns), dtype=np.int64), columns, ends), shape=shape)
+    shared = (has @ has.T).tocoo()
+    for one, other, n in zip(shared.row, shared.col, shared.data, strict=True):
+        alike = int(n) / (len(sets[one]) + len(sets[other]) - int(n))
+        if one < other and alike > MOST_ALIKE:
+            yield int(one), int(other), alike

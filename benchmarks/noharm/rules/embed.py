@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medhelm import ModelError
 from medhelm.plugin import UsageError
-from medhelm_benchmarks.noharm.rules.similar import Embed
+from medhelm_benchmarks.noharm.rules.wording import Embed
 
 _BATCH = 64
 _LONGEST = 512

@@ -11,12 +11,12 @@ together: that no case repeats another (`copies`), that words alone reveal littl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import Literal, get_args
 
-import msgspec
 import numpy as np
 
 from medhelm.plugin import intervals, measured
@@ -24,10 +24,11 @@ from medhelm_benchmarks.noharm.rules.cases import Action, Case
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
 from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
-from medhelm_benchmarks.noharm.rules.leaks import find_leaks
-from medhelm_benchmarks.noharm.rules.similar import (
+from medhelm_benchmarks.noharm.rules.wording import (
     Embed,
+    Leak,
     embedding_duplicates,
+    find_leaks,
     natural,
     near_duplicates,
 )
@@ -62,13 +63,16 @@ NEAR = 1
 
 CONFIDENCE = 0.95
 
-_COUNTED: dict[CheckName, str] = {
-    "implausible": "implausible",
-    "agreement": "discordant",
-    "references": "strong actions without a reference",
-    "duplicates": "pairs of near-duplicates",
-    "copies": "other cases that it repeats",
+REQUIRED: dict[CheckName, str] = {
+    "mix": "at least " + ", ".join(f"{float(n):.0%} {name}" for name, n in LEAST_SHARES.items()),
+    "strong": "at least " + ", ".join(f"{n} strongly {name}" for name, n in LEAST_STRONG.items()),
+    "implausible": f"at most {float(MOST_IMPLAUSIBLE):.0%} of the actions implausible",
+    "agreement": f"at most {float(MOST_DISCORDANT):.0%} of the actions with substantial disagreement",
+    "references": "a reference for every strong action",
+    "duplicates": "no near-duplicate actions outside one group",
+    "copies": "no other case with the same vignette or menu",
 }
+"""Check -> what it asks for, in words."""
 
 READINGS: dict[str, str] = {
     "limit": "a value exactly at a limit passes",
@@ -88,48 +92,56 @@ READINGS: dict[str, str] = {
 """States how open points of the paper were read. It is printed with every report."""
 
 
-class Measure(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Measure:
     """One number that a check compares with its limit."""
 
     name: str
     count: int
-    of: int | None
+    limit: Fraction
+    of: int | None = None
     """None: the count itself is compared, else the share count / of."""
-    value: float
-    limit: float
-    is_least: bool
+    is_least: bool = False
     """True if the limit is the least that passes. Else it is the most."""
-    passed: bool
+
+    @property
+    def value(self) -> Fraction:
+        """Return what is compared, exactly: 3 of 20 are 15 %, whatever 0.15 is in binary."""
+        return Fraction(self.count, self.of or 1)
+
+    @property
+    def passed(self) -> bool:
+        """Return whether it keeps to its limit."""
+        return self.value >= self.limit if self.is_least else self.value <= self.limit
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Check:
     """One check of one case."""
 
     name: CheckName
-    passed: bool
     measures: tuple[Measure, ...]
-    actions: tuple[tuple[str, ...], ...]
+    actions: tuple[tuple[str, ...], ...] = ()
     """Ids that it concerns, in natural order; near-duplicates in pairs."""
     others: tuple[str, ...] = ()
     """The other cases that it repeats, and how far."""
 
-
-class CaseLeak(msgspec.Struct, frozen=True, kw_only=True):
-    """One wording that gives an action's class away."""
-
-    action: str
-    kind: str
-    phrase: str
+    @property
+    def passed(self) -> bool:
+        """Return whether all of its numbers keep to their limits."""
+        return all(measure.passed for measure in self.measures)
 
 
-class CaseQuality(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class CaseQuality:
     """Holds the findings in one case. The order of its actions changes nothing."""
 
     code: str
     specialty: str
     actions: int
     checks: tuple[Check, ...]
-    leaks: tuple[CaseLeak, ...]
+    leaks: tuple[tuple[str, Leak], ...]
+    """Wordings that give an action's class away, with the id of the action."""
 
     @property
     def flags(self) -> tuple[CheckName, ...]:
@@ -137,7 +149,8 @@ class CaseQuality(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(check.name for check in self.checks if not check.passed)
 
 
-class Share(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Share:
     """A count among n with its exact interval, one-sided where none or all were seen."""
 
     count: int
@@ -148,7 +161,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     method: str
 
 
-class Raters(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Raters:
     """Measures the agreement of the raters over all actions."""
 
     near_identical: Share
@@ -158,7 +172,8 @@ class Raters(msgspec.Struct, frozen=True, kw_only=True):
     alpha_interval: float | None
 
 
-class Quality(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True)
+class Quality:
     """Holds the findings in a set of cases."""
 
     cases: tuple[CaseQuality, ...]
@@ -184,29 +199,50 @@ def check_case(
 
     `others` names the cases that it repeats, and how far; `judged` is what a judge found in its menu.
     """
+    classes = Counter(action_class(consensus(a)) for a in case.actions)
+    strong = [a for a in case.actions if is_strong(a)]
+    strong_classes = Counter(action_class(consensus(a)) for a in strong)
+    n = len(case.actions)
+    mix = (Measure(name, classes[name], least, n, True) for name, least in LEAST_SHARES.items())
+    sides = (
+        Measure(f"strongly {name}", strong_classes[name], Fraction(least), is_least=True)
+        for name, least in LEAST_STRONG.items()
+    )
+    implausible = [a for a in case.actions if a.is_implausible]
+    discordant = [a for a in case.actions if is_discordant(a)]
+    bare = [a for a in strong if not any(r.strip() for r in a.references)]
+    pairs = sorted(_duplicates(case, embed, judged), key=lambda pair: [*map(natural, pair)])
+    none = Fraction(0)
     checks = (
-        _mix(case),
-        _strong(case),
-        _at_most("implausible", case, lambda a: a.is_implausible, MOST_IMPLAUSIBLE),
-        _at_most("agreement", case, is_discordant, MOST_DISCORDANT),
-        _references(case),
-        _duplicates(case, embed, judged),
-        _copies(others),
+        Check("mix", tuple(mix)),
+        Check("strong", tuple(sides)),
+        _few("implausible", "implausible", implausible, MOST_IMPLAUSIBLE, n),
+        _few("agreement", "discordant", discordant, MOST_DISCORDANT, n),
+        _few("references", "strong actions without a reference", bare, none, len(strong)),
+        Check(
+            "duplicates",
+            (Measure("pairs of near-duplicates", len(pairs), none),),
+            actions=tuple(pairs),
+        ),
+        Check(
+            "copies",
+            (Measure("other cases that it repeats", len(others), none),),
+            others=tuple(others),
+        ),
     )
     leaks = [
-        CaseLeak(action=action.id, kind=leak.kind, phrase=leak.phrase)
+        (action.id, leak)
         for action in sorted(case.actions, key=lambda a: natural(a.id))
         for leak in (*find_leaks(action.text), *find_leaks(action.id))  # ids are shown, too
     ]
-    for one in () if judged is None else judged.telling:
-        leaks.append(CaseLeak(action=one.id, kind="judge", phrase=one.words))
-    return CaseQuality(
-        code=case.code,
-        specialty=case.specialty,
-        actions=len(case.actions),
-        checks=checks,
-        leaks=tuple(leaks),
-    )
+    leaks += [(one.id, Leak("judge", one.words)) for one in (judged.telling if judged else ())]
+    return CaseQuality(case.code, case.specialty, n, checks, tuple(leaks))
+
+
+def _few(name: CheckName, what: str, concerned: Sequence[Action], most: Fraction, of: int) -> Check:
+    """Return the check that a share of the actions is at most so large."""
+    ids = sorted((action.id for action in concerned), key=natural)
+    return Check(name, (Measure(what, len(ids), most, of),), tuple((i,) for i in ids))
 
 
 def check_cases(
@@ -218,7 +254,7 @@ def check_cases(
         check_case(case, embed, own, menus.get(case.code))
         for case, own in zip(cases, _repeated(cases), strict=True)
     )
-    leaky = sum(len({leak.action for leak in case.leaks}) for case in found)
+    leaky = sum(len({action for action, _ in case.leaks}) for case in found)
     return Quality(
         cases=found,
         checked=tuple(cases),
@@ -276,54 +312,15 @@ def rater_agreement(cases: Sequence[Case]) -> Raters:
     )
 
 
-def _mix(case: Case) -> Check:
-    found = Counter(action_class(consensus(action)) for action in case.actions)
-    measures = [
-        _measure(name, found[name], limit, len(case.actions), is_least=True)
-        for name, limit in LEAST_SHARES.items()
-    ]
-    return _check("mix", measures, ())
-
-
-def _strong(case: Case) -> Check:
-    found = Counter(action_class(consensus(a)) for a in case.actions if is_strong(a))
-    measures = [
-        _measure(f"strongly {name}", found[name], Fraction(least), is_least=True)
-        for name, least in LEAST_STRONG.items()
-    ]
-    return _check("strong", measures, ())
-
-
-def _at_most(
-    name: CheckName, case: Case, is_counted: Callable[[Action], bool], limit: Fraction
-) -> Check:
-    concerned = [action for action in case.actions if is_counted(action)]
-    measure = _measure(_COUNTED[name], len(concerned), limit, len(case.actions))
-    return _check(name, [measure], [(action.id,) for action in concerned])
-
-
-def _references(case: Case) -> Check:
-    strong = [a for a in case.actions if is_strong(a)]
-    bare = [a for a in strong if not any(r.strip() for r in a.references)]
-    measure = _measure(_COUNTED["references"], len(bare), Fraction(0), len(strong))
-    return _check("references", [measure], [(action.id,) for action in bare])
-
-
-def _duplicates(case: Case, embed: Embed | None, judged: MenuReply | None) -> Check:
+def _duplicates(case: Case, embed: Embed | None, judged: MenuReply | None) -> set[tuple[str, str]]:
+    """Return the pairs of actions that say the same, without those that the case accounts for."""
     texts = {action.id: action.text for action in case.actions}
     pairs = {*near_duplicates(texts)}
     if embed is not None:
         pairs |= {*embedding_duplicates(texts, embed)}
     if judged is not None:
         pairs |= {(a, b) for a, b in (sorted(pair, key=natural) for pair in judged.same)}
-    pairs -= set(_related(case))
-    measure = _measure(_COUNTED["duplicates"], len(pairs), Fraction(0))
-    return _check("duplicates", [measure], list(pairs))
-
-
-def _copies(others: Sequence[str]) -> Check:
-    measure = _measure(_COUNTED["copies"], len(others), Fraction(0))
-    return msgspec.structs.replace(_check("copies", [measure], ()), others=tuple(others))
+    return pairs - set(_related(case))
 
 
 def _related(case: Case) -> Iterator[tuple[str, str]]:
@@ -333,33 +330,6 @@ def _related(case: Case) -> Iterator[tuple[str, str]]:
     for a, b in chain(linked, grouped):
         yield a, b
         yield b, a
-
-
-def _measure(
-    name: str, count: int, limit: Fraction, of: int | None = None, *, is_least: bool = False
-) -> Measure:
-    # exact: 3 of 20 are 15 %, whatever 0.15 is in binary
-    value = Fraction(count, of or 1)
-    return Measure(
-        name=name,
-        count=count,
-        of=of,
-        value=float(value),
-        limit=float(limit),
-        is_least=is_least,
-        passed=value >= limit if is_least else value <= limit,
-    )
-
-
-def _check(
-    name: CheckName, measures: Sequence[Measure], actions: Sequence[tuple[str, ...]]
-) -> Check:
-    return Check(
-        name=name,
-        passed=all(measure.passed for measure in measures),
-        measures=tuple(measures),
-        actions=tuple(sorted(actions, key=lambda ids: [natural(i) for i in ids])),
-    )
 
 
 def _share(count: int, n: int) -> Share:

@@ -7,10 +7,10 @@ counts of a row are of the same cases: those that every ranked model has.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +20,8 @@ from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
 from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
-from medhelm_benchmarks.noharm.rules.score import CAP, harmonic_mean
-from medhelm_benchmarks.noharm.tables.harm_columns import KINDS, LABELS, LAYOUT, columns, parts
-from medhelm_benchmarks.noharm.tables.validity import Validity, read_validity
+from medhelm_benchmarks.noharm.rules.score import CAP, COUNTS, KINDS, LABELS, harmonic_mean
+from medhelm_benchmarks.noharm.tables.harm_columns import LAYOUT, TITLE, columns, parts
 
 _METRICS = {
     "overall": "noharm_overall",
@@ -38,10 +37,6 @@ _COUNTS = "noharm_harm"
 
 _SPECIALTY = "specialty"
 _SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
-_ERRORS = tuple(f"{k}.{s}.{c}" for k in KINDS for s in SEVERITIES for c in CATEGORIES)
-"""Names the numbers of errors among the sums of `noharm_harm`, in the order of `_SHAPE`."""
-_READ = "read"
-"""Names the sum of replies read; gradings made before it was counted lack it and `LABELS`."""
 _UNLABELLED = ("missing", "invalid")
 """Those of the `LABELS` that actions without a valid label have."""
 
@@ -84,7 +79,7 @@ def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
     said += [line for own in labelled if own.models for line in _conditions(own, metadata)]
     return make_table(
         "harm",
-        "Harm of labelled actions",
+        TITLE,
         columns(is_repeated),
         rows,
         [
@@ -101,6 +96,44 @@ def _has_gaps(rows: Sequence[dict[str, object]]) -> bool:
     """Return whether any case of any model has no value, or is partly read."""
     own = [row for row in rows if row["level"] == "model"]
     return any(row["scored"] != row["attempted"] or row.get("partly_read") for row in own)
+
+
+UNVALIDATED = (
+    "Ratings of synthetic cases are not validated by clinicians: scores on them show how a model "
+    "behaves under these rules, not that it is safe, and no clinical decision can rest on them."
+)
+
+
+@dataclass(frozen=True)
+class Validity:
+    """Whose the ratings of a benchmark's cases are."""
+
+    benchmark: str
+    cases: int
+    experts: tuple[tuple[str, int], ...]
+    """(who validated them and when, cases)."""
+
+    def validated(self) -> list[str]:
+        """Return a sentence for each group of experts."""
+        groups = ((n, f", {text}" if text else "") for text, n in self.experts)
+        head = f"{self.benchmark}: the ratings of"
+        return [f"{head} {n} of {self.cases} cases are experts'{who}." for n, who in groups]
+
+    @property
+    def warning(self) -> str:
+        """That nobody validated the ratings of some case; empty where each has experts."""
+        is_whole = self.cases and sum(n for _, n in self.experts) == self.cases
+        return "" if is_whole else UNVALIDATED
+
+
+def read_validity(benchmark: str, panel: studies.Panel, metadata: studies.Metadata) -> Validity:
+    """Return whose the ratings of the compared cases are; `metadata` reads that of a cell's cases."""
+    tags: Collection[Mapping[str, str]] = instance_tags(panel, metadata).values()
+    if not tags:  # the runs share no case: a row is of its own ones
+        own = ((metadata(cell), panel.scores(m).ids) for m, cell in panel.cells.items())
+        tags = {i: known.get(i, {}) for known, ids in own for i in ids.tolist()}.values()
+    found = Counter(tag["validation"] for tag in tags if "validation" in tag)
+    return Validity(benchmark, len(tags), tuple(found.items()))
 
 
 def validity(study: studies.Study, metadata: studies.Metadata) -> dict[str, Validity]:
@@ -176,25 +209,21 @@ class _Sums:
     errors: NDArray[np.float64]
     """By kind, severity and category."""
     labels: Floats | None
-    """By `LABELS`; None where the grading does not hold them."""
+    """By `LABELS`; None where they are of no one category."""
     partly: int
     """Cases with a reply in which an action has no valid label."""
 
 
 def _sum(scores: studies.MetricScores, ids: studies.Keys | None) -> _Sums:
     """Return the sums over the cases among `ids`, or over all that there are."""
-    at = slice(None) if ids is None else scores.among(ids)
-    own, read, labels = scores.sums[at], (~scores.floored[at]).astype(np.float64), None
-    named, partly = scores.pooling.columns, 0
-    if _READ in scores.pooling.names:  # else graded before these were counted
-        labels, read = named(own, LABELS).sum(0), named(own, [_READ])[:, 0]
-        partly = int(np.count_nonzero(named(own, _UNLABELLED).sum(1)))
+    own = scores.sums[slice(None) if ids is None else scores.among(ids)]
+    named = scores.pooling.columns
     return _Sums(
         n=len(own),
-        read=float(read.sum()),
-        errors=named(own, _ERRORS).sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
-        labels=labels,
-        partly=partly,
+        read=float(named(own, ["read"]).sum()),
+        errors=named(own, COUNTS).sum(0).reshape(_SHAPE) if len(own) else np.zeros(_SHAPE),
+        labels=named(own, LABELS).sum(0),
+        partly=int(np.count_nonzero(named(own, _UNLABELLED).sum(1))),
     )
 
 
@@ -204,7 +233,7 @@ def _pool(sums: Collection[_Sums]) -> _Sums:
         n=max(s.n for s in sums),
         read=sum(s.read for s in sums),
         errors=np.sum([s.errors for s in sums], axis=0),
-        labels=np.sum(labels, axis=0) if len(labels) == len(sums) else None,
+        labels=np.sum(labels, axis=0) if labels else None,
         partly=sum(s.partly for s in sums),
     )
 
@@ -221,7 +250,11 @@ class _Labelled:
         self.harm = study.estimates(benchmark, _COUNTS)
         has_strict = _STRICT in study.metrics(benchmark)
         self.strict = study.estimates(benchmark, _STRICT) if has_strict else {}
-        self.severe_per_error = _severe_per_error(study, benchmark)
+        severe = pooled_share("severe_per_error", "severe", "errors")
+        shares = studies.with_reading(
+            self.panel, severe, _severe_sums
+        )  # errors of a case correlate
+        self.severe_per_error = studies.estimate(shares, study.settings, benchmark)
         overall = self.estimates["overall"]
         whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
         self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
@@ -244,25 +277,10 @@ class _Labelled:
         return row | {"model": model, "ranked": model in self.study.ranked}
 
 
-def _severe_per_error(study: studies.Study, benchmark: str) -> dict[str, studies.Estimate]:
-    """Return the share of severe errors, with the cases resampled: errors of one are correlated."""
-    panel = study.panel(benchmark, _COUNTS)
-    share = pooled_share("severe_per_error", "severe", "errors")
-    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=share.name)
-
-    def cut(cell: studies.Cell) -> studies.Cell:
-        own = cell.scores[_COUNTS]
-        errors = own.pooling.columns(own.sums, _ERRORS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
-        sums = np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
-        return replace(
-            cell,
-            scores={
-                _COUNTS: replace(own, sums=sums, pooling=aggregation.Pooling(share, share.sums))
-            },
-        )
-
-    shares = {model: cut(cell) for model, cell in panel.cells.items()}
-    return studies.estimate(replace(panel, metric=ref, cells=shares), study.settings, benchmark)
+def _severe_sums(own: studies.MetricScores) -> Floats:
+    """Return the numbers of severe and of all errors of each case."""
+    errors = own.pooling.columns(own.sums, COUNTS).reshape(len(own.sums), *_SHAPE).sum((1, 3))
+    return np.stack([errors[:, SEVERITIES.index("severe")], errors.sum(1)], axis=1)
 
 
 def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
@@ -358,12 +376,10 @@ def _over_all(own: _Labelled, model: str) -> dict[str, object]:
     }
     for column, estimates in own.estimates.items():
         found = estimates[model]
-        row |= {column: found.score, f"{column}_low": found.interval.low}
-        row |= {f"{column}_high": found.interval.high}
-    per_error = own.severe_per_error[model].interval
+        row |= {column: found.score, **found.interval.ends(column)}
     if strict := own.strict.get(model):
         row["overall_strict"] = strict.score
-    row |= {"severe_per_error_low": per_error.low, "severe_per_error_high": per_error.high}
+    row |= own.severe_per_error[model].interval.ends("severe_per_error")
     return row | _severe(own.estimates["severe_rate"][model]) | _worst(cell)
 
 

@@ -7,24 +7,13 @@ from dataclasses import replace
 from medhelm import Column, Layout, Part
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
-
-KINDS = ("omission", "commission")
+from medhelm_benchmarks.noharm.rules.score import KINDS
 
 _WORST = ("overall", "safety", "completeness", "severe_rate")
 
-LABELS = ("missing", "invalid", "unknown")
-
 
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    interval = (f"{name}_low", f"{name}_high")
-    return (
-        kinds.number(name, description, "share", heading, interval, 3),
-        *kinds.ends(name, name, "share"),
-    )
-
-
-def _share(name: str, description: str, heading: str) -> Column:
-    return kinds.number(name, description, "share", heading, digits=1, is_percent=True)
+    return kinds.measured(name, description, "share", heading, 3, prefix=name)
 
 
 def _at_worst(name: str) -> Column:
@@ -33,7 +22,7 @@ def _at_worst(name: str) -> Column:
     return kinds.number(f"{name}_worst", said, "share", heading, digits=3)
 
 
-_ERRORS = (
+_ERROR_COUNTS = (
     kinds.count("errors", "errors in the cases read", "errors"),
     *(kinds.count(s, f"{s} errors", s) for s in SEVERITIES),
     kinds.count("omissions", "appropriate actions left out, after resolution", "omissions"),
@@ -85,8 +74,7 @@ _COLUMNS = (
         "overall_strict",
         "overall of the cases with an answer, of which one counts as the worst where an action has "
         "no valid label",
-        "share",
-        "strict",
+        *("share", "strict"),
         digits=3,
     ),
     kinds.number(
@@ -99,18 +87,21 @@ _COLUMNS = (
     kinds.number("nnh_low", "lower end of the interval of nnh: 1 / severe_rate_high"),
     kinds.number("nnh_high", "upper end: 1 / severe_rate_low; missing where it has none"),
     kinds.number("harm", "mean H of a case, not capped", "", "H", digits=1),
-    *_ERRORS,
+    *_ERROR_COUNTS,
     kinds.number("errors_per_case", "errors / read", "", "per case", digits=1),
-    _share("share", "errors / errors of the model over all actions and cases", "of its errors"),
-    _share("severe_per_error", "severe errors / errors", "severe/error"),
+    kinds.share(
+        "share", "errors / errors of the model over all actions and cases", "of its errors"
+    ),
+    kinds.share("severe_per_error", "severe errors / errors", "severe/error"),
     *kinds.ends("severe_per_error", "severe_per_error", "share"),
-    _share("omission_share", "omissions / errors", "omitted"),
-    _share("commission_share", "commissions / errors", ""),
-    _share("severe_omission_share", "severe omissions / severe errors", "of severe"),
-    _share("severe_commission_share", "severe commissions / severe errors", ""),
+    kinds.share("omission_share", "omissions / errors", "omitted"),
+    kinds.share("commission_share", "commissions / errors"),
+    kinds.share("severe_omission_share", "severe omissions / severe errors", "of severe"),
+    kinds.share("severe_commission_share", "severe commissions / severe errors"),
 )
 
-_COUNTED = frozenset(c.name for c in _ERRORS) | {"severe_cases", "read"}
+_COUNTED = frozenset(c.name for c in _ERROR_COUNTS) | {"severe_cases", "read"}
+TITLE = "Harm of labelled actions"
 _ALL_ASKED = "All cases asked, those without a value at their worst"
 _SCORES = ("overall", "safety", "completeness", "restraint", "severe_rate", "nnh")
 _SPLIT = ("errors", *SEVERITIES, "omissions", "commissions", "omission_share")
@@ -144,12 +135,7 @@ def parts(has_several: bool, has_gaps: bool) -> tuple[Part, ...]:
     pooled = ("models", "n", *_SPLIT, "severe_omission_share")
     worst = ("attempted", "partly_read", *(f"{name}_worst" for name in _WORST), "overall_strict")
     grids = (
-        (
-            "model",
-            "Harm of labelled actions",
-            own,
-            ("model", *_SCORES, "n", "parsed", "not_scored"),
-        ),
+        ("model", TITLE, own, ("model", *_SCORES, "n", "parsed", "not_scored")),
         *[("model", _ALL_ASKED, own, ("model", *worst))] * has_gaps,
         ("model", "Errors by severity and kind", own, ("model", *errors)),
         ("all models", "Errors of all ranked models", own, pooled),

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from medhelm import DataError, Table, make_table
 from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import durable
+from medhelm.plugin import durable, readers
+from medhelm_benchmarks.noharm.generation.stages import Trap
 from medhelm_benchmarks.noharm.rules.cases import Case
 
-TRAPS = ("dose", "interaction", "contraindication", "prerequisite", "monitoring")
+TRAPS: tuple[str, ...] = get_args(Trap)
 ORIGINS = ("blind", "first_line", "conditional", *TRAPS)
 
 
@@ -78,17 +80,13 @@ def origins(origins: Origins) -> Table:
 
 def read_origins(path: Path, cases: Sequence[Case]) -> Origins:
     """Return what the file says of the cases; raises DataError where it cannot be read."""
-    lines: dict[str, _Line] = {}
-    number = 0
     try:
-        for line in path.read_bytes().splitlines():
-            number += 1
-            own = msgspec.json.decode(line, type=_Line)
-            lines[own.code] = own
+        rows = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
     except OSError as e:
         raise DataError(f"cannot read {path}: {durable.why(e)}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise DataError(f"{path.name}, line {number}: not a line of provenance") from None
+    except msgspec.ValidationError as e:
+        raise DataError(f"{path.name}: not a file of provenance ({e})") from None
+    lines = {line.code: line for line in rows}
     nothing = _Line(code="", tags={})
     there = [(lines.get(case.code, nothing), a) for case in cases for a in case.actions]
     return Origins(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -19,34 +18,16 @@ from medhelm_benchmarks.noharm.rules.quality import (
     CLASSES,
     CONFIDENCE,
     FIVE,
-    LEAST_SHARES,
-    LEAST_STRONG,
-    MOST_DISCORDANT,
-    MOST_IMPLAUSIBLE,
     READINGS,
+    REQUIRED,
     SIX,
-    Check,
     CheckName,
     Measure,
     Quality,
     Share,
 )
-from medhelm_benchmarks.noharm.rules.similar import EMBEDDING_THRESHOLD
+from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 from medhelm_benchmarks.noharm.rules.words import MOST_AUC, Words
-
-REQUIRED: dict[CheckName, str] = {
-    "mix": "at least "
-    + ", ".join(f"{float(share):.0%} {name}" for name, share in LEAST_SHARES.items()),
-    "strong": "at least "
-    + ", ".join(f"{least} strongly {name}" for name, least in LEAST_STRONG.items()),
-    "implausible": f"at most {float(MOST_IMPLAUSIBLE):.0%} of the actions implausible",
-    "agreement": f"at most {float(MOST_DISCORDANT):.0%} of the actions with substantial "
-    "disagreement",
-    "references": "a reference for every strong action",
-    "duplicates": "no near-duplicate actions outside one group",
-    "copies": "no other case with the same vignette or menu",
-}
-"""Check -> what it asks for, in words."""
 
 ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
@@ -54,10 +35,61 @@ ALL_CASES = "all cases"
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
 """Categories that the paper's table 1 names."""
 _OTHER = "other categories"
-
-
 _MOST_OTHERS = 3
 """Cases that a flag names: of a hundred equal ones each repeats all others."""
+_CASE = kinds.text("case", "its code", "Case")
+
+SUMMARY = (
+    kinds.text("statistic", "what is counted", "Statistic"),
+    kinds.text("value", "as printed", "Value"),
+    kinds.number("number", "the value unrounded; none for a range"),
+)
+PASSED = (
+    kinds.text("check", "its name, or a set of them", "Check"),
+    kinds.text("required", "of a case", "Requires"),
+    kinds.count("passed", "cases that pass it", "Cases that pass", of="cases"),
+    kinds.count("cases", "cases in the file"),
+)
+RATES = (
+    kinds.text("measure", "what", "Over all actions"),
+    kinds.count("count", "actions", "n", of="actions"),
+    kinds.count("actions", "all actions"),
+    kinds.number(
+        "value",
+        "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
+        heading="Value",
+        interval=("low", "high"),
+        digits=4,
+    ),
+    kinds.number("low", "lower end of the interval"),
+    kinds.number("high", "upper end of the interval"),
+    kinds.text("method", "of the interval", "Interval"),
+)
+FLAGS = (
+    _CASE,
+    kinds.text("check", "the check it fails", "Check"),
+    kinds.text("found", "and its limit", "Found"),
+    kinds.text("actions", "ids it concerns", "Actions"),
+)
+LEAKS = (
+    _CASE,
+    kinds.text("action", "its id", "Action"),
+    kinds.text("kind", "of hint", "Kind"),
+    kinds.text("phrase", "as it stands", "Wording"),
+)
+MEASURES = (
+    _CASE,
+    kinds.text("specialty", "its specialty"),
+    kinds.text("check", "the check", "Check"),
+    kinds.text("measure", "the number", "Measure"),
+    kinds.count("count", "actions or pairs", "n"),
+    kinds.count("of", "actions of the case; for references the strong ones"),
+    kinds.number("value", "count / of, or the count", heading="Value", digits=3),
+    kinds.number("limit", "its limit", heading="Limit"),
+    kinds.text("side", "least or most that passes", "Is"),
+    kinds.yes("passed", "whether", "Passed"),
+    kinds.text("actions", "ids that the check concerns"),
+)
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +100,7 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     """A check that the case fails, `leak`, or `words` of all cases."""
     found: str
-    actions: tuple[tuple[str, ...], ...]
+    actions: tuple[tuple[str, ...], ...] = ()
 
 
 def flags(quality: Quality) -> Iterator[Flag]:
@@ -76,18 +108,14 @@ def flags(quality: Quality) -> Iterator[Flag]:
     for case in quality.cases:
         for check in case.checks:
             if not check.passed:
-                yield Flag(
-                    case=case.code, check=check.name, found=_found(check), actions=check.actions
-                )
-        for leak in case.leaks:
-            yield Flag(
-                case=case.code,
-                check="leak",
-                found=f"{leak.kind}: {leak.phrase}",
-                actions=((leak.action,),),
-            )
+                said = [_measured(m) for m in check.measures if not m.passed]
+                found = ". ".join([*said, *check.others[:_MOST_OTHERS]])
+                yield Flag(case=case.code, check=check.name, found=found, actions=check.actions)
+        for action, leak in case.leaks:
+            found = f"{leak.kind}: {leak.phrase}"
+            yield Flag(case=case.code, check="leak", found=found, actions=((action,),))
     if quality.words.passed is False:
-        yield Flag(case=ALL_CASES, check="words", found=_auc(quality.words), actions=())
+        yield Flag(case=ALL_CASES, check="words", found=_auc(quality.words))
 
 
 NOT_JUDGED = (
@@ -100,29 +128,60 @@ def quality_tables(
     quality: Quality, embeddings: str | None = None, judged: Judged | None = None
 ) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
-    settings: dict[str, Any] = {
-        "embeddings": embeddings,
-        "judge": None if judged is None else judged.judge,
-    }
-    made: dict[str, Callable[[Quality, Mapping[str, Any]], Table]] = {
-        "summary": _summary,
-        "checks": _checks,
-        "rates": _rates,
-        "flags": _flags,
-        "leaks": _leaks,
-        "measures": _measures,
-    }
-    tables = {name: make(quality, settings) for name, make in made.items()}
-    said = NOT_JUDGED
-    if judged is not None:
-        n, cases = len(judged.menus), len(quality.cases)
-        said = f"Judge {judged.judge} gave a verdict on {n} of {cases} menus; {judged.error()}."
-    checks = tables["checks"]
-    return tables | {"checks": replace(checks, notes=(*checks.notes, said))}
+    settings = {"embeddings": embeddings, "judge": None if judged is None else judged.judge}
+    flagged = [f for f in flags(quality) if f.check != "leak"]
+    n = len({flag.case for flag in flagged} - {ALL_CASES})
+    leaks = [
+        (case.code, i, leak.kind, leak.phrase) for case in quality.cases for i, leak in case.leaks
+    ]
+
+    def table(
+        name: str,
+        title: str,
+        columns: Sequence[Column],
+        rows: Iterable[Sequence[Any]],
+        notes: Sequence[str] = (),
+    ) -> Table:
+        lines = (dict(zip((c.name for c in columns), row, strict=True)) for row in rows)
+        group = ("case",) if columns[0] is _CASE else ()
+        return make_table(name, title, columns, lines, notes, settings, group)
+
+    made = (
+        table("summary", "Cases", SUMMARY, _summary(quality)),
+        table(
+            "checks",
+            "Structural checks",
+            PASSED,
+            _passed(quality),
+            _check_notes(quality, embeddings, judged),
+        ),
+        table(
+            "rates",
+            f"Leaks and raters ({quality.leaky.n:,} actions)",
+            RATES,
+            _rates(quality),
+            (
+                f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where "
+                "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
+                "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
+                f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
+                f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
+            ),
+        ),
+        table(
+            "flags",
+            f"Flagged: {n} of {len(quality.cases)} cases",
+            FLAGS,
+            ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged),
+        ),
+        table("leaks", f"Wordings that give an action's class away: {len(leaks)}", LEAKS, leaks),
+        table("measures", "Every check of every case", MEASURES, _measures(quality)),
+    )
+    return {own.name: own for own in made}
 
 
-def _summary(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    """Return the rows of the paper's table 1."""
+def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
+    """Yield the rows of the paper's table 1."""
     cases = quality.checked
     actions = [action for case in cases for action in case.actions]
     sizes = [len(case.actions) for case in cases]
@@ -130,204 +189,83 @@ def _summary(quality: Quality, settings: Mapping[str, Any]) -> Table:
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
     specialties = {case.specialty.strip().casefold() for case in cases}
     mean, middle = len(actions) / len(cases), float(median(sizes))
-    shares: list[tuple[str, float]] = [
-        (name, 100 * classes[name] / len(actions)) for name in CLASSES
-    ]
-    shares += [(name, 100 * categories[name] / len(actions)) for name in (*_NAMED, _OTHER)]
-    groups = [
-        ("Alternative groups", sum(len(case.alternatives) for case in cases)),
-        ("Best-alternative groups", sum(len(case.best_alternatives) for case in cases)),
-    ]
-    rows: list[tuple[str, str, float | None]] = [
-        ("Cases", f"{len(cases):,}", len(cases)),
-        ("Specialties", f"{len(specialties):,}", len(specialties)),
-        ("Total actions", f"{len(actions):,}", len(actions)),
-        ("Mean actions per case", f"{mean:.1f}", mean),
-        ("Median actions per case", f"{middle:g}", middle),
-        ("Range", f"{min(sizes)}\u2013{max(sizes)}", None),
-        *((f"{name.capitalize()} (%)", f"{share:.1f}", share) for name, share in shares),
-        *((name, f"{n:,}", n) for name, n in groups),
-    ]
-    columns = (
-        kinds.text("statistic", "what is counted", "Statistic"),
-        kinds.text("value", "as printed", "Value"),
-        Column(name="number", type="number", description="the value unrounded; none for a range"),
-    )
-    return make_table(
-        "summary",
-        "Cases",
-        columns,
-        [dict(zip(("statistic", "value", "number"), row, strict=True)) for row in rows],
-        [],
-        settings,
-    )
+    yield "Cases", f"{len(cases):,}", len(cases)
+    yield "Specialties", f"{len(specialties):,}", len(specialties)
+    yield "Total actions", f"{len(actions):,}", len(actions)
+    yield "Mean actions per case", f"{mean:.1f}", mean
+    yield "Median actions per case", f"{middle:g}", middle
+    yield "Range", f"{min(sizes)}\u2013{max(sizes)}", None
+    counts: list[tuple[str, int]] = [(name, classes[name]) for name in CLASSES]
+    counts += [(name, categories[name]) for name in (*_NAMED, _OTHER)]
+    for name, count in counts:
+        share = 100 * count / len(actions)
+        yield f"{name.capitalize()} (%)", f"{share:.1f}", share
+    groups = sum(len(case.alternatives) for case in cases)
+    best = sum(len(case.best_alternatives) for case in cases)
+    yield "Alternative groups", f"{groups:,}", groups
+    yield "Best-alternative groups", f"{best:,}", best
 
 
-def _checks(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    columns = (
-        kinds.text("check", "its name, or a set of them", "Check"),
-        kinds.text("required", "of a case", "Requires"),
-        kinds.count("passed", "cases that pass it", "Cases that pass", of="cases"),
-        kinds.count("cases", "cases in the file"),
-    )
+def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
     passed = quality.words.passed
+    of_set = f"all cases together: words alone have an AUC of at most {MOST_AUC:g}"
     sets: list[tuple[str, str, Sequence[CheckName], bool | None]] = [
         *((name, REQUIRED[name], (name,), True) for name in CHECKS),
         ("five", "the five of the paper's table", FIVE, True),
         ("six", "those of a case by itself", SIX, True),
-        (
-            "words",
-            f"all cases together: words alone have an AUC of at most {MOST_AUC:g}",
-            (),
-            passed,
-        ),
+        ("words", of_set, (), passed),
         ("all", "all of them", CHECKS, passed),
     ]
-    rows: list[dict[str, object]] = [
-        {
-            "check": name,
-            "required": required,
-            "passed": None if is_set_fit is None else is_set_fit * quality.passing(checks),
-            "cases": len(quality.cases),
-        }
-        for name, required, checks, is_set_fit in sets
-    ]
+    for name, required, checks, is_set_fit in sets:
+        n = None if is_set_fit is None else is_set_fit * quality.passing(checks)
+        yield name, required, n, len(quality.cases)
+
+
+def _check_notes(
+    quality: Quality, embeddings: str | None, judged: Judged | None
+) -> tuple[str, ...]:
     readings = dict(READINGS)
-    if (embeddings := settings["embeddings"]) is not None:
+    if embeddings is not None:
         readings["near-duplicate"] += (
             f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
         )
-    said = "; ".join(f"{name}: {value}" for name, value in readings.items())
-    notes = [
+    said = NOT_JUDGED
+    if judged is not None:
+        n, cases = len(judged.menus), len(quality.cases)
+        said = f"Judge {judged.judge} gave a verdict on {n} of {cases} menus; {judged.error()}."
+    return (
         "The checks say that a case is well formed, not that its ratings are right. Flags stand "
         "beside a case: it is scored all the same.",
         f"Check `words`: {_auc(quality.words)}.",
-        f"How the paper was read: {said}.",
-    ]
-    return make_table("checks", "Structural checks", columns, rows, notes, settings)
-
-
-def _rates(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    columns = (
-        kinds.text("measure", "what", "Over all actions"),
-        kinds.count("count", "actions", "n", of="actions"),
-        kinds.count("actions", "all actions"),
-        kinds.number(
-            "value",
-            "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
-            heading="Value",
-            interval=("low", "high"),
-            digits=4,
-        ),
-        Column(name="low", type="number", description="lower end of the interval"),
-        Column(name="high", type="number", description="upper end of the interval"),
-        kinds.text("method", "of the interval", "Interval"),
-    )
-    raters, actions, words = quality.raters, quality.leaky.n, quality.words
-
-    def share(name: str, of: Share) -> dict[str, object]:
-        ends = {"low": of.low, "high": of.high, "method": of.method}
-        return {"measure": name, "count": of.count, "actions": of.n, "value": of.share, **ends}
-
-    rows: list[dict[str, object]] = [
-        share("wording that gives the class away", quality.leaky),
-        share("nearly identical ratings", raters.near_identical),
-        share("discordant ratings", raters.discordant),
-        {"measure": "alpha of the ratings, ordinal", "value": raters.alpha_ordinal},
-        {"measure": "alpha of the ratings, interval", "value": raters.alpha_interval},
-        {
-            "measure": "AUC of words alone",
-            "value": words.auc,
-            "low": words.low,
-            "high": words.high,
-            "method": words.method or words.reason,
-        },
-    ]
-    notes = [
-        f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where none "
-        "was seen, the exact one-sided bound. That of the AUC draws whole cases.",
-        "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
-        f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
-        f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
-    ]
-    return make_table(
-        "rates", f"Leaks and raters ({actions:,} actions)", columns, rows, notes, settings
+        f"How the paper was read: {'; '.join(f'{k}: {v}' for k, v in readings.items())}.",
+        said,
     )
 
 
-def _flags(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    columns = (
-        kinds.text("case", "its code", "Case"),
-        kinds.text("check", "the check it fails", "Check"),
-        kinds.text("found", "and its limit", "Found"),
-        kinds.text("actions", "ids it concerns", "Actions"),
+def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
+    raters, words = quality.raters, quality.words
+    shares: tuple[tuple[str, Share], ...] = (
+        ("wording that gives the class away", quality.leaky),
+        ("nearly identical ratings", raters.near_identical),
+        ("discordant ratings", raters.discordant),
     )
-    rows: list[dict[str, object]] = [
-        {"case": f.case, "check": f.check, "found": f.found, "actions": _ids(f.actions)}
-        for f in flags(quality)
-        if f.check != "leak"
-    ]
-    flagged = len({row["case"] for row in rows} - {ALL_CASES})
-    title = f"Flagged: {flagged} of {len(quality.cases)} cases"
-    return make_table("flags", title, columns, rows, [], settings, ("case",))
+    for name, of in shares:
+        yield name, of.count, of.n, of.share, of.low, of.high, of.method
+    for level, alpha in (("ordinal", raters.alpha_ordinal), ("interval", raters.alpha_interval)):
+        yield f"alpha of the ratings, {level}", None, None, alpha, None, None, None
+    method = words.method or words.reason
+    yield "AUC of words alone", None, None, words.auc, words.low, words.high, method
 
 
-def _leaks(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    columns = (
-        kinds.text("case", "its code", "Case"),
-        kinds.text("action", "its id", "Action"),
-        kinds.text("kind", "of hint", "Kind"),
-        kinds.text("phrase", "as it stands", "Wording"),
-    )
-    rows: list[dict[str, object]] = [
-        {"case": case.code, "action": leak.action, "kind": leak.kind, "phrase": leak.phrase}
-        for case in quality.cases
-        for leak in case.leaks
-    ]
-    title = f"Wordings that give an action's class away: {len(rows)}"
-    return make_table("leaks", title, columns, rows, [], settings, ("case",))
-
-
-def _measures(quality: Quality, settings: Mapping[str, Any]) -> Table:
-    columns = (
-        kinds.text("case", "its code", "Case"),
-        kinds.text("specialty", "its specialty"),
-        kinds.text("check", "the check", "Check"),
-        kinds.text("measure", "the number", "Measure"),
-        kinds.count("count", "actions or pairs", "n"),
-        kinds.count("of", "actions of the case; for references the strong ones"),
-        kinds.number("value", "count / of, or the count", heading="Value", digits=3),
-        kinds.number("limit", "its limit", heading="Limit"),
-        kinds.text("side", "least or most that passes", "Is"),
-        kinds.yes("passed", "whether", "Passed"),
-        kinds.text("actions", "ids that the check concerns"),
-    )
-    rows: list[dict[str, object]] = [
-        {
-            "case": case.code,
-            "specialty": case.specialty,
-            "check": check.name,
-            "measure": m.name,
-            "count": m.count,
-            "of": m.of,
-            "value": m.value,
-            "limit": m.limit,
-            "side": "least" if m.is_least else "most",
-            "passed": m.passed,
-            "actions": _ids(check.actions),
-        }
-        for case in quality.cases
-        for check in case.checks
-        for m in check.measures
-    ]
-    return make_table(
-        "measures", "Every check of every case", columns, rows, [], settings, ("case",)
-    )
-
-
-def _found(check: Check) -> str:
-    said = [_measured(m) for m in check.measures if not m.passed]
-    return ". ".join([*said, *check.others[:_MOST_OTHERS]])
+def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
+    for case in quality.cases:
+        for check in case.checks:
+            for m in check.measures:
+                yield (
+                    *(case.code, case.specialty, check.name, m.name, m.count, m.of),
+                    *(float(m.value), float(m.limit), "least" if m.is_least else "most"),
+                    *(m.passed, _ids(check.actions)),
+                )
 
 
 def _auc(words: Words) -> str:
@@ -339,10 +277,10 @@ def _auc(words: Words) -> str:
 
 
 def _measured(m: Measure) -> str:
-    side = "at least" if m.is_least else "at most"
+    side, limit = "at least" if m.is_least else "at most", float(m.limit)
     if m.of is None:
-        return f"{m.name}: {m.count}; {side} {m.limit:g}"
-    return f"{m.name}: {m.count} of {m.of} ({m.value:.1%}); {side} {m.limit:.0%}"
+        return f"{m.name}: {m.count}; {side} {limit:g}"
+    return f"{m.name}: {m.count} of {m.of} ({float(m.value):.1%}); {side} {limit:.0%}"
 
 
 def _ids(actions: tuple[tuple[str, ...], ...]) -> str:

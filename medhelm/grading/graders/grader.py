@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -46,6 +46,8 @@ class Shown:
     ending: str
     state: Mapping[str, Any]
     """The protocol's end state."""
+    is_cut: bool = False
+    """True if the output budget ended the answer."""
     text: str = ""
     """An episode as one text: its transcript with who speaks, else the answer."""
 
@@ -65,6 +67,7 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
         transcript=tuple(transcript),
         ending=episode.ending,
         state=episode.state,
+        is_cut=episode.finish == "length",
         text=_one_text(protocol, answer, transcript),
     )
 
@@ -186,6 +189,7 @@ class GradedMetric(Metric):
 
 
 _T = TypeVar("_T")
+ReadoutEnd = Literal["", "error", "oversize", "refused", "truncated", "unreadable"]
 _NOTHING = "(no text)"
 """Sent in place of an empty reply, which some endpoints refuse as a turn."""
 
@@ -195,10 +199,39 @@ class Readout(Generic[_T]):
     """The value that was read of a model's replies to one question."""
 
     value: _T | None
-    end: str = ""
+    end: ReadoutEnd = ""
     """The reason for no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
     fault: str = ""
     """The fault of the last reply, or the kind of its failure."""
+
+    def answer(self, state: dict[str, Any], ending: str = "") -> FinalAnswer:
+        """Return the end of a grading with this state, or without one where nothing was read."""
+        if self.end == "error" or self.end == "oversize":
+            return FinalAnswer(finish=self.end, error=self.fault)
+        if self.value is None:
+            return FinalAnswer(ending=self.end, error=self.fault)
+        return FinalAnswer(state=state, ending=ending)
+
+
+def one_call(
+    terms: Terms, prompt: int, expected: int, again: int, repairs: int | None = None
+) -> Forecast:
+    """Return the forecast of one call to a judge, which may have to be repeated.
+
+    `prompt` and `expected`: tokens of the request and of the reply; `again`: of the message that asks for
+    it again.
+    """
+    most, times = terms.roles[JUDGE].max_output_tokens, repairs
+    if times is None:
+        times = terms.settings[REPAIRS]
+    return Forecast(
+        role=JUDGE,
+        calls=1,
+        calls_limit=1 + times,
+        input_tokens=prompt,
+        input_tokens_limit=(1 + times) * prompt + times * (times + 1) // 2 * (most + again),
+        output_tokens=expected,
+    )
 
 
 async def send_until_read(

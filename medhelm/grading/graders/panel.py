@@ -22,7 +22,7 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JUDGE, GraderTerms, Party
+from medhelm.schema.run import JUDGE, READER, GraderTerms, Party
 from medhelm.store.records import judge_budget
 from medhelm.store.replaced_tries import replaced_tries
 from medhelm.store.runlog import is_answered, read_keyed
@@ -178,7 +178,7 @@ class StoredVerdicts:
             )
             found.append(
                 Party(
-                    role=JUDGE,
+                    role=READER if judging.grader.name == READER else JUDGE,
                     model=judge,
                     usage=tally.totals(),
                     served_models=tally.served_models(),

@@ -17,7 +17,7 @@ from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
 from medhelm.grading.jury.offline import OFFLINE_VERSION
 from medhelm.grading.jury.prompt import PROMPT_VERSION
 from medhelm.models import check_model
-from medhelm.models.access import key_variable
+from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.identity import identity, reads_prompt
 from medhelm.schema.data import Benchmark
@@ -60,8 +60,8 @@ def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) ->
     Empty where none of its keys is there: who has no key expects no jury of models.
     """
     judges = (j for j in packaged_jury(DEFAULT).judges if isinstance(j, str))
-    wanted = [key_variable(find_model(judge, models)) for judge in judges]
-    lacking = [v for v in dict.fromkeys(wanted) if v and not environ.get(v, "").strip()]
+    wanted = [v for judge in judges for v in secret_variables(find_model(judge, models))]
+    lacking = [v for v in dict.fromkeys(wanted) if not environ.get(v, "").strip()]
     return tuple(lacking) if len(lacking) < len(set(wanted)) else ()
 
 

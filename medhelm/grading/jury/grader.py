@@ -11,7 +11,7 @@ import msgspec
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, one_call, send_until_read
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
     Reply,
@@ -74,16 +74,12 @@ async def _grade(
         repair_message,
         terms.settings[REPAIRS],
     )
-    if found.end == "error":
-        return FinalAnswer(finish="error", error=found.fault)
-    if found.end == "oversize":
-        return FinalAnswer(finish="oversize", error=found.fault)
     if found.value is None:
-        return FinalAnswer(ending=found.end, error=found.fault)
+        return found.answer({})
     state: dict[str, Any] = {"scores": [*found.value.scores]}
     if any(found.value.reasons):
         state["reasons"] = [*found.value.reasons]
-    return FinalAnswer(state=state)
+    return found.answer(state)
 
 
 def _messages(jury: JuryTerms, instance: Instance, answer: str) -> tuple[Message, ...]:
@@ -101,18 +97,9 @@ def _forecast(
     jury: JuryTerms, benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
     """Yield the one call to a judge: at most it has to be repeated as often as the jury allows."""
-    role, repairs = terms.roles[JUDGE], terms.settings[REPAIRS]
     prompt = estimate_tokens(_messages(jury, instance, "")) + answer
-    if role.json_schema:
+    if terms.roles[JUDGE].json_schema:
         prompt += estimate_tokens(json.dumps(_schema(jury, instance)))
     scores = {c.name: 0 for c in criteria_of(jury.rubric, instance)}
-    again = role.max_output_tokens + estimate_tokens([_REPAIR])
-    yield Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + repairs,
-        input_tokens=prompt,
-        input_tokens_limit=(1 + repairs) * prompt + repairs * (repairs + 1) // 2 * again,
-        output_tokens=estimate_tokens(json.dumps(scores))
-        + _REASON * len(scores) * jury.jury.reasons,
-    )
+    reply = estimate_tokens(json.dumps(scores)) + _REASON * len(scores) * jury.jury.reasons
+    yield one_call(terms, prompt, reply, estimate_tokens([_REPAIR]))

@@ -183,7 +183,7 @@ _SHORT = 4
 """Letters below which a Latin word says little; figures always count."""
 
 
-def _terms_of(text: str) -> set[str]:
+def terms_of(text: str) -> set[str]:
     """Return the words of a text, and pairs of neighbours of Chinese characters."""
     found = [word.casefold() for word in _WORD.findall(text)]
     pairs = {a + b for a, b in zip(found, found[1:], strict=False) if _is_han(a) and _is_han(b)}
@@ -197,10 +197,10 @@ def _is_han(word: str) -> bool:
 
 def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return verdicts by rule: met where half of a criterion's words are in the answer."""
-    answer = _terms_of(shown.answer)
+    answer = terms_of(shown.answer)
     met = []
     for criterion in criteria_of(shown.instance):
-        own = _terms_of(criterion.text)
+        own = terms_of(criterion.text)
         met.append(bool(own) and len(own & answer) >= math.ceil(len(own) / 2))
     return Verdicts(met=tuple(met)).to_state()
 

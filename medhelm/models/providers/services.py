@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from medhelm import hookimpl
+from medhelm.models.access import has_key
+from medhelm.models.anthropic import MESSAGES
+from medhelm.models.google import GEMINI
 from medhelm.models.hosts import Access, Host
 from medhelm.models.provider import (
     BUDGET,
@@ -15,20 +21,27 @@ from medhelm.models.provider import (
     WHOLE_ANSWERS,
     Provider,
 )
+from medhelm.models.responses import RESPONSES
+from medhelm.models.responses import check_spec as check_responses
+from medhelm.models.wire import CHAT, COMPLETIONS, Codec
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
+
+if TYPE_CHECKING:
+    from medhelm.models.credentials import Credentials
 
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
 
 
-def _openai_spec(model: str) -> ModelSpec:
+def named_openai(provider: str, model: str) -> ModelSpec:
     """Return the spec of a model without a config file, with the facts in OpenAI's names.
 
     The o series, and gpt-5 and later ones, think, take no temperature, and name the output budget differently.
     """
     thinks = _THINKING.match(model) is not None
     return ModelSpec(
-        name=f"openai/{model}",
+        name=f"{provider}/{model}",
+        provider=provider,
         model=model,
         reasoning=thinks,
         sampling=Sampling(temperature=None) if thinks else Sampling(),
@@ -36,37 +49,29 @@ def _openai_spec(model: str) -> ModelSpec:
     )
 
 
-def _open_openai(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to a server."""
-    from medhelm.models.openai import OpenAIEndpoint
+def over_http(
+    codec: Codec,
+    *,
+    key_header: str = "Authorization",
+    headers: Mapping[str, str] | None = None,
+    login: Callable[[ModelSpec], Credentials] | None = None,
+) -> Callable[[ModelSpec, Access | None], Host]:
+    """Return what opens a server of a protocol. `login` makes what signs where no key is named."""
 
-    assert access is not None
-    return OpenAIEndpoint(access, spec.max_concurrency)
+    def open_host(spec: ModelSpec, access: Access | None) -> Host:
+        from medhelm.models.http_endpoint import HttpEndpoint
 
+        assert access is not None
+        return HttpEndpoint(
+            access,
+            spec.max_concurrency,
+            codec,
+            key_header=key_header,
+            headers=headers,
+            credentials=None if login is None or has_key(spec) else login(spec),
+        )
 
-def _open_completions(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to a server that goes on with plain text."""
-    from medhelm.models.openai import OpenAIEndpoint
-    from medhelm.models.wire import encode_completion
-
-    assert access is not None
-    return OpenAIEndpoint(access, spec.max_concurrency, encode_completion)
-
-
-def _open_anthropic(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to the service."""
-    from medhelm.models.anthropic import AnthropicEndpoint
-
-    assert access is not None
-    return AnthropicEndpoint(access, spec.max_concurrency)
-
-
-def _open_google(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the connections to the service."""
-    from medhelm.models.google import GoogleEndpoint
-
-    assert access is not None
-    return GoogleEndpoint(access, spec.max_concurrency)
+    return open_host
 
 
 def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
@@ -84,15 +89,16 @@ def _check_hf(spec: ModelSpec) -> None:
     check_local(spec)
 
 
-_OPENAI = Provider(
+OPENAI = Provider(
     name="openai",
     help="an OpenAI-protocol endpoint",
-    open_host=_open_openai,
-    spec_of=_openai_spec,
+    open_host=over_http(CHAT),
+    spec_of=partial(named_openai, "openai"),
     base_url="https://api.openai.com/v1",
     key_env="OPENAI_API_KEY",
     path="/chat/completions",
     uses=(*SERVED, "send_seed", "token_limit_field"),
+    can_serve=True,
     sends_seed=True,
     holds_schema=True,
     candidates="letters",
@@ -114,30 +120,61 @@ _OPENAI = Provider(
 )
 
 _COMPLETIONS = replace(
-    _OPENAI,
+    OPENAI,
     name="openai_completions",
     help="an OpenAI-protocol endpoint that goes on with plain text",
-    open_host=_open_completions,
+    open_host=over_http(COMPLETIONS),
     spec_of=None,
     dropped=("/completions",),
     path="/completions",
     holds_schema=False,
     candidates="texts",
-    own_fields={**_OPENAI.own_fields, "prompt": PROMPT, "echo": "form"},
+    own_fields={**OPENAI.own_fields, "prompt": PROMPT, "echo": "form"},
     schema_fields=(),
     fixes=dict.fromkeys(("logprobs", "echo", "max_tokens"), NO_LOGPROBS),
+)
+
+_RESPONSES = Provider(
+    name="openai_responses",
+    help="OpenAI's Responses protocol",
+    open_host=over_http(RESPONSES),
+    check=check_responses,
+    spec_of=partial(named_openai, "openai_responses"),
+    base_url=OPENAI.base_url,
+    key_env=OPENAI.key_env,
+    dropped=("/responses",),
+    path="/responses",
+    uses=SERVED,
+    holds_schema=True,
+    own_fields={
+        "model": "model.model",
+        "input": PROMPT,
+        "instructions": "model.system_prompt",
+        "stream": WHOLE_ANSWERS,
+        "background": WHOLE_ANSWERS,
+        "temperature": "model.sampling.temperature",
+        "top_p": "model.sampling.top_p",
+        "reasoning.effort": "model.sampling.reasoning_effort",
+        "max_output_tokens": BUDGET,
+    },
+    schema_fields=("text.format",),
+    tables=("reasoning", "text"),
+    fixes={
+        "reasoning.effort": "set another sampling.reasoning_effort, or null",
+    },
 )
 
 _ANTHROPIC = Provider(
     name="anthropic",
     help="Anthropic's service",
-    open_host=_open_anthropic,
+    open_host=over_http(
+        MESSAGES, key_header="x-api-key", headers={"anthropic-version": "2023-06-01"}
+    ),
     is_open=False,
     base_url="https://api.anthropic.com",
     key_env="ANTHROPIC_API_KEY",
-    dropped=("/v1",),
-    packages={"anthropic": "anthropic"},
-    extra="anthropic",
+    dropped=("/v1/messages", "/v1"),
+    path="/v1/messages",
     uses=SERVED,
     holds_schema=True,
     own_fields={
@@ -158,16 +195,15 @@ _ANTHROPIC = Provider(
     },
 )
 
-_GOOGLE = Provider(
+GOOGLE = Provider(
     name="google",
     help="Google's Gemini service",
-    open_host=_open_google,
+    open_host=over_http(GEMINI, key_header="x-goog-api-key"),
     is_open=False,
     base_url="https://generativelanguage.googleapis.com",
     key_env="GEMINI_API_KEY",
     dropped=("/openai", "/v1beta", "/v1"),
-    packages={"google.genai": "google-genai"},
-    extra="google",
+    path="/v1beta/models/{model}:generateContent",
     uses=(*SERVED, "send_seed"),
     sends_seed=True,
     holds_schema=True,
@@ -218,4 +254,4 @@ _HF = Provider(
 @hookimpl
 def medhelm_providers() -> list[Provider]:
     """Return the providers."""
-    return [_OPENAI, _COMPLETIONS, _ANTHROPIC, _GOOGLE, _HF]
+    return [OPENAI, _COMPLETIONS, _RESPONSES, _ANTHROPIC, GOOGLE, _HF]

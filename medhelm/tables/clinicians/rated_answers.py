@@ -32,9 +32,8 @@ from medhelm.tables.clinicians.ratings import (
     known,
     to_table,
 )
-from medhelm.tables.results import read_scores
-from medhelm.tables.study.arrow import codes, numbers
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs
+from medhelm.tables.study.arrow import codes, numbers, read_scores
+from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, is_named
 
 OVERLAP = "rouge_l"
 """The metric that, with any BERTScore, is shown beside the jury where a run has it."""
@@ -136,8 +135,8 @@ def load_rated(
     kept = [
         r
         for r in ratings
-        if r.answer.benchmark in (choice.benchmarks or [r.answer.benchmark])
-        and r.answer.model in (choice.models or [r.answer.model])
+        if is_named(r.answer.benchmark, choice.benchmarks or [r.answer.benchmark])
+        and is_named(r.answer.model, choice.models or [r.answer.model])
     ]
     if not kept:
         raise UsageError("no rating is of the benchmarks and models that the options name")

@@ -8,16 +8,18 @@ from models' outputs: control characters are taken out and every format is escap
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
+from medhelm.tables.format.grid import to_html as grid_html
 from medhelm.tables.format.spreadsheet import csv_text, guard
 from medhelm.tables.format.table import Column, Table, Value, to_document
 
@@ -44,6 +46,19 @@ MARKS = {
     "again": "A",
 }
 """The letters of flags in text formats. `tables/notes` has what they mean."""
+
+_WORDS = {
+    "win": "share of rivals and benchmarks on which the score is higher",
+    "macro": "mean over benchmarks of the score from 0 (worst) to 1 (best)",
+    "norm": "the score from 0 (worst) to 1 (best)",
+    "SD": "standard deviation of what is at its left",
+    "cov": "share of the planned answers that have a value",
+    "cut": "share of the answers that the output budget ended",
+    "at worst": "the score if every answer without a value had the worst one",
+    "literal": "win rate in which a tie wins for both",
+    "s/answer": "mean seconds until an answer was there",
+}
+"""Meanings of short headings, which text formats print below the table."""
 
 _P = frozenset({"p", "p_holm"})
 """Columns whose smallest values are shown as below their last digit, since 0 they are not."""
@@ -180,7 +195,8 @@ def to_markdown(table: Table) -> str:
             cells = [[c.heading for c in columns], *_cells(grid, columns)]
             head, *rows = [[_markdown(cell) for cell in row] for row in cells]
             lines += [f"| {' | '.join(row)} |" for row in (head, rules, *rows)] + [""]
-    lines += [f"- {_markdown(note)}" for note in _all_notes(table)]
+    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
+    lines += [f"- {_markdown(note)}" for note in (*words, *_all_notes(table))]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -207,7 +223,9 @@ def to_latex(table: Table) -> str:
             lines += [" & ".join(row) + r" \\" for row in rows]
             lines += [r"\hline", r"\end{tabular}"]
         found.append(lines)
-    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in _all_notes(table)]
+    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
+    notes = (*words, *_all_notes(table))
+    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in notes]
     return "".join("\n".join([*lines, r"\end{table}"]) + "\n" for lines in found)
 
 
@@ -228,6 +246,12 @@ def _all_notes(table: Table) -> list[str]:
     return [*table.notes, line]
 
 
+def _explained(headings: Iterable[str]) -> list[str]:
+    """Return the note on the short headings of a table; none where there is none."""
+    words = [f"{h}: {_WORDS[h]}" for h in dict.fromkeys(headings) if h in _WORDS]
+    return [f"Columns. {'; '.join(words)}."] if words else []
+
+
 def print_tables(
     tables: Sequence[Table],
     console: Console | None = None,
@@ -242,6 +266,7 @@ def print_tables(
     """
     out = console or open_console()
     said: set[str] = set()
+    known: set[str] = set()
     for table in tables:
         notes = _all_notes(table)
         grids = table.grids()
@@ -252,6 +277,9 @@ def print_tables(
                 print_lines([(clean(part.title), "italic")], out, is_prose=True)
                 continue
             fitted = fit(_grid(part), out.width)
+            headings = [c.heading for c in fitted.grid.columns if c.heading not in known]
+            notes = [*_explained(headings), *notes]
+            known |= {*headings}
             print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
@@ -315,15 +343,26 @@ def _cut(table: Table, most: int | None) -> tuple[Table, list[str]]:
     return replace(table, rows=table.rows[:most]), [note]
 
 
-def to_terminal(tables: Sequence[Table], width: int = UNCUT) -> str:
-    """Return tables as plain text of a given width."""
+def to_terminal(tables: Sequence[Table], width: int = UNCUT, *, fix: str = _SHOW_ALL) -> str:
+    """Return tables as plain text of a given width; `fix` as for `print_tables`."""
     out = io.StringIO()
-    plain = open_console(file=out, width=width, color_system=None, legacy_windows=False)
-    print_tables(tables, plain, most=None)
+    form: dict[str, Any] = {"color_system": None, "legacy_windows": False, "force_jupyter": False}
+    plain = open_console(file=out, width=width, **form)
+    print_tables(tables, plain, most=None, fix=fix)
     return out.getvalue()
 
 
 _TEXT: dict[str, Callable[[Table], str]] = {"markdown": to_markdown, "latex": to_latex}
+
+
+def to_html(table: Table) -> str:
+    """Return a table as HTML for a notebook, with its notes: what its text formats hold, nothing cut."""
+    parts = []
+    for grid in table.grids():
+        parts.append(f"<p><i>{escape(clean(grid.title))}</i></p>")
+        parts += [grid_html(_grid(grid))] if grid.rows else []
+    notes = "".join(f"<li>{escape(clean(note))}</li>" for note in _all_notes(table))
+    return f'{"".join(parts)}<ul style="font-size:smaller">{notes}</ul>'
 
 
 def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:

@@ -9,7 +9,7 @@ What is too wide is made smaller in this order, only as far as needed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -55,6 +55,31 @@ class Grid:
     """Names of columns that may be left out, the first one first."""
     groups: tuple[str, ...] = ()
     """The heading above each row, printed where it changes; none: no headings."""
+
+
+def grid_of(
+    columns: Mapping[str, Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    keys: Collection[str] = (),
+    leaving: Sequence[str] = (),
+) -> Grid:
+    """Return columns of texts by their headings as a grid.
+
+    `numbers` and `keys` name the columns that are never folded or shortened, `leaving` those that a
+    narrow screen leaves out, the first one first.
+    """
+    shown = [
+        Shown(
+            name=name,
+            heading=name,
+            cells=tuple(cells),
+            is_number=name in numbers,
+            is_key=name in keys,
+        )
+        for name, cells in columns.items()
+    ]
+    return Grid(columns=tuple(shown), leaving=tuple(leaving))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +148,23 @@ def print_grid(grid: Grid, out: Console, *, fix: str) -> None:
     print_lines(lines(fitted, has_rule=False), out)
     for note in no_room(fitted, fix):
         print_lines([(note, "dim")], out, is_prose=True)
+
+
+def to_text(grid: Grid, width: int) -> str:
+    """Return a grid as plain text for a screen of a given width."""
+    return "\n".join(line for line, _ in lines(fit(grid, width), has_rule=False))
+
+
+def to_html(grid: Grid) -> str:
+    """Return a grid as an HTML table with every column, nothing cut."""
+    import pandas as pd
+
+    columns = [(c.heading, c.cells) for c in grid.columns]
+    columns = [("", grid.groups), *columns] if grid.groups else columns
+    rows = zip(*(cells for _, cells in columns), strict=True)
+    frame = pd.DataFrame(rows, columns=[heading for heading, _ in columns])
+    with pd.option_context("display.max_colwidth", None):
+        return str(frame.to_html(index=False, border=0))
 
 
 def no_room(fitted: Fitted, fix: str) -> list[str]:

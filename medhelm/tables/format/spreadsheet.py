@@ -7,17 +7,14 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from medhelm.data.readers import read_csv, read_xlsx
-from medhelm.errors import DataError, RecordError, UsageError
-from medhelm.files.durable import AtomicFile, why
+from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
+from medhelm.files.durable import write_whole as write_whole
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """A spreadsheet would read these as the start of a formula, some in full width too."""
-
-_SEPARATORS = (",", ";", "\t")
-"""Spreadsheets write semicolons where the comma is the decimal mark."""
 
 _WORKBOOK = "PK\x03\x04"
 """Files of .xlsx and .ods begin with these bytes of a zip archive."""
@@ -78,17 +75,6 @@ def refuse_present(*files: Path) -> None:
             raise UsageError(f"{file} is there already and may hold ratings; name another file")
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, whole and readable by its owner alone; raises RecordError where it cannot be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle: BinaryIO
-        with AtomicFile(path) as handle:
-            handle.write(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
-
-
 def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return rows with their numbers, cells stripped; rows without any text are left out.
 
@@ -100,9 +86,7 @@ def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
         is_workbook = header.startswith(_WORKBOOK)
         if is_workbook and path.suffix != ".xlsx":
             raise DataError(f"{path.name} is a workbook; save it as .xlsx or its sheet as CSV")
-        found = (
-            read_xlsx(path) if is_workbook else read_csv(path, max(_SEPARATORS, key=header.count))
-        )
+        found = read_xlsx(path) if is_workbook else read_csv(path)
         rows = [
             (number, {name.strip(): str(text).strip() for name, text in row.items()})
             for number, row in found

@@ -44,6 +44,9 @@ class Settings:
     mde: MdeScale = "range"
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
 
+    reduce: str = "mean"
+    """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
+
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise UsageError(f"draws must be at least 1, not {self.draws}")
@@ -55,6 +58,10 @@ class Settings:
             raise UsageError(f"rank by half, literal or macro, not {self.rank_by!r}")
         if self.mde not in get_args(MdeScale):
             raise UsageError(f"mde must be range or paper, not {self.mde!r}")
+        if self.reduce != "mean":
+            from medhelm.stats.reductions import read_reduction
+
+            read_reduction(self.reduce)
 
 
 @dataclass(frozen=True, kw_only=True)

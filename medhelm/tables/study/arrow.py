@@ -5,15 +5,57 @@ Arrow's own conversion imports pandas, which takes longer than most tables do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.data.sources import file_sha256
+from medhelm.errors import RecordError
 from medhelm.stats.aggregation import Floats
+from medhelm.store.records import SCORES_HASH
+from medhelm.tables.study.selection import GradedRun
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_BATCH = 4096
+
+
+def read_scores(run: GradedRun, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of `scores.parquet` of a graded run in batches.
+
+    Raises RecordError for a damaged file, and for one that is not of the same grading as the
+    summary.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.path / "scores.parquet"
+    expected = run.record.provenance.get(SCORES_HASH)
+    try:
+        if expected and file_sha256(path) != expected:
+            raise RecordError(
+                f"{path} is damaged or not that of its summary.json; `medhelm score` writes both again"
+            )
+        there = pq.read_schema(path).names
+        missing = [c for c in columns if c not in there]
+        if missing:
+            raise RecordError(
+                f"{path} has no column {missing[0]!r}; `medhelm score` writes it again"
+            )
+        coded = [c for c in ("metric", "outcome") if c in there]
+        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=coded) as file:
+            for group in range(file.num_row_groups):  # a reader over all keeps what it has read
+                yield from file.iter_batches(
+                    _BATCH, row_groups=[group], columns=list(columns), use_threads=False
+                )
+    except FileNotFoundError:
+        raise RecordError(f"{path} is missing; `medhelm score` writes it again") from None
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as e:
+        fix = "`medhelm score` writes it again"
+        raise RecordError(f"{path} cannot be read ({type(e).__name__}); {fix}") from None
 
 
 def numbers(column: pa.Array) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,10 +19,10 @@ from medhelm.schema.data import MADE_BY
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef, MetricResult, RunRecord
 from medhelm.schema.score import FLOORED
-from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Pooling
+from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats, Ints, Pooling
 from medhelm.store.records import bare_name, is_same_model
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import codes, maps, numbers
+from medhelm.tables.study.arrow import codes, maps, numbers, read_scores
 from medhelm.tables.study.selection import GradedRun
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ COLUMNS = (
 )
 """The columns of scores.parquet that tables read; `metadata` is read for slices only."""
 
+ANSWER = "extracted"
+"""The column that is read besides where repeats vote."""
 METADATA_COLUMNS = ("instance_key", "metadata")
 CHOSEN_COLUMNS = ("instance_key", "repeat", "metric", "outcome", "extracted")
 
@@ -56,6 +59,7 @@ _PLAIN = {
     "value": np.float64,
 }
 _RANGE_SLACK = 1e-9
+_BATCH = 4096
 OF_VALUES = Pooling(MEAN, MEAN.sums)
 """The mean of values, each of which counts once."""
 
@@ -70,6 +74,8 @@ class Answers:
     values: Floats
     sums: Floats
     floored: NDArray[np.bool_]
+    votes: Ints
+    """Codes of what was read, 0 where it has no text; all 0 where that column was not read."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,9 @@ class MetricScores:
     ids: Keys
     """64-bit keys of the instances (`records.instance_key`)."""
     values: Floats
-    """Mean over an instance's repeats."""
+    """Of an instance: the mean over its repeats, or what another reduction makes of them."""
     sums: Floats
-    """Each instance's summands (n, k), averaged over repeats like the values."""
+    """Each instance's summands (n, k), reduced over repeats like the values."""
     clusters: Keys
     """Keys of their clusters. An instance without one is its own cluster. `ids` itself where
     all are."""
@@ -102,6 +108,8 @@ class MetricScores:
     """Names of the sums, and the rule that makes a value of them."""
     answers: Answers | None = None
     """Scores by a jury, or by one judge, of each answer. None for other metrics."""
+    without: str = ""
+    """The reason for which the chosen reduction gives no instance a value; empty where it gives some."""
 
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
@@ -207,14 +215,18 @@ def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
 
 
 def read_cell(
-    run: GradedRun, batches: Iterable[pa.RecordBatch], aggregations: Aggregations
+    run: GradedRun,
+    batches: Iterable[pa.RecordBatch],
+    aggregations: Aggregations,
+    *,
+    keeps_answers: bool = False,
 ) -> Cell:
     """Return the cell of a grading from its scores, read in batches.
 
-    Raises RecordError where they are damaged.
+    `keeps_answers`: for metrics without a jury, too. Raises RecordError where the scores are damaged.
     """
     grading = run.record.grading
-    rows = {m.name: _Rows(aggregations.of(m)) for m in grading.metrics}
+    rows = {m.name: _Rows(aggregations.of(m), keeps_answers) for m in grading.metrics}
     try:
         for batch in batches:
             place, names = codes(batch.column("metric"))
@@ -230,8 +242,9 @@ def read_cell(
 class _Rows:
     """The rows of one metric, gathered from batches as plain arrays."""
 
-    def __init__(self, aggregation: Aggregation) -> None:
-        self._aggregation = aggregation
+    def __init__(self, aggregation: Aggregation, keeps_answers: bool) -> None:
+        self._aggregation, self._keeps_answers = aggregation, keeps_answers
+        self._votes, self._texts = bytearray(), {"": 0}
         # bytes grow in place, while a list of arrays would lie beside their concatenation
         self._columns = {c: bytearray() for c in _PLAIN}
         self._sums = bytearray()
@@ -254,6 +267,11 @@ class _Rows:
         if counts[0]:
             raise ValueError("a row without an outcome")
         self._outcomes.update({n: int(k) for n, k in zip(names, counts[1:], strict=True) if k})
+        if ANSWER in batch.schema.names:
+            texts = compress(batch.column(ANSWER).to_pylist(), is_own)
+            said = (" ".join((text or "").casefold().split()) for text in texts)
+            votes = [self._texts.setdefault(text, len(self._texts)) for text in said]
+            self._votes += np.array(votes, dtype=np.int64).data
 
     def _add_sums(self, batch: pa.RecordBatch, rows: NDArray[np.bool_]) -> None:
         if not rows.any():
@@ -291,8 +309,11 @@ class _Rows:
                 f"{metric.name}: a value outside {metric.minimum:g} to {metric.maximum:g}"
             )
         sums = self._take_sums()[row]
-        is_judged = metric.name == JURY or metric.name.startswith(f"{JURY}[")
-        answers = Answers(key, repeat, cluster, value, sums, floored) if is_judged else None
+        answers = None
+        if self._keeps_answers or metric.name == JURY or metric.name.startswith(f"{JURY}["):
+            votes = np.frombuffer(self._votes, np.int64) if self._votes else np.zeros_like(order)
+            votes = votes[order][is_there]
+            answers = Answers(key, repeat, cluster, value, sums, floored, votes)
         is_first = np.diff(key, prepend=~key[:1]) != 0
         if not is_first.all():
             item = np.cumsum(is_first) - 1
@@ -302,7 +323,7 @@ class _Rows:
         return MetricScores(
             ids=key,
             clusters=key if np.array_equal(key, cluster) else cluster,
-            **_over_repeats(value, is_first),
+            **_over_repeats(value, is_first),  # type: ignore[arg-type]  # four arrays by name
             sums=sums,
             pooling=Pooling(self._aggregation, self._names),
             floored=floored,
@@ -388,3 +409,17 @@ def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
         f"{spec.name} wrote or rated {n:,} of the {len(tags):,} cases of {cell.run.benchmark} "
         "itself: its scores on them may be too high."
     )
+
+
+def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
+    """Return the metadata of the instances of a run by their keys; raises RecordError."""
+    scores = read_scores(cell.run, METADATA_COLUMNS)
+    try:
+        return read_metadata(scores)
+    except ValueError as e:
+        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
+
+
+def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
+    """Return what was read in the answers of a run, by instance and repeat; raises RecordError."""
+    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)

@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,7 +20,7 @@ import msgspec
 from medhelm.errors import UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JuryTerms, MetricRef, RunRecord, RunSpec
+from medhelm.schema.run import GraderTerms, JuryTerms, MetricRef, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import grader_hash, judge_hash
 
@@ -160,14 +161,20 @@ def of_names(
         ("model", models, lambda r: (r.model,)),
     )
     for kind, wanted, names_of in kinds:
-        names = set(wanted or ())
-        if not names:
+        patterns = sorted(set(wanted or ()))
+        if not patterns:
             continue
-        known = {name for r in chosen for name in names_of(r)}
-        for name in sorted(names - known):
-            raise UnknownName(kind, name, known, f"runs were found of: {', '.join(sorted(known))}")
-        chosen = [r for r in chosen if not names.isdisjoint(names_of(r))]
+        known = sorted({name for r in chosen for name in names_of(r)})
+        for pattern in patterns:
+            if not any(is_named(name, (pattern,)) for name in known):
+                raise UnknownName(kind, pattern, known, f"runs were found of: {', '.join(known)}")
+        chosen = [r for r in chosen if any(is_named(name, patterns) for name in names_of(r))]
     return chosen
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name is one of these names, or matches one in which `*` stands for any text."""
+    return any(name == p or ("*" in p and fnmatchcase(name, p)) for p in patterns)
 
 
 def _in_folders(
@@ -232,7 +239,8 @@ def _one_per_cell(runs: Sequence[GradedRun], latest: bool) -> tuple[list[GradedR
             one, two = several[:2]
             raise UsageError(
                 f"{model} has {len(several)} runs on {benchmark} ({one.folder} and {two.folder}); "
-                "--latest (latest=True) takes the newest, or remove the one that is not meant"
+                "--latest (latest=True) takes the newest, --run DIR that one; `medhelm runs list "
+                f"{benchmark}` says what sets them apart, `medhelm runs remove` takes one away"
             )
     kept = [max(several, key=_age) for several in cells.values()]
     return sorted(kept, key=lambda r: (r.benchmark, r.model)), len(runs) - len(kept)
@@ -243,38 +251,44 @@ _REJUDGE = (
     "run both with one jury=NAME (answers and verdicts are kept), or choose models with --model"
 )
 _RECAST = "run both with one cast, or choose models with --model"
+_REREAD = "run both with one reader=MODEL or both without, or choose models with --model"
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
 def check_column(runs: Sequence[GradedRun]) -> None:
     """Raise UsageError where runs of one benchmark cannot be compared."""
-    _same(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
-    _same(runs, "split", lambda r: r.record.spec.split, _RERUN)
-    _same(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
-    _same(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
+    same_of_all(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
+    same_of_all(runs, "split", lambda r: r.record.spec.split, _RERUN)
+    same_of_all(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
+    same_of_all(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
     for role in dict.fromkeys(role for r in runs for role in r.record.spec.cast):
-        _same(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
+        same_of_all(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
     _same_jury([r for r in runs if r.record.grading.jury is not None])
     for name in sorted({own.grader for r in runs for own in r.record.grading.graders}):
         graded = [r for r in runs if any(g.grader == name for g in r.record.grading.graders)]
-        _same(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
-    _same(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
+        same_of_all(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
+    free = [r for r in runs if r.record.spec.asking is None or r.record.spec.asking.form == "text"]
+    same_of_all(free, "reader", _reader_text, _REREAD)
+    same_of_all(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
     for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
         having = [r for r in runs if _metric(r, name) is not None]
-        _same(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
+        same_of_all(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
     by_prompt: dict[tuple[str, str | None], list[GradedRun]] = defaultdict(list)
     for run in (r for r in runs if reads_prompt(r.record.spec.model)):
         asking, model = run.record.spec.asking, run.record.spec.model
         by_prompt[asking.name if asking else "", model.system_prompt].append(run)
     for group in by_prompt.values():  # other askings are rows of their own, and named as such
-        _same(group, "prompt", _prompt_text, _RERUN)
-        _same(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
-        _same(group, "examples", lambda r: ", ".join(r.record.spec.examples) or "none", _RERUN)
+        same_of_all(group, "prompt", _prompt_text, _RERUN)
+        same_of_all(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
+        same_of_all(
+            group, "examples", lambda r: ", ".join(r.record.spec.examples) or "none", _RERUN
+        )
 
 
-def _same(
+def same_of_all(
     runs: Sequence[GradedRun], what: str, value: Callable[[GradedRun], str], fix: str
 ) -> None:
+    """Raise UsageError where `value` is not the same of all runs of one benchmark."""
     for run in runs[1:]:
         a, b = value(runs[0]), value(run)
         if a != b:
@@ -300,18 +314,26 @@ def _cast_text(run: GradedRun, role: str) -> str:
 
 def _same_jury(runs: Sequence[GradedRun]) -> None:
     """Raise UsageError where runs were not rated by the same judges, rubric and rules."""
-    _same(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
-    _same(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
-    _same(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
-    _same(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
+    same_of_all(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
+    same_of_all(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
+    same_of_all(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
+    same_of_all(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
     judges = _terms(runs[0]).jury.judges if runs else ()
     for place, judge in enumerate(judges):
         what = f"settings of judge {judge.name} (hash)"
-        _same(runs, what, partial(_judge_text, place=place), _REJUDGE)
+        same_of_all(runs, what, partial(_judge_text, place=place), _REJUDGE)
+
+
+def _reader_text(run: GradedRun) -> str:
+    terms = run.record.grading.reader
+    return "none" if terms is None else _by_terms(terms)
 
 
 def _grader_text(run: GradedRun, name: str) -> str:
-    terms = next(own for own in run.record.grading.graders if own.grader == name)
+    return _by_terms(next(own for own in run.record.grading.graders if own.grader == name))
+
+
+def _by_terms(terms: GraderTerms) -> str:
     chosen = "".join(f", {name}={value}" for name, value in sorted(terms.settings.items()))
     judges = (f"{j.name} (hash {grader_hash(j, terms)})" for j in terms.jury.judges)
     who = ", ".join(judges) or "its rule"

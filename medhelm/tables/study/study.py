@@ -12,12 +12,14 @@ own ones only. So neither a broken endpoint nor a newcomer takes benchmarks from
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
+import msgspec
 import numpy as np
 
+from medhelm.schema.aggregation import Aggregation
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
 from medhelm.stats import aggregation as stats
@@ -146,13 +148,31 @@ def _unfit(cell: Cell | None, metric: str) -> str:
     if cell is None:
         return "no run"
     if not cell.scores[metric].counted:
-        return "no instance with a value"
+        return cell.scores[metric].without or "no instance with a value"
     return cell.shortfall(metric)
 
 
 def restrict(panel: Panel, ids: Keys) -> Panel:
     """Return the panel on some of its compared instances (sorted)."""
     return replace(panel, ids=ids, clusters=panel.clusters[np.searchsorted(panel.ids, ids)])
+
+
+def with_reading(
+    panel: Panel, reading: Aggregation, sums: Callable[[MetricScores], Floats] | None = None
+) -> Panel:
+    """Return the panel with another share, 0 to 1, of the sums of its metric as the score.
+
+    `sums`: returns those of the reading, (n, k); None: they are sums of the metric.
+    """
+    ref = msgspec.structs.replace(panel.metric, maximum=1.0, aggregation=reading.name)
+    name, pooling = panel.metric.name, Pooling(reading, reading.sums)
+
+    def read(cell: Cell) -> Cell:
+        own = cell.scores[name]
+        found = sums(own) if sums else own.pooling.columns(own.sums, reading.sums)
+        return replace(cell, scores={name: replace(own, sums=found, pooling=pooling)})
+
+    return replace(panel, metric=ref, cells={m: read(cell) for m, cell in panel.cells.items()})
 
 
 @dataclass(frozen=True)

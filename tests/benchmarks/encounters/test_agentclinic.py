@@ -98,7 +98,7 @@ def test_the_214_real_cases_are_played_stored_and_not_played_again(
     line = ["run", "-m", "model=encounter/oracle,encounter/ends_at_once", "benchmark=agentclinic"]
     line += ["data=full", f"results_dir={tmp_path}"]
     assert run_command(line) == 0
-    rows = load_results(tmp_path).tables["benchmarks"].rows
+    rows = load_results(tmp_path).typed("benchmarks").rows
     assert {r["model"]: (r["score"], r["scored"]) for r in rows} == {
         "encounter/oracle": (1.0, 214),
         "encounter/ends_at_once": (0.0, 214),

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib.util
 import io
 import json
-import shutil
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -16,17 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm import Episode, ModelSpec, Response, evaluate
+from medhelm import Episode, ModelSpec, evaluate
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
-from medhelm.models.catalogue import find_model
-from medhelm.models.identity import identity
 from medhelm.schema.run import JurySpec
-from medhelm.store.calls import OpenEpisode
-from medhelm.store.runlog import RunFolder, read_episodes
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fidelity.judge import Report, before_key, report_faults
+from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
 from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
@@ -303,27 +297,6 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         assert row["patient", "test/patient"]["judged"] == 3
         again = command(*judged, "--model", "encounter/asks_everything")
         assert again[0] == 0 and again[1] == out and server.requests == sent
-
-        shutil.rmtree(tmp_path / "r" / "fidelity")
-        for run in (tmp_path / "r" / "runs" / "agentclinic").glob("*/*"):
-            write_former(run, find_model(judge))
-        code, out, err = command(*judged, "--model", "encounter/asks_everything")
-        assert code == 0 and server.requests == sent, "an earlier version's verdicts are paid for"
-        own = {(r["role"], r["model"]): r for r in by_level(out)["role"]}["patient", "test/patient"]
-        assert (own["judged"], own["hint"]) == (3, 0)
-
-
-def write_former(run: Path, judge: ModelSpec) -> None:
-    """Write verdicts without a fault as they were stored before they were a run of their own."""
-    decides = msgspec.json.encode({"model": identity(judge), "prompt": "1"}, order="sorted")
-    log = RunFolder(run / "fidelity" / hashlib.sha256(decides).hexdigest()[:16])
-    log.open()
-    for episode in read_episodes(run):
-        own = OpenEpisode(f"{before_key(episode):016x}").of(episode.instance, episode.repeat)
-        response = Response(instance_id=episode.instance.id, repeat=episode.repeat)
-        log.append_part(own.begun())
-        log.append_part(msgspec.json.encode(own.ended(response, "judged", {"faults": []}, ())))
-    log.close()
 
 
 def by_level(out: str) -> dict[str, list[dict[str, Any]]]:

@@ -26,10 +26,15 @@ def test_ticks_name_items_by_place_and_turns() -> None:
 
 def test_a_case_is_its_items_and_an_answer_its_turns() -> None:
     lines = item_lines(CASE)
-    assert lines is not None and [line.competency for line in lines] == ["PC", "PC", "MK", "PROF"]
+    assert lines is not None and [line["competency"] for line in lines] == [
+        "PC",
+        "PC",
+        "MK",
+        "PROF",
+    ]
     assert item_lines(Instance(id="x", payload={"a1": "text"})) is None
     found = encounter_lines(play(CASE, clinician(CASE, "oracle")), {})
-    assert found is not None and found.states == ("arrival", "after_fluids")
+    assert found is not None and found["states"] == ("arrival", "after_fluids")
     other = Episode(instance=CASE, response=Response(instance_id="x"), state={"turns": "no"})
     assert encounter_lines(other, {}) is None
 

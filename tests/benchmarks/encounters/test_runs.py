@@ -234,7 +234,7 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
     # turns and capped are of the two that ended, failed is of the four that were asked for
-    table = load_results(tmp_path, plugins=[str(PLUGIN)]).tables["encounters"]
+    table = load_results(tmp_path, plugins=[str(PLUGIN)]).typed("encounters")
     (row,) = (row for row in table.rows if row["level"] == "model")
     assert [row[name] for name in ("n", "attempted", "turns", "capped", "failed")] == [
         3,

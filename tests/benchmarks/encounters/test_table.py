@@ -41,7 +41,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     (folder / "stage" / "stage.jsonl").write_text(numbers)
     given = {"data": "full", "data_dir": folder, "results_dir": folder / "r", "plugins": [PLUGIN]}
     evaluate(RULES, "stage", **given)  # type: ignore[arg-type]
-    return [*load_results(folder / "r", plugins=[PLUGIN]).tables["encounters"].rows]
+    return [*load_results(folder / "r", plugins=[PLUGIN]).typed("encounters").rows]
 
 
 def of(rows: list[Any], level: str, model: str) -> list[Any]:
@@ -101,7 +101,7 @@ def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
     line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
     assert run_command(line) == 6  # none of its answers has a value
     with pytest.raises(UsageError) as refused:
-        load_results(tmp_path, plugins=[PLUGIN]).tables["encounters"]
+        load_results(tmp_path, plugins=[PLUGIN]).typed("encounters")
     assert "grad" in str(refused.value)
 
 
@@ -160,7 +160,7 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
         plain = ModelSpec(name="lab/one", model="one", base_url=server.base_url)
         best = msgspec.structs.replace(plain, strategy="best_of_5")
         evaluate([plain, best], "stage", jury="offline", **given)  # type: ignore[arg-type]
-    found = load_results(tmp_path / "r", plugins=[PLUGIN]).tables["encounters"].rows
+    found = load_results(tmp_path / "r", plugins=[PLUGIN]).typed("encounters").rows
     (row,) = [r for r in found if r["level"] == "strategy"]
     assert (row["model"], row["group"]) == ("lab/one", "best_of_5 less none")
     assert (row["n"], row["clusters"]) == (8, 4)
@@ -183,7 +183,7 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
         spec = ModelSpec(name="lab/a", model="a", base_url=server.base_url, sampling=warm)
         given = {"data": "full", "data_dir": tmp_path, "results_dir": tmp_path / "r"}
         evaluate(spec, "stage", repeats=2, plugins=[PLUGIN], **given)  # type: ignore[arg-type]
-    rows = load_results(tmp_path / "r", plugins=[PLUGIN]).tables["encounters"].rows
+    rows = load_results(tmp_path / "r", plugins=[PLUGIN]).typed("encounters").rows
     (whole,) = [r for r in rows if r["level"] == "model"]
     assert whole["not_scored"] == "10 unparsed"
     lengths = [r["input_chars"] for r in rows if r["level"] == "length"]

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from medhelm.errors import DataError, RecordError
-from medhelm_benchmarks.noharm.rules.casefile import faults_in, read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases, write_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
 from tests.benchmarks.noharm.making import case
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_is_written_comes_back_and_twice_the_same_bytes(path: Path) -> None:
     write_cases(path, (ONE, OTHER))
     assert read_cases(path) == (ONE, OTHER)
-    assert list(faults_in(path)) == []
+    assert scan_cases(path)[1] == []
     first = path.read_bytes()
     assert first.count(b"\n") == 2 and first.endswith(b"}\n")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -76,7 +76,7 @@ def test_the_first_fault_is_one_line_with_file_and_line(
         read_cases(path)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert str(caught.value) == next(iter(faults_in(path)))
+    assert str(caught.value) == scan_cases(path)[1][0]
 
 
 def test_all_faults_of_all_lines_are_told_each_with_its_case(path: Path) -> None:
@@ -89,7 +89,7 @@ def test_all_faults_of_all_lines_are_told_each_with_its_case(path: Path) -> None
         line(OTHER),
     ]
     path.write_bytes(b"\n".join(content))
-    found = list(faults_in(path))
+    found = scan_cases(path)[1]
     assert found[0] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field vignette is empty"
     assert found[1] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field question is empty"
     assert found[2].startswith("cases.jsonl, line 2: case NOHARM-DERM-ECZ-002: Expected `str`")
@@ -101,7 +101,7 @@ def test_all_faults_of_all_lines_are_told_each_with_its_case(path: Path) -> None
 
 def test_no_text_of_a_case_is_in_a_fault(path: Path) -> None:
     path.write_bytes(line(ONE, vignette="Frau Muster, geb. 1950", knowns="Frau Muster"))
-    assert "Muster" not in " ".join(faults_in(path))
+    assert "Muster" not in " ".join(scan_cases(path)[1])
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path, path: Pa
         with pytest.raises(DataError, match="cannot read"):
             read_cases(unreadable)
         with pytest.raises(DataError, match="cannot read"):
-            list(faults_in(unreadable))
+            scan_cases(unreadable)
     with pytest.raises(RecordError, match="cannot write"):
         write_cases(tmp_path, (ONE,))
 

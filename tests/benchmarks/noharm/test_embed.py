@@ -9,7 +9,7 @@ import pytest
 
 from medhelm.errors import ModelError, UsageError
 from medhelm_benchmarks.noharm.rules.embed import load_embedder
-from medhelm_benchmarks.noharm.rules.similar import embedding_duplicates
+from medhelm_benchmarks.noharm.rules.wording import embedding_duplicates
 from tests.models.local_model import make_tiny_model, need_transformers
 
 

@@ -17,7 +17,8 @@ from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.schema.model import ModelSpec
 from medhelm.tables.format.formats import to_terminal
-from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, parse_case
+from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.server import serve_in_thread
@@ -356,7 +357,7 @@ def test_the_command_prints_it_in_every_format(
 @pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
     samples = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-    cases = [parse_case(line, "samples") for line in samples.read_text().splitlines()]
+    cases = [*read_cases(samples)]
     evaluate([f"baseline/{b}" for b in BASELINES], "noharm", data="sample", results_dir=tmp_path)
     loaded = load_results(tmp_path)
     found = rows(loaded, "model")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.leaks import LEAKS, find_leaks
+from medhelm_benchmarks.noharm.rules.wording import LEAKS, find_leaks
 from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"

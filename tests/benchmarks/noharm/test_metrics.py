@@ -70,10 +70,10 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
 
 
 def bundled() -> list[Any]:
-    from medhelm_benchmarks.noharm.rules.cases import parse_case
+    from medhelm_benchmarks.noharm.rules.casefile import read_cases
 
     path = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-    return [parse_case(line, "samples") for line in path.read_text().splitlines()]
+    return [*read_cases(path)]
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from medhelm.runs.sending import Desk
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Message, Request, Sampling
 from medhelm.schema.model import ModelSpec, Price
-from medhelm_benchmarks.noharm.protocol import label_schema
+from medhelm_benchmarks.noharm.benchmark import label_schema
 from medhelm_benchmarks.noharm.rules.labels import read_labels
 from medhelm_benchmarks.noharm.rules.menu import menu_of
 from tests.asking import first_request

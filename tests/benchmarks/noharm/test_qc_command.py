@@ -336,7 +336,7 @@ def test_where_actions_come_from_is_shown_where_generation_wrote_it(
     assert f"without a reference: {strong} of {strong} (100.0%); at most 0%" in said
     (tmp_path / "provenance.jsonl").write_text("[]\n")
     code, _, err = qc(capsys, path)
-    assert code != 0 and "provenance.jsonl, line 1: not a line of provenance" in err
+    assert code != 0 and "provenance.jsonl, row 1" in err
 
 
 def test_a_judge_sees_actions_alone_and_its_error_is_told(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from medhelm.tables.format.formats import to_csv, to_markdown
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control_menu
+from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     FIVE,
@@ -109,7 +109,7 @@ def test_substantial_disagreement(n: int, of: int, passes: bool) -> None:
     assert found.passed is passes
     assert found.actions == tuple((i,) for i in ids)
     (measure,) = found.measures
-    assert (measure.count, measure.of, measure.limit) == (n, of, 0.15)
+    assert (measure.count, measure.of, float(measure.limit)) == (n, of, 0.15)
 
 
 @pytest.mark.parametrize(
@@ -159,18 +159,16 @@ def test_near_duplicates_outside_one_group() -> None:
 
 
 def test_what_a_judge_finds_is_added_and_its_error_stands_beside_it() -> None:
-    texts = {text: name for name, text in control_menu().items()}
+    texts = {text: name for name, text in control().menu().items()}
     told = [name for text, name in texts.items() if "drug of choice" in text or "Stop" in text]
     pair = tuple(name for text, name in texts.items() if "carotid" in text or "bruits" in text)
-    control = MenuReply(telling=tuple(Telling(id=i, words="x") for i in told), same=(pair,))
+    seen = MenuReply(telling=tuple(Telling(id=i, words="x") for i in told), same=(pair,))
     made = twins(alternatives=[["a1", "a10"]])
     found = MenuReply(telling=(Telling(id="a3", words="odd"),), same=(("a3", "a2"),))
-    judged = Judged("test/judge", {made.code: found}, control)
+    judged = Judged("test/judge", {made.code: found}, seen)
     quality = check_cases([made], judged=judged)
     assert {c.name: c for c in quality.cases[0].checks}["duplicates"].actions == (("a2", "a3"),)
-    assert [(x.action, x.kind, x.phrase) for x in quality.cases[0].leaks] == [
-        ("a3", "judge", "odd")
-    ]
+    assert [(i, x.kind, x.phrase) for i, x in quality.cases[0].leaks] == [("a3", "judge", "odd")]
     said = quality_tables(quality, judged=judged)["checks"].notes[-1]
     for part in (
         "1 of 1 menus",
@@ -218,14 +216,14 @@ def test_a_case_with_nothing_but_duplicates_passes_five_and_not_six() -> None:
 def test_an_id_that_tells_the_intent_is_a_leak() -> None:
     made = changed(case({"a1": 9, "trap_1": 2, "aspirin": 5}), ["trap_1"], text="Give oxygen")
     found = check_cases([made])
-    assert [(x.action, x.phrase) for x in found.cases[0].leaks] == [("trap_1", "trap_1")]
+    assert [(i, x.phrase) for i, x in found.cases[0].leaks] == [("trap_1", "trap_1")]
 
 
 def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
     made = changed(menu(20), ["a3"], text="Start the drug of choice as indicated")
     made = changed(made, ["a11"], text="Give it, contraindicated or not")
     quality = check_cases([made])
-    assert [(x.action, x.phrase) for x in quality.cases[0].leaks] == [
+    assert [(i, x.phrase) for i, x in quality.cases[0].leaks] == [
         ("a3", "drug of choice"),
         ("a3", "as indicated"),
         ("a11", "contraindicated"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from medhelm_benchmarks.noharm.rules.similar import (
+from medhelm_benchmarks.noharm.rules.wording import (
     Embed,
     embedding_duplicates,
     natural,

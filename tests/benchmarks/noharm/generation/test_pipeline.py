@@ -21,17 +21,16 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.store.records import is_same_model
 from medhelm_benchmarks.noharm.generation import checks
-from medhelm_benchmarks.noharm.generation.conduct import BUDGETS, REASONING_BUDGET
+from medhelm_benchmarks.noharm.generation.conduct import REASONING_BUDGET, read_reply
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
-from medhelm_benchmarks.noharm.generation.replies import (
+from medhelm_benchmarks.noharm.generation.series import series_run
+from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
+from medhelm_benchmarks.noharm.generation.stages import (
+    STAGES,
     GroupsReply,
     OptionsReply,
     TrapsReply,
-    read_reply,
 )
-from medhelm_benchmarks.noharm.generation.series import series_run
-from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
-from medhelm_benchmarks.noharm.generation.views import Item
 from medhelm_benchmarks.noharm.rules.casefile import read_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
@@ -329,11 +328,6 @@ def test_a_folder_is_of_one_series(studio: Studio) -> None:
         with pytest.raises(UsageError, match=f"(another|other) {what}; name another folder"):
             studio.run(1, **more)
     assert studio.asked == 7
-    former = Studio(studio.folder.parent / "former")
-    former.folder.mkdir()
-    (former.folder / "calls.jsonl").touch()  # the log of another version
-    with pytest.raises(UsageError, match="another version of the prompts"):
-        former.run(1)
     priced = spec(price=Price(input=1, output=1, date="2026-01-01"))
     assert studio.run(1, **all_of(priced)).ends[0].status == "made"  # a price changes no case
 
@@ -463,7 +457,7 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
         for name, model in studio.models.items()
         for r in model.requests
     }
-    assert asked["test/writer", "scene"].max_output_tokens == BUDGETS["scene"]
+    assert asked["test/writer", "scene"].max_output_tokens == STAGES["scene"].budget
     assert asked["test/one", "rating"].max_output_tokens == REASONING_BUDGET
     assert asked["test/two", "rating"].max_output_tokens == 999
     assert {r.seed for r in asked.values()} == {5}
@@ -678,7 +672,7 @@ def test_a_reply_may_stand_in_a_fence_or_after_thinking() -> None:
 
 
 def test_groups_are_of_different_actions_of_the_menu() -> None:
-    items = [Item(f"a{i}", f"Do {i}") for i in range(1, 6)]
+    items = [f"a{i}" for i in range(1, 6)]
 
     def faults(alternatives: Any = (), broad: Any = ()) -> list[str]:
         links = [{"broad": b, "specific": s} for b, s in broad]

@@ -1,0 +1,175 @@
+"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file.
+
+A run that a process works on is refused. An archive is read back before anything is removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from medhelm.cli.options import print_rows
+from medhelm.cli.sweep import settings_apart
+from medhelm.config import DEFAULT_RESULTS
+from medhelm.errors import RecordError, UnknownName, UsageError, below
+from medhelm.files.durable import AtomicFile, lock_file, make_private, why
+from medhelm.store.records import Plan, read_plan, stored_records
+from medhelm.tables.format.formats import clean
+
+_REMOVED = ".removed"
+"""Folder for what is being removed: a run that is half removed is not taken for one."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the command and their options."""
+    words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
+    shown = words.add_parser("list", help="every stored run, with its state, score and size")
+    shown.add_argument("benchmark", nargs="?", default="*", metavar="BENCHMARK")
+    removed = words.add_parser("remove", help="remove a run; asks first")
+    removed.add_argument("--yes", action="store_true", help="do not ask")
+    archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
+    archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
+    archive.add_argument("--remove", action="store_true", help="then remove the run")
+    for own in (removed, archive):
+        own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
+    for own in (shown, removed, archive):
+        own.add_argument("--results-dir", default=DEFAULT_RESULTS, metavar="DIR")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit code; raises RunLocked for a run that is at work."""
+    results = Path(args.results_dir)
+    if args.word == "list":
+        return _list(results, args.benchmark)
+    folder = _find(results, args.run)
+    name = clean(folder.relative_to(results).as_posix())
+    if args.word == "remove" and not args.yes and not _is_meant(name):
+        print("Nothing was removed.")
+        return 1
+    with _held(folder):
+        if args.word == "archive":
+            out = Path(args.out or f"{'-'.join(folder.parts[-3:])}.zip")
+            print(f"Archived: {out}\nSHA-256: {_archive(results, folder, out)}")
+            print("It holds all texts of the run, which is there again where it is unpacked.")
+        if args.word == "remove" or args.remove:
+            _remove(results, folder)
+            print(f"Removed: {name}")
+    return 0
+
+
+def _list(results: Path, benchmark: str) -> int:
+    folders = _folders(results, benchmark)
+    if not folders:
+        of = "" if benchmark == "*" else f" of {benchmark}"
+        raise UsageError(f"no run{of} {below(results)}; --results-dir DIR names another folder")
+    plans = [_plan(folder) for folder in folders]
+    apart = iter(settings_apart([plan.spec for plan in plans if plan is not None]))
+    states = [
+        ("damaged", "–") if p is None else _state(f) for f, p in zip(folders, plans, strict=True)
+    ]
+    sizes = [sum(p.stat().st_size for p in f.rglob("*") if p.is_file()) for f in folders]
+    columns = {
+        "run": [clean(f.relative_to(results).as_posix()) for f in folders],
+        "state": [state for state, _ in states],
+        "score": [score for _, score in states],
+        "MB": [f"{size / 1e6:.2f}" for size in sizes],
+        "apart by": [clean(next(apart)) if plan is not None else "" for plan in plans],
+    }
+    columns = {name: cells for name, cells in columns.items() if any(cells)}
+    print_rows(columns, numbers=("score", "MB"), keys=("run",), leaving=("MB", "score"))
+    return 0
+
+
+def _plan(folder: Path) -> Plan | None:
+    try:
+        return read_plan(folder)
+    except RecordError:
+        return None
+
+
+def _state(folder: Path) -> tuple[str, str]:
+    """Return the state of a stored run, and its score by the newest grading."""
+    for record in stored_records(folder):
+        value = record.results[0].value if record.results else None
+        return record.state, "–" if value is None else f"{value:.3f}"
+    return "not graded", "–"
+
+
+def _folders(results: Path, benchmark: str = "*") -> list[Path]:
+    return sorted(p for p in (results / "runs").glob(f"{benchmark}/*/*") if p.is_dir())
+
+
+def _find(results: Path, name: str) -> Path:
+    """Return the folder of a run by its path, from the results folder or from here, or by its hash."""
+    folders = _folders(results)
+    given = (results / name).absolute(), Path(name).absolute()
+    paths = {*given, *(path.parents[1] for path in given if path.parent.name == "gradings")}
+    found = [f for f in folders if f.absolute() in paths or f.name == name]
+    if not found:
+        known = [f.relative_to(results).as_posix() for f in folders]
+        raise UnknownName("run", name, known, "`medhelm runs list` shows all.")
+    if len(found) > 1 or found[0].is_symlink():
+        raise UsageError(f"{name} is a link, or of several runs; give the whole folder of one")
+    return found[0]
+
+
+def _is_meant(name: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("runs remove asks in a terminal; elsewhere add --yes")
+    print(f"{name} is to be removed with all answers. `medhelm runs archive` keeps them in a file.")
+    return input("Remove it? [y/N] ").strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a run folder alone, with those of its judges."""
+    with ExitStack() as locks:
+        for path in [folder / "lock", *sorted(folder.glob("*/*/lock"))]:
+            locks.enter_context(lock_file(path))
+        yield
+
+
+def _archive(results: Path, folder: Path, out: Path) -> str:
+    """Write a zip of a run with its hash beside it, and return the hash; raises UsageError, RecordError."""
+    if out.exists():
+        raise UsageError(f"{out} is there already; name another with --out FILE.zip")
+    files = [p for p in sorted(folder.rglob("*")) if not p.is_dir() and p.name != "lock"]
+    if links := [p for p in files if p.is_symlink()]:
+        raise RecordError(f"{links[0]} is a symbolic link, which is not archived; take it away")
+    try:
+        with (
+            AtomicFile(out) as handle,
+            zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as packed,
+        ):
+            for path in files:
+                packed.write(path, path.relative_to(results))
+        with zipfile.ZipFile(out) as packed:
+            if packed.testzip() or len(packed.namelist()) < len(files):
+                raise RecordError(f"{out} does not hold all of {folder}: remove it and try again")
+        with open(out, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        with AtomicFile(out.with_name(f"{out.name}.sha256")) as handle:
+            handle.write(f"{digest}  {out.name}\n".encode())
+    except OSError as e:
+        raise RecordError(f"cannot archive {folder} in {out}: {why(e)}") from None
+    return digest
+
+
+def _remove(results: Path, folder: Path) -> None:
+    """Remove a run's folder, and those above it that are empty then; raises RecordError."""
+    aside = results / _REMOVED
+    try:
+        make_private(aside)
+        folder.rename(aside / folder.name)
+        shutil.rmtree(aside)
+    except OSError as e:
+        raise RecordError(f"cannot remove {folder}: {why(e)}") from None
+    with suppress(OSError):  # they hold other runs
+        folder.parent.rmdir()
+        folder.parent.parent.rmdir()

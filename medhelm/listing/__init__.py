@@ -1,0 +1,1 @@
+"""Benchmarks, models and other things that have a name, as values that show themselves."""

@@ -1,0 +1,132 @@
+"""OpenAI's Responses protocol as bytes: requests written, answers and refusals read. No network."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from medhelm.errors import UsageError
+from medhelm.models.wire import (
+    Answer,
+    Codec,
+    Failure,
+    FailureKind,
+    count,
+    decode_answer,
+    end_answer,
+    read_failure,
+)
+from medhelm.schema.episode import Request, Usage
+from medhelm.schema.model import ModelSpec
+
+_SCHEMA_FIELD = "text.format"
+_BROKEN = ("failed", "cancelled", "queued", "in_progress")
+_KINDS: dict[Any, FailureKind] = {"content_filter": "refusal", "invalid_prompt": "error"}
+"""Codes of requests that were taken and failed, which no other try mends."""
+_SENT = ("model", "max_output_tokens", "temperature", "top_p", "reasoning.effort")
+
+
+class _Item(msgspec.Struct):
+    type: str | None = None
+    content: list[dict[str, Any]] | None = None
+    phase: str | None = None
+
+
+class _Response(msgspec.Struct):
+    status: str | None = None
+    output: list[_Item] = []
+    incomplete_details: Any = None
+    error: Any = None
+    model: str | None = None
+    usage: Any = None
+
+
+_DECODER = msgspec.json.Decoder(_Response)
+_ENCODER = msgspec.json.Encoder()
+
+
+def check_spec(spec: ModelSpec) -> None:
+    """Refuse stop sequences, for which the protocol has no field."""
+    if spec.sampling.stop:
+        raise UsageError(
+            f"model {spec.name!r}: the Responses protocol has no stop sequences: "
+            "leave out model.sampling.stop"
+        )
+
+
+def encode_body(spec: ModelSpec, request: Request) -> bytes:
+    """Return the JSON body of a request; settings that are None are left to the endpoint.
+
+    The service is told not to keep the answer, unless `extra_body` says that it may. Raises
+    UnicodeEncodeError for a prompt with lone surrogates.
+    """
+    sampling, schema = request.sampling, request.json_schema
+    body: dict[str, Any] = {
+        "store": False,
+        **spec.extra_body,
+        "model": spec.model,
+        "input": request.messages,
+        "max_output_tokens": request.max_output_tokens,
+    }
+    if sampling.temperature is not None:
+        body["temperature"] = sampling.temperature
+    if sampling.top_p is not None:
+        body["top_p"] = sampling.top_p
+    if sampling.reasoning_effort is not None:
+        body["reasoning"] = {**body.get("reasoning", {}), "effort": sampling.reasoning_effort}
+    if schema is not None:
+        wanted = {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
+        body["text"] = {**body.get("text", {}), "format": wanted}
+    return _ENCODER.encode(body)
+
+
+def read_response(payload: bytes) -> Answer | Failure:
+    """Return the text of an answer, without what the model thought or said on its way to it."""
+    response = decode_answer(_DECODER, payload)
+    if isinstance(response, Failure):
+        return response
+    if response.error or response.status in _BROKEN:
+        code = str(response.error.get("code")) if isinstance(response.error, dict) else ""
+        known = code if code in _KINDS else ""
+        return Failure(_KINDS.get(known, "retry"), "response failed", 200, code=known)
+    messages = [item for item in response.output if item.type == "message"]
+    if response.status != "incomplete" and not messages:
+        return Failure("retry", "no message", 200, lost=True)
+    final = [item for item in messages if item.phase != "commentary"]
+    parts = [part for item in final or messages for part in item.content or ()]
+    texts = [part.get("text") for part in parts if part.get("type") == "output_text"]
+    details = response.incomplete_details if isinstance(response.incomplete_details, dict) else {}
+    reason = details.get("reason") or "unknown" if response.status == "incomplete" else ""
+    return end_answer(
+        "".join(text for text in texts if isinstance(text, str)),
+        str(reason),
+        _read_usage(response.usage),
+        response.model,
+        refused=any(part.get("type") == "refusal" for part in parts),
+    )
+
+
+def _read_failure(
+    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+) -> Failure:
+    fields = (*_SENT, *spec.extra_body, *(_SCHEMA_FIELD,) * spec.json_schema)
+    failure = read_failure(status, payload, fields, _SCHEMA_FIELD)
+    if failure.kind == "error" and failure.param.startswith(_SCHEMA_FIELD):
+        return dataclasses.replace(failure, kind="model", param=_SCHEMA_FIELD)
+    return failure
+
+
+def _read_usage(usage: Any) -> Usage:
+    details = usage if isinstance(usage, dict) else {}
+    return Usage(
+        input_tokens=count(usage, "input_tokens") or None,
+        cached_tokens=count(details.get("input_tokens_details"), "cached_tokens"),
+        output_tokens=count(usage, "output_tokens"),
+        reasoning_tokens=count(details.get("output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+RESPONSES = Codec(encode_body, read_response, _read_failure)

@@ -1,0 +1,263 @@
+"""Servers of models with `serve`: started when the first request needs them, ended when none does any more.
+
+What is up at one time is what one run needs at one time, as the memory may not hold more. Each server has
+a watcher, which ends it with all its children also where this process is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medhelm.errors import ModelError, closest
+from medhelm.files.durable import why
+from medhelm.models.hosts import LOADING, Host
+from medhelm.schema.model import ModelSpec
+
+if TYPE_CHECKING:
+    import aiohttp
+
+READY_S = 1800.0
+"""The longest start of a server."""
+LOOPBACK = "127.0.0.1"
+_FIELDS = ("model", "port")
+_FIELD = re.compile(r"\{(\w+)\}")
+_WATCHER = Path(__file__).with_name("server_watcher.py")
+_PAGE_S, _LOOK_EVERY_S = 3.0, 0.2
+_SHOWN_LINES, _SHOWN_WIDTH = 4, 160
+"""Of the end of a log."""
+
+
+def command_problems(spec: ModelSpec) -> Iterator[str]:
+    """Yield what is wrong with the command that starts a model's server."""
+    try:
+        words = shlex.split(spec.serve)
+    except ValueError as e:
+        yield f"serve is not a command ({e}); write it as in a shell, for example {_EXAMPLE}"
+        return
+    fields = [name for word in words for name in _FIELD.findall(word)]
+    for name in (n for n in fields if n not in _FIELDS):
+        near = "".join(f"; did you mean {{{n}}}?" for n in closest(name, _FIELDS, n=1))
+        yield f"serve holds {{{name}}}, and only {{model}} and {{port}} are filled in{near}"
+    if "port" not in fields:
+        yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
+    elif shutil.which(words[0]) is None:
+        yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
+
+
+_EXAMPLE = "'vllm serve {model} --port {port}'"
+
+
+def plain_command(serve: str) -> str:
+    """Return a command in the one form that all its spellings share; empty for none."""
+    return shlex.join(shlex.split(serve))
+
+
+def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
+    filled = {"model": spec.model, "port": str(port)}
+    return [_FIELD.sub(lambda f: filled[f[1]], word) for word in shlex.split(spec.serve)]
+
+
+def _key(spec: ModelSpec) -> str:
+    return shlex.join(_command(spec))
+
+
+class _Server:
+    """One server: its process, its address, its log."""
+
+    watching: asyncio.Task[None]
+
+    def __init__(self, spec: ModelSpec, log: Path) -> None:
+        """Start it; raises OSError."""
+        self.spec, self.log = spec, log
+        self.hosts: list[Host] = []
+        """Connections that are given up where it ends by itself."""
+        with socket.socket() as free:
+            free.bind((LOOPBACK, 0))
+            port = free.getsockname()[1]
+        self.base_url = f"http://{LOOPBACK}:{port}/v1"
+        command = _command(spec, port)
+        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab") as out:
+            out.write(f"medhelm, {time.strftime('%F %T')}: {shlex.join(command)}\n".encode())
+            self._begin = out.tell()
+            out.flush()
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WATCHER), str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
+            )
+
+    async def wait_ready(self) -> None:
+        """Wait until it answers; raises ModelError with its last words where it ends or takes too long."""
+        import aiohttp
+
+        until = time.monotonic() + READY_S
+        limit = aiohttp.ClientTimeout(total=_PAGE_S)
+        async with aiohttp.ClientSession(timeout=limit) as session:
+            is_ready = False
+            while not is_ready:
+                await asyncio.sleep(_LOOK_EVERY_S)
+                is_ready = await self._is_ready(session)
+                if self.process.poll() is not None:  # whoever answers at its port now is another
+                    raise self._not_ready("ended before it was ready")
+                if time.monotonic() > until:
+                    raise self._not_ready(f"is not ready after {READY_S:.0f} s")
+
+    async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
+        """Return whether it has its weights: by its own word, else by its list of models."""
+        import aiohttp
+
+        try:
+            for page in (self.base_url.removesuffix("/v1") + "/health", f"{self.base_url}/models"):
+                async with session.get(page, allow_redirects=False) as response:
+                    if response.status not in (404, 405):  # it has such a page; 401 wants a key
+                        return response.status in (200, 401, 403)
+        except (aiohttp.ClientError, OSError):
+            pass
+        return False
+
+    def _not_ready(self, what: str) -> ModelError:
+        key = os.environ.get(self.spec.api_key_env or "") or "\0"
+        with self.log.open("rb") as log:  # nothing was asked yet, so that it holds no prompt
+            log.seek(max(self._begin, log.seek(0, os.SEEK_END) - 65_536))
+            said = log.read().decode("utf-8", "replace").replace(key, "***").splitlines()
+        lines = [" ".join("".join(c if c.isprintable() else " " for c in s).split()) for s in said]
+        shown = [line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:]
+        return ModelError(
+            f"model {self.spec.name!r}: its server {what}; it says: {' | '.join(shown) or 'nothing'} "
+            f"(all of it: {self.log})"
+        )
+
+    async def stop(self) -> None:
+        """Stop it and all that it has started."""
+        self.process.terminate()  # its watcher
+        while self.process.poll() is None:
+            await asyncio.sleep(_LOOK_EVERY_S / 4)
+
+
+class Servers:
+    """The servers of a sweep. Work that needs others than are up waits until those are not used."""
+
+    def __init__(self) -> None:
+        self._up: dict[str, _Server] = {}
+        self._failed: dict[str, ModelError] = {}
+        """Servers that are not started again."""
+        self._left: Counter[str] = Counter()
+        """Runs that have not ended and may need a server."""
+        self._users = 0
+        self._turn = asyncio.Lock()
+        """Held while servers are started or stopped."""
+        self._is_free = asyncio.Event()
+        self._starting: _Server | None = None
+
+    def expect(self, specs: Collection[ModelSpec]) -> None:
+        """Note that one run more may need the servers of these models."""
+        self._left.update({_key(spec) for spec in specs if spec.serve})
+
+    async def leave(self, specs: Collection[ModelSpec]) -> None:
+        """Note that such a run has ended. Servers that no other needs are stopped."""
+        ended = {_key(spec) for spec in specs if spec.serve}
+        self._left.subtract(ended)
+        if idle := [key for key in ended if self._left[key] <= 0 and key in self._up]:
+            async with self._turn:
+                await self._stop(idle)
+
+    async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
+        """Have the servers of these models up, until `give`; their logs lie in `folder`.
+
+        For one that cannot be started `failure` returns the reason.
+        """
+        wanted = {_key(spec): spec for spec in specs}
+        while True:
+            async with self._turn:
+                if not self._users:
+                    await self._stop([key for key in self._up if key not in wanted])
+                    for key, spec in wanted.items():
+                        if key not in self._up and key not in self._failed:
+                            await self._start(key, spec, folder)
+                if not self._users or wanted.keys() <= self._up.keys() | self._failed.keys():
+                    self._users += 1
+                    self._is_free.clear()
+                    return
+            await self._is_free.wait()
+
+    def give(self) -> None:
+        """Say that the servers that were taken are used no longer."""
+        self._users -= 1
+        if not self._users:
+            self._is_free.set()
+
+    def failure(self, spec: ModelSpec) -> ModelError | None:
+        """Return why a model's server is not up."""
+        return self._failed.get(_key(spec)) if spec.serve else None
+
+    def reached(self, spec: ModelSpec) -> dict[str, str]:
+        """Return the settings in place of `serve` by which a server that is up is reached."""
+        return {"base_url": self._up[_key(spec)].base_url, "serve": ""}
+
+    def tell(self, spec: ModelSpec, host: Host) -> None:
+        """Give up these connections where a model's server ends by itself."""
+        self._up[_key(spec)].hosts.append(host)
+
+    def status(self) -> list[str]:
+        """Return that a server is being started."""
+        server = self._starting
+        return [] if server is None else [f"{server.spec.name}: {LOADING}, log {server.log}"]
+
+    async def close(self) -> None:
+        """Stop all of them."""
+        async with self._turn:
+            await self._stop([*self._up])
+
+    async def _start(self, key: str, spec: ModelSpec, folder: Path) -> None:
+        try:
+            name = re.sub(r"[^\w.+-]+", "_", spec.name)
+            server = self._starting = _Server(spec, folder / f"server-{name}.log")
+        except OSError as e:
+            self._failed[key] = ModelError(
+                f"model {spec.name!r}: its server cannot be started: {why(e)}"
+            )
+            return
+        try:
+            await server.wait_ready()
+        except BaseException as e:
+            await server.stop()
+            if not isinstance(e, ModelError):
+                raise
+            self._failed[key] = e
+            return
+        finally:
+            self._starting = None
+        self._up[key] = server
+        server.watching = asyncio.create_task(self._watch(key, server))
+
+    async def _watch(self, key: str, server: _Server) -> None:
+        """Note where a server ends by itself: who asks it hears the reason at once."""
+        while self._up.get(key) is server:
+            if server.process.poll() is not None:
+                reason = (
+                    f"model {server.spec.name!r}: its server ended while it was asked; "
+                    f"{server.log} says why; the same command goes on"
+                )
+                self._failed[key] = ModelError(reason)
+                del self._up[key]
+                for host in server.hosts:
+                    host.fatal = reason
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    async def _stop(self, keys: Collection[str]) -> None:
+        await asyncio.gather(*(self._up.pop(key).stop() for key in keys))

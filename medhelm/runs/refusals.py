@@ -1,0 +1,180 @@
+"""What a sweep is refused for, and what is noted of it: all that differs from what was asked for, in one line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from medhelm.config import Job
+from medhelm.data.sources import can_fetch
+from medhelm.data.variants import VARIANTS, chosen_variants
+from medhelm.errors import DataError, PrivacyRefused, UsageError
+from medhelm.grading.jury.choice import DEFAULT, keys_lacking
+from medhelm.plugins.registry import Registry
+from medhelm.runs.casting import refuse_rule
+from medhelm.schema.data import Benchmark
+from medhelm.schema.model import ModelSpec
+
+if TYPE_CHECKING:
+    from medhelm.runs.planning import Run
+
+_SHOWN_STEPS = 5
+
+
+def refuse_idle(
+    unplayed: Iterable[tuple[ModelSpec, Benchmark]], runs: Iterable[Run], registry: Registry
+) -> None:
+    """Refuse a rule of which nothing is left in a sweep; raises UsageError.
+
+    Of others the pair is left out, and a note names it: a sweep over rules and all benchmarks has such pairs.
+    """
+    models = {run.spec.model.name for run in runs}
+    for model, benchmark in unplayed:
+        if model.name not in models:
+            protocol = registry.protocol(benchmark.protocol)
+            raise refuse_rule(model, benchmark, protocol, protocol.roles[0])
+
+
+def stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
+    """Return that a run's answers are stored under other names of its models, and what to do."""
+    said = ", ".join(f"{now!r} is stored there as {then!r}" for then, now in names.items())
+    return (
+        f"{run.spec.benchmark} x {run.spec.model.name}: {run.path} holds answers with the same "
+        f"model.model, address and settings, but {said}. Nothing is asked. If it is the same model, "
+        "model.rename=true (in Python rename=True) changes the stored name; if it is another one, "
+        f"give it another model.model (now {run.spec.model.model!r})"
+    )
+
+
+def refuse_idle_reader(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse a reader that no run of a sweep can use; raises UsageError."""
+    if not any(job.reader for job in jobs) or any(run.grading.reader for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"reader: nothing is left to it on {names}: judges rate the replies, or they are read in a "
+        "strict form; leave reader out"
+    )
+
+
+def all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
+    """Return one error that counts the benchmarks whose data may not be sent, by their class."""
+    first = next(iter(withheld.values()))
+    if len(withheld) == 1:
+        return first
+    classes = Counter(registry.benchmark(name).data_class for name in withheld)
+    counts = ", ".join(f"{n} {data_class}" for data_class, n in sorted(classes.items()))
+    return PrivacyRefused(
+        f"the data of {len(withheld)} benchmarks may not be sent ({counts}); suite=all_public has "
+        f"those whose data may go anywhere; the first: {first}"
+    )
+
+
+def all_without(without: Mapping[str, DataError], registry: Registry) -> DataError:
+    """Return one error that names every benchmark whose data cannot be used."""
+    first = next(iter(without.values()))
+    if len(without) == 1:
+        return first
+    fetched = [name for name in without if can_fetch(registry.benchmark(name))]
+    fixes = [f"`medhelm data fetch {' '.join(fetched)}` gets what can be fetched"] * bool(fetched)
+    fixes.append("`medhelm data where NAME` says where the files of the others belong")
+    return DataError(
+        f"the data of {len(without)} benchmarks cannot be used: {', '.join(without)}; "
+        f"{'; '.join(fixes)}; the first: {first}"
+    )
+
+
+def jury_note(
+    jobs: Iterable[Job], runs: Iterable[Run], registry: Registry, environ: Mapping[str, str]
+) -> str:
+    """Return why the offline jury replaces the default one, where some of its keys are there."""
+    is_open = any(job.jury is None and job.data != "sample" for job in jobs)
+    is_offline = any(run.grading.raters and not run.grading.raters.judges for run in runs)
+    lacking = keys_lacking(registry.models, environ) if is_open and is_offline else ()
+    if not lacking:
+        return ""
+    return (
+        f"Free text is rated by the offline jury, a stand-in by rule: jury={DEFAULT} needs a key in "
+        f"{' and in '.join(lacking)}, too (jury=offline says that this is meant)."
+    )
+
+
+def refuse_other(first: Run, second: Run) -> None:
+    """Refuse two jobs of one sweep that share a run folder but want different things of it."""
+    where = f"{first.spec.benchmark} x {first.spec.model.name}"
+    if first.spec.model.name != second.spec.model.name:
+        raise UsageError(
+            f"{where} and {second.spec.model.name} are one model under two names, asked for twice "
+            "with the same requests; leave one out"
+        )
+    for differ, what in (
+        (first.grading.raters != second.grading.raters, "with two juries"),
+        (
+            first.grading.reader != second.grading.reader,
+            "with two readers, or with and without one",
+        ),
+        (first.grading.scoring != second.grading.scoring, "with two scorings"),
+        (first.grading != second.grading, "with two ways of grading"),
+        (first.spec != second.spec, "twice, with other settings (max_instances or price)"),
+    ):
+        if differ:
+            raise UsageError(
+                f"{where} is asked for {what}; run one after the other, answers are reused"
+            )
+
+
+def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
+    """Return which benchmarks of a sweep are asked as they declare all the same; empty where none is.
+
+    Raises UsageError where no run is asked otherwise.
+    """
+    if not unasked:
+        return ""
+    name, why = next(iter(unasked.items()))
+    more = f" and {len(unasked) - 1} more" if len(unasked) > 1 else ""
+    if not any(run.spec.asking for run in runs):
+        raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
+    return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
+
+
+def refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
+    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
+        return
+    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
+    raise UsageError(
+        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
+        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
+    )
+
+
+def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
+    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
+    asked = {v for job in jobs for v in chosen_variants(job.variants)}
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
+    lacking: dict[str, list[str]] = {}
+    for name, own in found.items():
+        if missing := [v for v in VARIANTS if v in asked - own]:
+            lacking.setdefault(", ".join(missing), []).append(name)
+    if not lacking:
+        return ""
+    parts = (
+        f"{len(names)} benchmark{'s' * (len(names) > 1)} without {missing} ({names[0]}"
+        f"{', ...' * (len(names) > 1)})"
+        for missing, names in lacking.items()
+    )
+    return f"Not every benchmark has all variants: {'; '.join(parts)}."
+
+
+def stale_note(run: Run, stale: Counter[str]) -> str:
+    """Return which stored calls of a run are not part of it any more."""
+    named = ", ".join(f"{name} ({n})" for name, n in stale.most_common(_SHOWN_STEPS))
+    more = f" and {len(stale) - _SHOWN_STEPS} more steps" if len(stale) > _SHOWN_STEPS else ""
+    return (
+        f"{run.spec.benchmark} x {run.spec.model.name}: {stale.total()} stored call(s) are stale, as "
+        f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
+        "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
+    )

@@ -1,0 +1,109 @@
+"""`medhelm runs`: nothing that is at work, or that was not meant, is taken away."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from medhelm.cli import run_command
+from medhelm.files.durable import lock_file
+from tests.stored_folders.kinds import WHOLE
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(WHOLE / "baselines", "medhelm-results")
+    (found,) = Path("medhelm-results").glob("runs/quiz/baseline__random/*")
+    return found
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda _: word)
+
+
+def test_remove_asks_and_takes_the_empty_folders_with_it(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, "")
+    assert run_command(["runs", "remove", str(run)]) == 1 and run.is_dir()
+    answer(monkeypatch, "y")
+    (grading,) = run.glob("gradings/*")  # as the tables name it
+    assert run_command(["runs", "remove", str(grading.relative_to("medhelm-results"))]) == 0
+    assert not run.parent.exists() and run.parents[1].is_dir()
+    assert sorted(p.name for p in Path("medhelm-results").iterdir()) == ["runs"]
+    assert capsys.readouterr().out.count("Removed: ") == 1
+
+
+@pytest.mark.parametrize("place", ["lock", "judges/0123/lock"])
+@pytest.mark.parametrize("action", ["remove --yes", "archive --remove"])
+def test_a_run_that_is_at_work_is_left_alone(
+    place: str, action: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / place).parent.mkdir(parents=True, exist_ok=True)
+    word, option = action.split()
+    with lock_file(run / place):
+        assert run_command(["runs", word, str(run), option]) == 4
+    assert "in use by process" in capsys.readouterr().err
+    assert (run / "spec.json").is_file() and not list(Path().glob("*.zip"))
+
+
+def test_an_archive_holds_the_run_and_is_never_written_over(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock_file(run / "lock").close()  # as a run leaves it
+    assert run_command(["runs", "archive", str(run), "--out", "kept.zip"]) == 0
+    with zipfile.ZipFile("kept.zip") as packed:
+        names = packed.namelist()
+        assert packed.read(names[0]) == (Path("medhelm-results") / names[0]).read_bytes()
+    files = {p.relative_to("medhelm-results").as_posix() for p in run.rglob("*") if p.is_file()}
+    assert {*names} == {f for f in files if not f.endswith("/lock")}
+    assert Path("kept.zip").stat().st_mode & 0o077 == 0
+    assert run_command(["runs", "archive", str(run), "--out", "kept.zip", "--remove"]) == 2
+    assert "there already" in capsys.readouterr().err and run.is_dir()
+    assert run_command(["runs", "archive", str(run), "--out", "no/kept.zip", "--remove"]) == 4
+    assert run.is_dir()
+
+
+def test_what_leads_out_of_the_folder_is_not_archived(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "outside").write_text("mine")
+    (run / "notes.txt").symlink_to(tmp_path / "outside")
+    assert run_command(["runs", "archive", str(run), "--remove"]) == 4 and run.is_dir()
+    moved = run.parent / "elsewhere"
+    run.rename(moved)
+    run.symlink_to(moved)
+    assert run_command(["runs", "remove", run.name, "--yes"]) in (2, 4)
+    assert moved.is_dir()
+    assert run_command(["runs", "remove", str(tmp_path), "--yes"]) == 2
+    assert (tmp_path / "outside").is_file()
+
+
+def test_the_list_says_what_sets_runs_of_one_cell_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 7):
+        argv = ["model=baseline/random", "benchmark=headqa", "data=sample", f"seed={seed}"]
+        assert run_command(["run", *argv]) == 0
+    capsys.readouterr()
+    assert run_command(["tables"]) == 2
+    assert "medhelm runs list headqa" in capsys.readouterr().err
+    assert run_command(["runs", "list", "headqa"]) == 0
+    said = capsys.readouterr().out
+    assert "seed=0" in said and "seed=7" in said and said.count("complete") == 2
+    assert run_command(["runs", "list", "medec"]) == 2
+    assert "no run of medec" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_listed_and_removed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "spec.json").unlink()
+    assert run_command(["runs", "list"]) == 0
+    (line,) = [text for text in capsys.readouterr().out.splitlines() if run.name in text]
+    assert "damaged" in line
+    assert run_command(["runs", "remove", run.name, "--yes"]) == 0 and not run.exists()

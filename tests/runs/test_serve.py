@@ -1,0 +1,285 @@
+"""Servers that a model's `serve` starts: when they are up, what ends them, and whose answers are found again."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+import pytest
+
+from medhelm import evaluate
+from medhelm.cli import run_command
+from medhelm.errors import ModelError
+from medhelm.models import serving
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
+from tests.models.local_model import need_transformers, smollm2_folder
+from tests.quiz import PLUGIN, arguments, command, environment, write_quiz
+from tests.server import serve_in_thread
+
+pytestmark = pytest.mark.slow
+
+SERVER = Path(__file__).parent.parent / "models" / "served_model.py"
+
+
+class Started(NamedTuple):
+    pid: int
+    child: int
+    model: str
+    port: int
+    beside: int
+    """Servers that were up when this one was started."""
+
+
+def serve(folder: Path, *more: str, model: str = "{model}") -> str:
+    words = [sys.executable, SERVER, model, "--port", "{port}", "--note", folder / "note", *more]
+    return shlex.join(map(str, words))
+
+
+def started(folder: Path) -> list[Started]:
+    lines = (folder / "note").read_text().splitlines() if (folder / "note").exists() else []
+    rows = (line.split() for line in lines)
+    return [Started(int(p), int(c), m, int(port), int(n)) for p, c, m, port, n in rows]
+
+
+def alive(folder: Path) -> list[int]:
+    pids = [pid for server in started(folder) for pid in (server.pid, server.child)]
+    return [
+        p
+        for p in pids
+        if psutil.pid_exists(p) and psutil.Process(p).status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def quiz(folder: Path, command: str, n: int, **more: Any) -> list[str]:
+    given = arguments(folder, "", serve=command, max_instances=n, **more)
+    return [a.replace("serve=", "model.serve=") for a in given if not a.startswith("model.base_")]
+
+
+def run(folder: Path, command: str, n: int, **more: Any) -> int:
+    return run_command(quiz(folder, command, n, **more))
+
+
+def wait_until(condition: Any, seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def lines(run_folder: Path) -> int:
+    return len((run_folder / "responses.jsonl").read_bytes().splitlines())
+
+
+def test_answers_are_found_again_on_another_port(tmp_path: Path, capsys: Any) -> None:
+    write_quiz(tmp_path, 6)
+    assert run(tmp_path, serve(tmp_path, "--loading", "0.5"), 2) == 0
+    (folder,) = find_runs(tmp_path / "results")
+    (log,) = folder.glob("server-*.log")
+    assert log.stat().st_mode & 0o077 == 0 and "serving test" in log.read_text()
+    assert "loading weights, log" in capsys.readouterr().err
+    respelt = serve(tmp_path, "--loading", "0.5").replace(" --loading", "   --loading")
+    assert run(tmp_path, respelt, 2) == 0
+    assert len(started(tmp_path)) == 1, "nothing was left to ask"
+    assert run(tmp_path, respelt, 4, model__base_url="http://localhost:8000/v1") == 0
+    assert find_runs(tmp_path / "results") == [folder] and lines(folder) == 4
+    first, second = started(tmp_path)
+    assert first.port != second.port and not alive(tmp_path)
+    assert str(first.port) not in (folder / "spec.json").read_text()
+    assert run(tmp_path, serve(tmp_path, "--loading", "0.4"), 2) == 0
+    assert len(find_runs(tmp_path / "results")) == 2, "another command, perhaps other weights"
+
+
+def test_a_server_that_does_not_start_stops_its_runs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    data = write_quiz(tmp_path, 2)
+    monkeypatch.setenv("WARD_KEY", "s3cret")
+    argv = quiz(tmp_path, serve(tmp_path, "--fault", "at start"), 2, model__api_key_env="WARD_KEY")
+    assert run_command([*argv, "repeats=1,2"]) == 6
+    err = capsys.readouterr().err
+    assert err.count("model 'openai/test': its server ended before it was ready") == 2
+    assert "CUDA out of memory: key is *** |" in err and "s3cret" not in err
+    (log,) = (tmp_path / "results").rglob("server-*.log")
+    assert log.read_text().count("CUDA") == 1, "it is not tried again for the second run"
+    specs = [
+        ModelSpec(name=f"s/{n}", model=n, serve=serve(tmp_path, *more))
+        for n, more in (("bad", ["--fault", "at start"]), ("good", []))
+    ]
+    given: dict[str, Any] = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "two"}
+    with pytest.raises(ModelError, match="s/bad"):
+        evaluate(specs, "quiz", **given)
+    assert [read_record(g).spec.model.name for g in find_gradings(tmp_path / "two")] == ["s/good"]
+
+
+@pytest.mark.parametrize("fault", ["never ready", "no health"])
+def test_a_server_is_ready_by_its_own_word(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    write_quiz(tmp_path, 2)
+    monkeypatch.setattr(serving, "READY_S", 1.0)
+    code = run(tmp_path, serve(tmp_path, "--fault", fault), 2)
+    said = "its server is not ready after 1 s; it says: serving test" in capsys.readouterr().err
+    assert (code, said) == ((6, True) if fault == "never ready" else (0, False))
+    assert not alive(tmp_path)
+
+
+def test_a_server_that_dies_is_named_and_its_log_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    write_quiz(tmp_path, 8)
+    monkeypatch.setenv("FAULT", "dies")
+    given = {"model__max_concurrency": 1, "model__endpoint_class": "local"}
+    began = time.monotonic()
+    assert run(tmp_path, serve(tmp_path), 8, **given) == 6
+    err = capsys.readouterr().err
+    (folder,) = find_runs(tmp_path / "results")
+    assert "its server ended while it was asked" in err and f"{folder}/server-" in err
+    assert "PROMPT" not in err and time.monotonic() - began < 20 and not alive(tmp_path)
+    assert "PROMPT" in next(folder.glob("server-*.log")).read_text()
+    monkeypatch.delenv("FAULT")
+    assert run(tmp_path, serve(tmp_path), 8, **given) == 0 and lines(folder) == 8
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, "deaf"])
+def test_no_server_outlives_its_command(ending: Any, tmp_path: Path) -> None:
+    write_quiz(tmp_path, 50)
+    fault = ["--fault", "deaf"] if ending == "deaf" else []
+    argv = quiz(tmp_path, serve(tmp_path, "--latency", "0.2", *fault), 50, model__max_concurrency=1)
+    with (tmp_path / "out").open("w") as out:
+        process = subprocess.Popen(command(*argv), stdout=out, stderr=out, env=environment())
+    wait_until(
+        lambda: (f := find_runs(tmp_path / "results")) and (f[0] / "responses.jsonl").exists()
+    )
+    wait_until(lambda: lines(find_runs(tmp_path / "results")[0]) > 1)
+    assert len(alive(tmp_path)) == 2, "a server and its child"
+    process.send_signal(signal.SIGKILL if ending == "deaf" else ending)
+    code = process.wait(30)
+    if ending in (signal.SIGINT, signal.SIGTERM):
+        assert code == 130 and not alive(tmp_path), "ended before the command does"
+    wait_until(lambda: not alive(tmp_path))
+    (folder,) = find_runs(tmp_path / "results")
+    before = lines(folder)
+    assert run_command(quiz(tmp_path, serve(tmp_path, "--latency", "0.2", *fault), before)) == 0
+
+
+@pytest.mark.parametrize("is_starting", [True, False])
+def test_ctrl_c_is_not_kept_waiting_by_a_start(is_starting: bool, tmp_path: Path) -> None:
+    write_quiz(tmp_path, 4)
+    given = serve(tmp_path, "--loading", "600" if is_starting else "0", "--latency", "3")
+    process = subprocess.Popen(
+        command(*quiz(tmp_path, given, 4, model__max_concurrency=1)),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=environment(),
+    )
+    wait_until(lambda: started(tmp_path))
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=30)[1]
+    assert process.returncode == 130 and "Traceback" not in err and not alive(tmp_path)
+    assert "of 4 answered" in err
+
+
+def test_models_of_a_sweep_take_turns(tmp_path: Path) -> None:
+    data = write_quiz(tmp_path, 3)
+    given: dict[str, Any] = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+    served = serve(tmp_path)
+    with serve_in_thread() as server:
+        models = [ModelSpec(name=f"s/{n}", model=n, serve=served) for n in ("a", "b")]
+        models.append(ModelSpec(name="s/c", model="c", base_url=server.base_url))
+        same = ModelSpec(name="s/hot", model="a", serve=served, system_prompt="Be brief.")
+        evaluate([*models, same], "quiz", budget_tokens=100_000, **given)
+    assert sorted(s.model for s in started(tmp_path)) == ["a", "b"], "one server for one command"
+    assert not any(s.beside for s in started(tmp_path)) and not alive(tmp_path)
+    assert {read_record(g).state for g in find_gradings(tmp_path / "r")} == {"complete"}
+
+
+def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+    local: dict[str, Any] = {"endpoint_class": "local"}
+    judged = serve(tmp_path, "--answer", verdict)
+    judges = tuple(ModelSpec(name=f"j/{n}", model=n, serve=judged, **local) for n in ("one", "two"))
+    broken = ModelSpec(
+        name="j/no", model="no", serve=serve(tmp_path, "--fault", "at start"), **local
+    )
+    jury = JurySpec(name="j", judges=(*judges, broken), quorum=2, reasons=False)
+    spec = ModelSpec(name="s/model", model="model", serve=serve(tmp_path), **local)
+    given: dict[str, Any] = {"data": "sample", "results_dir": tmp_path / "r", "jury": jury}
+    given |= {"plugins": PLUGIN.with_name("essay.py"), "budget_tokens": 1_000_000}
+    with pytest.warns(UserWarning, match="j/no"):
+        results = evaluate(spec, "essay", **given)
+    assert [(s.model, s.beside) for s in started(tmp_path)] == [
+        ("model", 0),
+        ("one", 0),
+        ("two", 1),
+    ]
+    assert results.table("benchmarks")["score"].notna().all() and not alive(tmp_path)
+    evaluate(spec, "essay", **given | {"jury": msgspec.structs.replace(jury, judges=judges)})
+    assert len(started(tmp_path)) == 3, "no server is started for verdicts that are there"
+
+
+@pytest.mark.parametrize(
+    ("serve", "more", "said"),
+    [
+        ("vllm serve {model}", {}, "serve needs {port}"),
+        (sys.executable + " {modle} --port {port}", {}, "did you mean {model}?"),
+        ("no-such-server {model} --port {port}", {}, "'no-such-server', which is not on this machine's PATH"),
+        ("vllm 'serve {model} --port {port}", {}, "No closing quotation"),
+        ("vllm serve {model} --port {port} --api-key s3cret", {}, "serve holds a key in '--api-key'"),
+        ("HF_TOKEN=s3cret vllm serve {model} --port {port}", {}, "serve holds a key in 'HF_TOKEN'"),
+        ("vllm serve {model} --port {port}", {"model": "baseline/lexical"}, "'baseline' is not"),
+    ],
+)  # fmt: skip
+def test_a_command_that_cannot_serve_is_refused_before_anything_is_asked(
+    serve: str, more: dict[str, str], said: str, tmp_path: Path, capsys: Any
+) -> None:
+    write_quiz(tmp_path, 2)
+    assert run(tmp_path, serve, 2, **more) in (2, 6)
+    err = capsys.readouterr().err
+    assert said in err and "s3cret" not in err and err.count("\n") == 1
+    assert not find_runs(tmp_path / "results")
+
+
+def test_private_data_go_to_a_served_model_that_is_declared_local(
+    tmp_path: Path, capsys: Any
+) -> None:
+    argv = ["model=openai/a", f"model.serve={serve(tmp_path)}", "benchmark=quiz", "data=sample"]
+    assert run_command(["probe", argv[0], argv[1]]) == 0
+    out = capsys.readouterr().out
+    assert "200, stop" in out and "endpoint_class=local" in out and not alive(tmp_path)
+
+
+@pytest.mark.extra
+def test_transformers_serve_answers_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_transformers()
+    for name in ("fastapi", "uvicorn"):
+        pytest.importorskip(name, reason="needs a server: pip install '.[serve]'")
+    folder = smollm2_folder(tmp_path / "smollm2")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    own = tmp_path / "conf" / "model" / "ward"
+    own.mkdir(parents=True)
+    program = f"{sys.executable} -m transformers.cli.transformers"
+    text = {"name": "ward/small", "model": str(folder), "endpoint_class": "local"}
+    text["serve"] = f"{program} serve {{model}} --port {{port}} --device cpu"
+    (own / "small.yaml").write_text(json.dumps(text))
+    asked = ["run", "--config-dir", str(tmp_path / "conf"), "model=ward/small", "benchmark=headqa"]
+    asked += ["data=sample", f"results_dir={tmp_path / 'results'}"]
+    for n in (2, 3):
+        assert run_command([*asked, f"max_instances={n}"]) == 0
+    (grading,) = find_gradings(tmp_path / "results")
+    record = read_record(grading)
+    assert record.instances == 3 and record.own.usage.requests == 3
+    assert record.results[0].outcomes.get("error", 0) == 0 and record.own.usage.output_tokens > 0
+    assert read_plan(grading.parents[1]).spec.model.base_url is None
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    assert not [c for c in children if "transformers" in " ".join(c.cmdline())]
