@@ -30,7 +30,7 @@ class Asking(
     """The template's last words, in place of those by which the form asks for the answer."""
     form: Form = "text"
     candidates: Literal["labels", "texts"] = "labels"
-    """What the form `logprobs` takes the log-probability of: each option's label (its letter), or its text."""
+    """Of each option its label (the letter) or its text: the form `logprobs` rates these."""
     reasons: bool = False
     """True if reasons come before the answer (chain of thought)."""
     examples: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0

@@ -3,8 +3,8 @@ r"""Compares the log-probabilities of options with those of lm-evaluation-harnes
     python scripts/others/likelihoods.py medhelm DATA MODEL
     ENV/bin/python scripts/others/likelihoods.py lm-eval DATA MODEL
 
-Run by hand, in this order. DATA is the folder of the full data, MODEL a GGUF file; ENV holds lm-eval
-and its extra `hf`. The first asks the questions that `max_instances` takes, the second the same rows of the
+Run by hand, in this order. DATA is the folder of the full data, MODEL a GGUF file or a folder of
+weights; ENV holds lm-eval and its extra `hf`. The first asks the questions that `max_instances` takes, the second the same rows of the
 file by the task that the package ships, whose options are letters, and by that task with the options'
 texts. Numbers are stored, and no text of a question.
 """
@@ -79,13 +79,16 @@ def ask_lm_eval(data: Path, model: Path, candidates: str, folder: str, ids: list
         }
         for name in ids
     ]
+    files = f"pretrained={model}"
+    if model.is_file():
+        files = f"pretrained={model.parent},gguf_file={model.name}"
     texts = {"doc_to_choice": "{{[ending0, ending1, ending2, ending3]}}"}
     samples = run(
         "medqa/medqa.yaml",
         asked,
         folder,
         "hf",
-        f"pretrained={model.parent},gguf_file={model.name},dtype=float32,device=cpu",
+        f"{files},dtype=float32,device=cpu",
         has_chat=False,
         changes=texts if candidates == "texts" else {},
     )
