@@ -42,11 +42,7 @@ def calibration_error(sums: Floats) -> Floats:
 def errors_by_chance(confidence: Floats, bins: Ints, draws: int, seed: int) -> Floats:
     """Return errors (draws,) of a model that is right exactly as often as it is sure, on as many answers."""
     rng = np.random.default_rng(seed)
-<<<<<<< HEAD
-    right = ((rng.random(len(bins)) < confidence).astype(float) for _ in range(draws))
-=======
     right = ((rng.random(len(bins)) < confidence).astype(np.float64) for _ in range(draws))
->>>>>>> logprobs
     return np.array([calibration_error(gap_sums(confidence, own, bins).sum(0)) for own in right])
 
 

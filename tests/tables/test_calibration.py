@@ -162,7 +162,7 @@ def test_validate_proves_the_prompts_of_the_form(tmp_path: Path) -> None:
 
 
 def test_the_chart_shows_the_bins_of_the_table(asked: tuple[Path, FaultServer]) -> None:
-    results = load_results(asked[0])
+    results = load_results(asked[0], plugins=[PLUGIN])
     rows = [r for r in results.typed("reliability").rows]
     line, ideal, bars = results.plot("reliability").data
     assert list(line.x) == [r["confidence"] for r in rows]
