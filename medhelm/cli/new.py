@@ -1,4 +1,4 @@
-"""`medhelm new benchmark|metric|rubric|provider|protocol NAME`: small files that work, to start from."""
+"""`medhelm new benchmark|metric|rubric|ask|provider|protocol NAME`: small files that work, to start from."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _BENCHMARKS: dict[str, dict[str, str]] = {
 _OTHERS: dict[str, dict[str, str]] = {
     "metric": {"metric.py.txt": "@NAME@.py"},
     "rubric": _RUBRIC,
+    "ask": {"ask.yaml": "@NAME@.yaml"},
     "provider": {"provider.py.txt": "@NAME@.py"},
     "protocol": {"protocol.py.txt": "@NAME@.py", "choice.jsonl": _SAMPLE},
 }
@@ -49,6 +50,10 @@ _NEXT: dict[str, tuple[str, ...]] = {
     "rubric": (
         'put rubric="@NAME@" into a benchmark whose file lies beside the folder rubrics, then: '
         "medhelm validate BENCHMARK --plugin BENCHMARK.py",
+    ),
+    "ask": (
+        "medhelm validate BENCHMARK --ask @PLUGIN@",
+        "medhelm run model=NAME benchmark=BENCHMARK ask=default,@PLUGIN@",
     ),
     "provider": ("medhelm run model=@NAME@/any benchmark=NAME data=sample 'plugins=[@PLUGIN@]'",),
 }
@@ -114,6 +119,7 @@ def _owner(what: str, name: str) -> str:
         "rubric": known_rubrics(registry.benchmarks.values()),
         "provider": known_providers(),
         "protocol": registry.protocols,
+        "ask": registry.askings,
     }
     return "medhelm or an installed plugin" if name in known[what] else ""
 
