@@ -16,6 +16,7 @@ from pages import ROOT, parser, put
 
 PAGE = ROOT / "docs" / "others.md"
 RESULTS = ROOT / "scripts" / "others" / "results"
+LIKELIHOODS_STORED = ROOT / "scripts" / "others" / "likelihoods.json"
 FOOTPRINT = ROOT / "scripts" / "others" / "footprint.json"
 
 
@@ -39,6 +40,22 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     packages: dict[str, str]
     files: dict[str, str]
     scores: tuple[Score, ...]
+
+
+class Rated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The log-probabilities that a harness finds of options, by question."""
+
+    version: str
+    labels: dict[str, tuple[float, ...]]
+    texts: dict[str, tuple[float, ...]]
+
+
+class Likelihoods(msgspec.Struct, frozen=True, rename={"lm_eval": "lm-eval"}):
+    """The same by two harnesses."""
+
+    model: str
+    medhelm: Rated
+    lm_eval: Rated
 
 
 class Footprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +98,9 @@ def render(results: list[Stored], footprints: Footprints) -> str:
     lines = [TEXT, *_harnesses(results)]
     for benchmark, words in BENCHMARKS.items():
         lines += ["", words, "", *_table(benchmark, results)]
-    lines += ["", SPEED.format(footprints), "", *_footprints(footprints)]
+    stored = msgspec.json.decode(LIKELIHOODS_STORED.read_bytes(), type=Likelihoods)
+    lines += ["", LIKELIHOODS.format(model=stored.model, n=len(stored.medhelm.labels)), ""]
+    lines += [*_likelihoods(stored), "", SPEED.format(footprints), "", *_footprints(footprints)]
     return "\n".join([*lines, "", FILES, "", *_files(results)]) + "\n"
 
 
@@ -121,6 +140,22 @@ def _cell(score: Score) -> str:
     if not score.n:
         return f"none{without}"
     return f"{score.points / score.n:.3f} ({score.points:,.6g} / {score.n:,}{without})"
+
+
+def _likelihoods(stored: Likelihoods) -> list[str]:
+    """Return how far the log-probabilities of two harnesses are apart."""
+    lines = [
+        f"| rated | options | largest difference of this package to `lm-eval` {stored.lm_eval.version} | same option likeliest |",
+        "|---|---:|---:|---:|",
+    ]
+    for name in ("labels", "texts"):
+        ours, theirs = getattr(stored.medhelm, name), getattr(stored.lm_eval, name)
+        pairs = [(ours[q], theirs[q]) for q in ours]
+        most = max(abs(a - b) for own, other in pairs for a, b in zip(own, other, strict=True))
+        same = sum(own.index(max(own)) == other.index(max(other)) for own, other in pairs)
+        options = sum(len(own) for own, _ in pairs)
+        lines.append(f"| `{name}` | {options} | {most:.1e} | {same} of {len(pairs)} |")
+    return lines
 
 
 def _footprints(footprints: Footprints) -> list[str]:
@@ -204,6 +239,14 @@ MedQA, MedMCQA (the single-choice part of its validation set) and PubMedQA in lm
 log-likelihoods of the options and read no reply. A model that prefers no option gets the share of items whose gold
 is the first.""",
 }
+
+LIKELIHOODS = """## Log-probabilities of options
+
+The same weights (`{model}`: a small model of random weights that reads bytes, as `make_tiny_model` of
+`tests/models/local_model.py` makes it), the first {n} questions of MedQA that `max_instances` takes, asked by the harness's
+task `medqa_4options` and here by an asking with its prompt, as plain text. `labels`: the log-probability of each
+letter, as the task has it. `texts`: that of each option's text. By `scripts/others/likelihoods.py`, which stores the
+log-probability of every option."""
 
 SPEED = """## Speed and footprint
 

@@ -111,3 +111,12 @@ def finds_rows(database: sqlite3.Connection, query: str) -> bool:
         return bool(database.execute(query).fetchall())
     except sqlite3.Error:
         return False
+
+
+def test_log_probabilities_are_those_of_the_other_harness() -> None:
+    stored = msgspec.json.decode(PAGE.LIKELIHOODS_STORED.read_bytes(), type=PAGE.Likelihoods)
+    for name in ("labels", "texts"):
+        ours, theirs = getattr(stored.medhelm, name), getattr(stored.lm_eval, name)
+        assert len(ours) == 100 and ours.keys() == theirs.keys()
+        for question, own in ours.items():
+            assert own == pytest.approx(theirs[question], abs=1e-4)

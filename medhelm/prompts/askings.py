@@ -85,7 +85,7 @@ def _closing(benchmark: Benchmark, asking: Asking, answer_schema: Mapping[str, A
             f'Reply with one JSON object and nothing else: {{{reasons}"{ANSWER}": {shown}}}. '
             f"{first}{ANSWER}: {means}."
         )
-    if asking.candidates == "texts":
+    if asking.candidates == "texts" and not asking.template:
         return "Exactly one option is right. Reply with its text alone, without its letter."
     if asking.reasons:
         return f"{_REASONS_FIRST}Then give {what}."
