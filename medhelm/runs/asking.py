@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,9 +26,6 @@ from medhelm.schema.data import Benchmark, Example, Instance, Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
 from medhelm.schema.score import Metric
-
-if TYPE_CHECKING:
-    pass
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 _LEAST: dict[Form, int] = {"text": 1, "line": 8, "schema": 16, "logprobs": 1}

@@ -26,8 +26,7 @@ from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
-from medhelm.protocols.protocol import Protocol, as_asked
-from medhelm.protocols.strategy import Strategy
+from medhelm.protocols.protocol import as_asked
 from medhelm.runs.asking import AskedBenchmark, ask_benchmark, in_variant, why_not
 from medhelm.runs.casting import (
     can_play,
@@ -51,6 +50,7 @@ from medhelm.runs.refusals import (
     unasked_note,
     variants_note,
 )
+from medhelm.runs.run import Run as Run
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
@@ -63,50 +63,9 @@ from medhelm.schema.run import (
     JuryTerms,
     RunSpec,
 )
-from medhelm.schema.score import Metric, Scoring, Unread
+from medhelm.schema.score import Metric, Scoring
 from medhelm.store.names import other_names, renamed_path
-from medhelm.store.records import grading_hash, run_path
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run with all that it needs, nothing of it opened yet."""
-
-    benchmark: Benchmark
-    protocol: Protocol
-    dataset: Dataset
-    spec: RunSpec
-    strategies: Mapping[str, Strategy]
-    """The strategy of each role that has one."""
-    metrics: tuple[Metric, ...]
-    grading: GradingSpec
-    card: BenchmarkCard
-    path: Path
-    is_same_model: bool = False
-    """True if models that are stored under other names are these, as the user says."""
-    found: Path | None = None
-    """The folder that is to become `path`, as its models are renamed; None where nothing is."""
-    ask_again: tuple[Unread, ...] = ()
-    """Outcomes of stored answers that are asked for once more."""
-    judge_again: tuple[Unread, ...] = ()
-    """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
-    is_own: bool = False
-    """True if no benchmark declares its instances: there may be others each time."""
-
-    @property
-    def players(self) -> dict[str, ModelSpec]:
-        """Return the model of each role, the model under test first."""
-        return {self.protocol.roles[0]: self.spec.model, **self.spec.cast}
-
-    @property
-    def request_hash(self) -> str:
-        """Return the name of the run's folder."""
-        return self.path.name
-
-    @property
-    def grading_hash(self) -> str:
-        """Return the name of the grading's folder."""
-        return grading_hash(self.grading)
+from medhelm.store.records import run_path
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from medhelm.config import Job
 from medhelm.data.sources import can_fetch
@@ -13,11 +12,9 @@ from medhelm.errors import DataError, PrivacyRefused, UsageError
 from medhelm.grading.jury.choice import DEFAULT, keys_lacking
 from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import refuse_rule
+from medhelm.runs.run import Run
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
-
-if TYPE_CHECKING:
-    from medhelm.runs.planning import Run
 
 _SHOWN_STEPS = 5
 """The most steps of stale calls that are named."""
