@@ -115,7 +115,8 @@ def chosen_asking(
         parts.append(f"own-{hashlib.sha256(instruction.encode()).hexdigest()[:6]}")
     plain = Asking(name=named.name, version=named.version)
     if named.name == DEFAULT_ASKING and named != plain:  # ask.KEY=VALUE without a name
-        said = msgspec.json.encode(named, order="sorted")
+        words = msgspec.structs.replace(named, examples_from="")
+        said = msgspec.json.encode(words, order="sorted")
         parts.insert(0, f"own-{hashlib.sha256(said).hexdigest()[:6]}")
     if not parts:
         return None

@@ -180,6 +180,10 @@ class FlagAccuracy(Metric):
 
     def write_answer(self, parts: Any) -> str:
         """Return CORRECT, or the number of the wrong sentence and the sentence as it should be."""
+        if parts["is_correct"] == (parts["sentence"] is not None):
+            raise ValueError(
+                "a note that is right has no wrong sentence, and one that is not has one"
+            )
         if parts["is_correct"]:
             return _CORRECT
         return " ".join(

@@ -320,10 +320,8 @@ def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, As
         files = [item for item in _items(value) if item.endswith(SUFFIXES)] if key == "ask" else []
         for file in files:
             name = Path(file).stem
-            if name in registry.askings:
-                raise UsageError(
-                    f"ask={file}: there is an asking {name!r} already; rename the file"
-                )
+            if name in registry.askings or name in found:
+                raise UsageError(f"ask={file}: there is an asking {name!r} already; rename one")
             found[name] = find_asking(file, registry.askings)
             asked.overrides[n] = asked.overrides[n].replace(file, name)
     return found

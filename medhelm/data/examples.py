@@ -51,7 +51,7 @@ def draw_examples(
             heapq.heappush(best, entry)
         elif entry[0] > best[0][0]:
             heapq.heapreplace(best, entry)
-    found = [*_in_turns(by_label)][: asking.examples]
+    found = [*_in_turns(by_label, seed)][: asking.examples]
     if len(found) < asking.examples:
         raise DataError(
             f"{benchmark.name}: {pool.split} has {len(found)} example(s) that are not in the data under "
@@ -60,9 +60,10 @@ def draw_examples(
     return Drawn(tuple(found), pool.sha256)
 
 
-def _in_turns(by_label: Mapping[str, list[tuple[int, Instance]]]) -> Iterator[Instance]:
-    """Yield one instance of each label, then the second ones and so on, each label's in the drawn order."""
-    rows = ([one for _, one in sorted(own, key=_place)] for _, own in sorted(by_label.items()))
+def _in_turns(by_label: Mapping[str, list[tuple[int, Instance]]], seed: int) -> Iterator[Instance]:
+    """Yield one instance of each label, then the second ones and so on; labels and instances in drawn order."""
+    labels = sorted(by_label, key=lambda label: order_key(seed, label))
+    rows = ([one for _, one in sorted(by_label[label], key=_place)] for label in labels)
     return (one for one in chain.from_iterable(zip_longest(*rows)) if one is not None)
 
 

@@ -19,7 +19,7 @@ from medhelm.grading.likelihoods import chosen_option
 from medhelm.prompts.askings import ANSWER, MARK, REASONS
 from medhelm.prompts.messages import option_labels
 from medhelm.schema.asking import Asking
-from medhelm.schema.data import Instance
+from medhelm.schema.data import AnswerKind, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric
 from medhelm.store.records import Plan
@@ -30,8 +30,13 @@ _MARKED = re.compile(
 )
 _REPLY = {"properties": {REASONS: {}, ANSWER: {}}, "required": [ANSWER], "type": "object"}
 """Schema of every reply; its answer is looked at afterwards."""
-_AROUND = " \t\r\n*_`()[]\"'.\u201c\u201d"
+_AROUND = " \t\r\n*_`()[]\"'.,\u201c\u201d\u3002\uff0c"
 """Signs around a letter that say nothing."""
+_VALUE = re.compile(
+    r"[^\w\n+\u2212-]{0,4}(?:[+\u2212-]?\d[\d.,]*(?:[ \t]*[^\d\s][^\s]*){0,3}"
+    r"|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}|\(?'?\d+ weeks?'?,?(?: and)? '?\d+ days?'?\)?)\W{0,3}"
+)
+"""Matches a value with at most a unit of three words, a date, or weeks and days."""
 
 
 def stated_episodes(
@@ -47,12 +52,18 @@ def stated_episodes(
     asking = plan.spec.asking
     if asking is None or asking.form == "text":
         return read_episodes(run, plan, replaced)
-    note = replaced and (lambda episode: replaced(stated(episode, asking, metric)))
-    return (stated(episode, asking, metric) for episode in read_episodes(run, plan, note))
+    kind = plan.spec.answer
+    note = replaced and (lambda episode: replaced(stated(episode, asking, metric, kind)))
+    return (stated(episode, asking, metric, kind) for episode in read_episodes(run, plan, note))
 
 
-def stated(episode: Episode, asking: Asking, metric: Metric | None) -> Episode:
-    """Return an episode with the answer that its reply states in the form of an asking, or with why it has none."""
+def stated(
+    episode: Episode, asking: Asking, metric: Metric | None, kind: AnswerKind | None
+) -> Episode:
+    """Return an episode with the answer that its reply states in the form of an asking, or with why it has none.
+
+    `kind`: of the benchmark's answers; `metric`: its main one.
+    """
     if asking.form == "logprobs":
         return chosen_option(episode, asking)
     if episode.finish not in ("stop", "length") or not episode.text.strip():
@@ -61,27 +72,37 @@ def stated(episode: Episode, asking: Asking, metric: Metric | None) -> Episode:
         text = visible_text(episode.text)
         is_cut = episode.finish == "length"
         if asking.form == "line":
-            answer = _on_last_line(text, episode.instance, is_cut=is_cut)
+            answer = _on_last_line(text, episode.instance, asking, kind, is_cut=is_cut)
         else:
-            answer = _in_object(text, episode.instance, metric)
-    except BadReply as e:
+            answer = _in_object(text, episode.instance, metric, kind)
+    except ValueError as e:  # a bad reply, also one whose parts contradict each other
         return msgspec.structs.replace(episode, unread=str(e))
-    response = msgspec.structs.replace(episode.response, text=answer, finish="stop")
+    response = msgspec.structs.replace(episode.response, text=answer)
     return msgspec.structs.replace(episode, response=response)
 
 
-def _on_last_line(text: str, instance: Instance, *, is_cut: bool) -> str:
-    """Return what stands behind the last mark: of options the one, of others all to the end."""
+def _on_last_line(
+    text: str, instance: Instance, asking: Asking, kind: AnswerKind | None, *, is_cut: bool
+) -> str:
+    """Return what stands behind the mark: on the last line alone, of a text all to the end.
+
+    Raises BadReply where something follows that line, or where a text may begin at several marks.
+    """
     if not (marks := [*_MARKED.finditer(text)]):
         raise BadReply(f"no line begins with {MARK}")
-    behind = text[marks[-1].end() :]
-    line, ended, _ = behind.partition("\n")
-    if is_cut and not (ended and instance.choices):
-        raise BadReply("the budget ended on the last line")
-    if not instance.choices:
-        answer = behind.strip().rstrip("*_`").rstrip()
+    if not instance.choices and kind not in ("number", "labels"):
+        if len(marks) > 1 and asking.reasons:
+            raise BadReply(f"several lines begin with {MARK}")
+        answer = text[marks[0].end() :].strip().rstrip("*_`").rstrip()
     else:
-        answer = _option(line, instance)
+        line, _, after = text[marks[-1].end() :].partition("\n")
+        if is_cut:
+            raise BadReply("the budget ended the reply")
+        if after.strip(_AROUND):
+            raise BadReply("something follows the last line")
+        answer = _option(line, instance) if instance.choices else line.strip().strip("*`_ ")
+        if kind == "number" and not _VALUE.fullmatch(answer):
+            raise BadReply("the last line is not one value")
     if not answer:
         raise BadReply(f"nothing stands behind {MARK}")
     return answer
@@ -107,7 +128,9 @@ def _same(said: str, option: str) -> bool:
     return len({*folded}) == 1
 
 
-def _in_object(text: str, instance: Instance, metric: Metric | None) -> str:
+def _in_object(
+    text: str, instance: Instance, metric: Metric | None, kind: AnswerKind | None
+) -> str:
     """Return the answer of a reply that is one JSON object, as the text that metrics read."""
     value = read_object(text, _REPLY)[ANSWER]
     if metric is not None and metric.answer_schema is not None:
@@ -116,22 +139,21 @@ def _in_object(text: str, instance: Instance, metric: Metric | None) -> str:
         if not isinstance(value, str):
             raise BadReply(f"{ANSWER} is no letter")
         return _option(value, instance)
-    return _as_text(value)
+    return _as_text(value, kind)
 
 
-def _as_text(value: Any) -> str:
-    """Return a value with its unit, labels or a text as the reply that the published prompt asks for."""
-    if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "unit"}:
-        unit = value.get("unit") or ""
+def _as_text(value: Any, kind: AnswerKind | None) -> str:
+    """Return a value of a kind as the reply that the published prompt asks for; raises BadReply for another kind."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == "labels" and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return ", ".join(v.strip() for v in value) or "none"
+    if kind == "number" and isinstance(value, dict) and value.keys() == {"value", "unit"}:
+        unit = value["unit"]
         if not isinstance(unit, str):
             raise BadReply("the unit is no text")
-        found = f"{_as_text(value['value'])} {unit}".strip()
-    elif isinstance(value, list) and all(isinstance(v, str) for v in value):
-        found = ", ".join(v.strip() for v in value) or "none"
-    elif isinstance(value, bool | dict | list) or value is None:
-        raise BadReply(f"{ANSWER} is of another kind than the one asked for")
-    else:
-        found = str(value).strip()
-    if not found:
+        return f"{_as_text(value['value'], kind)} {unit}".strip()
+    if kind != "labels" and (isinstance(value, str) or (is_number and kind == "number")):
+        if found := str(value).strip():
+            return found
         raise BadReply(f"{ANSWER} is empty")
-    return found
+    raise BadReply(f"{ANSWER} is of another kind than the one asked for")

@@ -89,4 +89,5 @@ def chosen_option(episode: Episode, asking: Asking) -> Episode:
 def _likeliest(values: Sequence[float]) -> int | None:
     """Return the place of the largest value; None where another one equals it."""
     most = max(values)
-    return values.index(most) if values.count(most) == 1 else None
+    is_one = values.count(most) == 1 and not any(map(math.isnan, values))
+    return values.index(most) if is_one else None

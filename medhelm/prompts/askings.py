@@ -8,6 +8,7 @@ nothing is taken away, and the words of the form stand behind it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -57,8 +58,7 @@ def asked_otherwise(
         benchmark,
         prompt=Prompt(asking.name or prompt.name, asking.version, text),
         instruction=asking.instruction or benchmark.instruction,
-        max_output_tokens=asking.max_output_tokens
-        or (1 if asking.form == "logprobs" else benchmark.max_output_tokens),
+        max_output_tokens=_budget(asking, benchmark),
         reasoning_output_tokens=asking.reasoning_output_tokens or benchmark.reasoning_output_tokens,
         asked=Asked(
             asking=asking, body=body, examples=tuple(examples), answer_schema=answer_schema
@@ -66,6 +66,14 @@ def asked_otherwise(
     )
     resolve_prompt(changed)
     return changed
+
+
+def _budget(asking: Asking, benchmark: Benchmark) -> int:
+    """Return the output tokens of an answer: reasons come on top of what the benchmark allows."""
+    own = 1 if asking.form == "logprobs" else benchmark.max_output_tokens
+    if asking.max_output_tokens is None:
+        return own
+    return own + asking.max_output_tokens if asking.reasons else asking.max_output_tokens
 
 
 def _closing(benchmark: Benchmark, asking: Asking, answer_schema: Mapping[str, Any] | None) -> str:
@@ -140,8 +148,10 @@ def in_form(asking: Asking, answer: str, parts: Any = None) -> str:
 def answer_parts(benchmark: Benchmark, instance: Instance, answer: str) -> Any:
     """Return a gold as the value that the form `schema` wants; None where that is its text."""
     if benchmark.answer == "labels":
-        return [*instance.references]
+        is_gold = answer == ", ".join(instance.references)
+        return [*instance.references] if is_gold else list(filter(None, answer.split(", ")))
     if benchmark.answer == "number" and not instance.choices:
         value, _, unit = answer.partition(" ")
-        return {"value": value, "unit": unit}
+        is_plain = re.fullmatch(r"[+-]?\d[\d.,]*", value) is not None
+        return {"value": value, "unit": unit} if is_plain else {"value": answer, "unit": ""}
     return None

@@ -275,7 +275,7 @@ def _answered(
             text = gold_reply(benchmark, asking, main, instance, text)
         episode = Episode(instance=instance, response=Response(instance_id=instance.id, text=text))
         if asking is not None and asking.form != "logprobs":  # for which no text can stand
-            episode = stated(episode, asking, main)
+            episode = stated(episode, asking, main, benchmark.answer)
         yield name, episode
 
 

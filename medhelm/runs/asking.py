@@ -57,6 +57,7 @@ class AskedBenchmark:
             spec,
             model=model,
             asking=asked.asking,
+            answer=self.benchmark.answer,
             examples=tuple(one.id for one in self.drawn.instances),
             examples_sha256=self.drawn.sha256,
         )

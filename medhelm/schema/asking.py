@@ -42,7 +42,8 @@ class Asking(
     balanced: bool = False
     """True if examples are drawn in turn from each gold label."""
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """In place of the benchmark's budget of an answer; that of reasoning models: the next."""
+    """In place of the benchmark's budget of an answer; with `reasons` on top of it. That of reasoning models: the
+    next."""
     reasoning_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def in_words(self) -> str:

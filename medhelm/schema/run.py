@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from medhelm.schema.asking import Asking
-from medhelm.schema.data import PART, DataClass, Rubric
+from medhelm.schema.data import PART, AnswerKind, DataClass, Rubric
 from medhelm.schema.episode import SCHEMA
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.score import IntervalKind, Outcome, Scoring
@@ -44,9 +44,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The form in which a robustness run asks the questions again; empty: as they are."""
     asking: Asking | None = None
     """How it is asked where that is not as the benchmark declares."""
+    answer: AnswerKind | None = None
+    """The kind of the answer, by which a form of it is read; None: as the benchmark declares, where the
+    metric reads."""
     examples: tuple[str, ...] = ()
-    """Ids of the drawn examples, in the order in which they are shown; the last ones stand by for an instance
-    that shares its cluster with an earlier one."""
+    """Ids of the drawn examples, in the order in which they are shown."""
     examples_sha256: str = ""
     """Of the file or split that they are drawn from."""
 

@@ -17,6 +17,7 @@ from medhelm.grading.answer_form import stated
 from medhelm.grading.grade import grade
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.asking import Asking
+from medhelm.schema.data import AnswerKind
 from medhelm.schema.episode import Response
 
 OPTIONS = Instance(
@@ -30,9 +31,15 @@ REPLIES = yaml.safe_load((Path(__file__).parent / "replies.yaml").read_text(enco
 LINE, SCHEMA = Asking(name="line", form="line"), Asking(name="schema", form="schema")
 
 
-def read(text: str, asking: Asking, instance: Instance = OPTIONS, finish: Any = "stop") -> Episode:
+def read(
+    text: str,
+    asking: Asking,
+    instance: Instance = OPTIONS,
+    finish: Any = "stop",
+    kind: AnswerKind = "choice",
+) -> Episode:
     response = Response(instance_id=instance.id, text=text, finish=finish)
-    return stated(Episode(instance=instance, response=response), asking, None)
+    return stated(Episode(instance=instance, response=response), asking, None, kind)
 
 
 @pytest.mark.parametrize("form", ["line", "schema"])
@@ -46,30 +53,62 @@ def test_replies_give_the_marked_answer_or_none(form: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("kind", "text", "said"),
     [
-        ('{"answer": {"value": 12.5, "unit": "mg"}}', "12.5 mg"),
-        ('{"answer": {"value": "12.50", "unit": ""}}', "12.50"),
-        ('{"answer": {"value": "08/31/2023"}}', "08/31/2023"),
-        ('{"answer": 12.5}', "12.5"),
-        ('{"answer": ["I10", "E11.9"]}', "I10, E11.9"),
-        ('{"answer": []}', "none"),
-        ('{"answer": "SELECT 1"}', "SELECT 1"),
-        ('{"answer": {"value": true}}', None),
-        ('{"answer": {"value": 1, "unit": 3}}', None),
-        ('{"answer": {"value": 1, "or": 2}}', None),
-        ('{"answer": [1, 2]}', None),
-        ('{"answer": true}', None),
+        ("number", '{"answer": {"value": 12.5, "unit": "mg"}}', "12.5 mg"),
+        ("number", '{"answer": {"value": "12.50", "unit": ""}}', "12.50"),
+        ("number", '{"answer": {"value": "08/31/2023", "unit": ""}}', "08/31/2023"),
+        ("number", '{"answer": 12.5}', "12.5"),
+        ("number", '{"answer": ["12.5"]}', None),
+        ("number", '{"answer": {"value": "12.5"}}', None),
+        ("number", '{"answer": {"value": true, "unit": ""}}', None),
+        ("number", '{"answer": {"value": 1, "unit": 3}}', None),
+        ("number", '{"answer": {"value": 1, "unit": "", "or": 2}}', None),
+        ("labels", '{"answer": ["I10", "E11.9"]}', "I10, E11.9"),
+        ("labels", '{"answer": []}', "none"),
+        ("labels", '{"answer": "I10"}', None),
+        ("labels", '{"answer": [1, 2]}', None),
+        ("text", '{"answer": "SELECT 1"}', "SELECT 1"),
+        ("text", '{"answer": ["SELECT 1"]}', None),
+        ("text", '{"answer": true}', None),
+        ("text", '{"answer": 3}', None),
+        ("text", '{"answer": ""}', None),
     ],
 )
-def test_values_labels_and_texts_become_what_metrics_read(text: str, said: str | None) -> None:
-    found = read(text, SCHEMA, NUMBER)
+def test_values_labels_and_texts_become_what_metrics_read(
+    kind: Any, text: str, said: str | None
+) -> None:
+    found = read(text, SCHEMA, NUMBER, kind=kind)
+    assert (None if found.unread else found.text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Answer: 12.5", "12.5"),
+        ("So 7 + 13.\nAnswer: **20 mEq/L**", "20 mEq/L"),
+        ("Answer: -6.0", "-6.0"),
+        ("Answer: 08/31/2023", "08/31/2023"),
+        ("Answer: 5 weeks 1 day", "5 weeks 1 day"),
+        ("Answer: ('5 weeks', '1 days')", "('5 weeks', '1 days')"),
+        ("Answer: 20\nor maybe 21", None),
+        ("Answer: 20 mEq/L, since 140-100-20", None),
+        ("Answer: about 20", None),
+        ("Answer: 20 or 21", None),
+    ],
+)
+def test_a_value_stands_alone_on_the_last_line(text: str, said: str | None) -> None:
+    found = read(text, LINE, NUMBER, kind="number")
     assert (None if found.unread else found.text) == said
 
 
 def test_a_text_goes_on_to_the_end_behind_its_mark() -> None:
-    found = read("Let me think.\nAnswer: Take it\nwith food.\n", LINE, NUMBER)
+    found = read("Let me think.\nAnswer: Take it\nwith food.\n", LINE, NUMBER, kind="text")
     assert found.text == "Take it\nwith food."
+    twice = "Answer: Two parts.\nQ: With food?\nAnswer: yes"
+    assert read(twice, LINE, NUMBER, kind="text").text.startswith("Two parts.")
+    reasoned = Asking(name="cot", form="line", reasons=True)
+    assert read(twice, reasoned, NUMBER, kind="text").unread
 
 
 def test_medec_is_answered_in_parts() -> None:
@@ -82,9 +121,12 @@ def test_medec_is_answered_in_parts() -> None:
         ({"is_correct": False, "sentence": 1, "correction": "C."}, 1.0),
         ({"is_correct": True, "sentence": None, "correction": ""}, 0.0),
         ({"is_correct": False, "sentence": "one", "correction": ""}, None),
+        ({"is_correct": True, "sentence": 3, "correction": "x"}, None),
     ):
         response = Response(instance_id="1", text=json.dumps({"answer": parts}))
-        score = grade(metric, stated(Episode(instance=note, response=response), SCHEMA, metric))
+        score = grade(
+            metric, stated(Episode(instance=note, response=response), SCHEMA, metric, "text")
+        )
         assert (score.value if score.outcome == "scored" else None) == value
 
 

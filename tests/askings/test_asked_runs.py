@@ -50,7 +50,8 @@ def test_four_askings_stand_beside_each_other_by_name(
     names = {"", "line", "chain_of_thought", "chain_of_thought.text"}
     assert {p.asking.name if p.asking else "" for p in plans} == names
     assert {p.model.name for p in plans} == {f"openai/test{'+' * bool(n)}{n}" for n in names}
-    assert {p.max_output_tokens for p in plans if p.asking and p.asking.reasons} == {2048}
+    own = next(p.max_output_tokens for p in plans if p.asking is None)
+    assert {p.max_output_tokens for p in plans if p.asking and p.asking.reasons} == {2048 + own}
     capsys.readouterr()
     assert run_command(["tables", "--results-dir", str(tmp_path / "results")]) == 0
     out = capsys.readouterr().out
@@ -142,16 +143,38 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     assert all(word in line for word in words), line
 
 
-def test_one_name_with_two_texts_is_in_no_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("texts", "word"),
+    [
+        (("instruction: Pick.", "instruction: Choose."), "prompt"),
+        (("system: Be careful.", "system: Always answer B."), "asking"),
+        (("max_output_tokens: 50", "max_output_tokens: 500"), "asking"),
+    ],
+)
+def test_one_name_with_two_texts_is_in_no_table(
+    tmp_path: Path, texts: tuple[str, str], word: str
+) -> None:
     write_quiz(tmp_path, 2)
-    results = tmp_path / "results"
     with serve_in_thread(answer="A") as server:
-        for model, words in (("one", "Pick."), ("two", "Choose.")):
-            (tmp_path / "mine.yaml").write_text(f"instruction: {words}\n")
+        for model, text in zip(("one", "two"), texts, strict=True):
+            (tmp_path / "mine.yaml").write_text(text)
             argv = arguments(tmp_path, server.base_url, ask=tmp_path / "mine.yaml")
             assert run_command([*argv, f"model.model={model}", f"model.name={model}"]) == 0
-    with pytest.raises(MedhelmError, match="differ in prompt"):
-        load_results(results).table("overall")
+    with pytest.raises(MedhelmError, match=f"differ in {word}"):
+        load_results(tmp_path / "results").table("overall")
+
+
+def test_two_files_of_one_name_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_quiz(tmp_path, 2)
+    files = [tmp_path / folder / "mine.yaml" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(f"system: {file.parent.name}")
+    argv = arguments(tmp_path, "http://127.0.0.1:9/v1", ask=",".join(map(str, files)))
+    assert run_command(argv) == 2
+    assert "rename one" in capsys.readouterr().err
 
 
 def test_names_tell_what_is_chosen() -> None:

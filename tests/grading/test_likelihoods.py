@@ -31,7 +31,7 @@ def asked(
     instance = Instance(id="i", question="Which?", choices=CHOICES, references=golds)
     found = tuple(Likelihood(logprob=own, tokens=1) for own in logprobs)
     response = Response(instance_id="i", likelihoods=found, **more)
-    return stated(Episode(instance=instance, response=response), by, None)
+    return stated(Episode(instance=instance, response=response), by, None, "choice")
 
 
 def scores(episode: Episode) -> dict[str, float | None]:

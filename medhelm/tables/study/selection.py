@@ -280,9 +280,7 @@ def check_column(runs: Sequence[GradedRun]) -> None:
     for group in by_prompt.values():  # other askings are rows of their own, and named as such
         same_of_all(group, "prompt", _prompt_text, _RERUN)
         same_of_all(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
-        same_of_all(
-            group, "examples", lambda r: ", ".join(r.record.spec.examples) or "none", _RERUN
-        )
+        same_of_all(group, "asking (hash)", _asking_text, _RERUN)
 
 
 def same_of_all(
@@ -296,6 +294,14 @@ def same_of_all(
                 f"{run.benchmark}: {runs[0].model} ({runs[0].folder}) and {run.model} "
                 f"({run.folder}) differ in {what}: {a} and {b}; {fix}"
             )
+
+
+def _asking_text(run: GradedRun) -> str:
+    """Return a hash of all that an asking changes; of several texts under one name each has its own."""
+    spec = run.record.spec
+    asking = spec.asking and msgspec.structs.replace(spec.asking, examples_from="")
+    said = msgspec.json.encode([asking, spec.examples, spec.examples_sha256], order="sorted")
+    return hashlib.sha256(said).hexdigest()[:12]
 
 
 def _protocol_text(spec: RunSpec) -> str:
