@@ -114,7 +114,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Answering Dataset from Medical Exams. arXiv 2009.13081"
             ),
             version="2",
-            expected_instances={"test": 1273, "five_options": 1273},
+            expected_instances={"test": 1273, "five_options": 1273, "train": 10178},
             exposure=Exposure(
                 public_since="2020-09-28",
                 overlaps=("Encounters of AgentClinic (MedQA) and many rewrites are made of it.",),

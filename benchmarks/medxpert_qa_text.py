@@ -92,7 +92,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=False,
             licence="MIT; the authors ask to keep the text off web pages",
             citation="Zuo et al. MedXpertQA. ICML 2025. arXiv 2501.18362",
-            expected_instances={"test": 2450, "part_244": 244},
+            expected_instances={"test": 2450, "part_244": 244, "dev": 5},
             exposure=Exposure(
                 public_since="2025-01-30",
                 overlaps=("1,449 of its questions are in UCSC-VLAA/MedReason as well.",),

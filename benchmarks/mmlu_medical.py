@@ -106,7 +106,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Hendrycks et al. Measuring Massive Multitask Language Understanding. ICLR 2021. "
                 "arXiv 2009.03300"
             ),
-            expected_instances={"test": 1089},
+            expected_instances={"test": 1089, "dev": 30},
             cluster="question with its options",
             exposure=Exposure(
                 public_since="2020-09-07",

@@ -75,7 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             redistributable=True,
             licence="MIT",
             citation="Wang et al. MMLU-Pro. NeurIPS 2024. arXiv 2406.01574",
-            expected_instances={"test": 818},
+            expected_instances={"test": 818, "validation": 5},
             cluster="question stem",
             exposure=Exposure(
                 public_since="2024-06-03",

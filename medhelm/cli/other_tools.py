@@ -8,7 +8,7 @@ from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import closest
 from medhelm.schema.type_errors import field_names
 
-TOP = ("benchmark", "suite", "plugins", "experiment")
+TOP = ("benchmark", "suite", "plugins", "experiment", "examples", "form")
 """Keys of the command line beside those of a job."""
 
 _SYNONYMS = {
@@ -65,7 +65,7 @@ _EXAMPLE = {
 def keys_below(parent: str) -> list[str]:
     """Return the keys that the config has at a path."""
     if parent == "benchmark":
-        return field_names(BenchmarkChoice, "")
+        return [*field_names(BenchmarkChoice, ""), "instruction"]
     if parent:
         return field_names(Job, parent)
     return [*(key for key in field_names(Job, "") if key != "benchmarks"), *TOP]

@@ -62,6 +62,7 @@ def print_help(registry: Registry) -> None:
         "benchmark": list(registry.benchmarks),
         "suite": _names("suite"),
         "jury": _names("jury"),
+        "ask": list(registry.askings),
         "experiment": _names("experiment"),
     }
     listed = "\n".join(_wrap(group, names) for group, names in groups.items())

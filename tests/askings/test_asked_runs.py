@@ -38,8 +38,9 @@ def ask(folder: Path, server: FaultServer, **more: Any) -> int:
 
 
 def test_four_askings_stand_beside_each_other_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     write_quiz(tmp_path, 8)
     with serve_in_thread(answer=by_form) as server:
         assert ask(tmp_path, server, ask="default,chain_of_thought", form="text,line") == 0

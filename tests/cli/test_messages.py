@@ -57,7 +57,8 @@ def test_names_of_other_tools_lead_to_keys_that_are_there(word: str) -> None:
     parent, _, last = key.rpartition(".")
     if parent == "model.extra_body":  # holds what a provider takes
         return
-    known = {"": [*field_names(Job, ""), "benchmark", "suite", "plugins"], "benchmark": ["split"]}
+    top = [*field_names(Job, ""), "benchmark", "suite", "plugins", "examples", "form"]
+    known = {"": top, "benchmark": ["split", "instruction"]}
     assert last in known.get(parent, field_names(Job, parent))
 
 

@@ -233,7 +233,7 @@ def test_ctrl_c_grades_what_is_there_and_prints_how_to_go_on(
 def asked_by(*models: ModelSpec) -> tuple[list[Any], list[Any]]:
     """Return a job for each model, and its run, as far as their limits are concerned."""
     jobs = [SimpleNamespace(model=m, benchmarks=(SimpleNamespace(name="quiz"),)) for m in models]
-    grading = SimpleNamespace(raters=None)
+    grading = SimpleNamespace(judges=())
     return jobs, [
         SimpleNamespace(spec=SimpleNamespace(benchmark="quiz", model=m), grading=grading)
         for m in models
@@ -249,7 +249,7 @@ def test_the_limit_of_jobs_at_one_server_is_the_smallest_that_a_user_has_set() -
     # a judge at the server of its model counts, too, whichever of the two has the smaller limit
     jobs, runs = asked_by(bounded, bounded, bounded)
     for run in runs:
-        run.grading = SimpleNamespace(raters=SimpleNamespace(judges=(base,)))
+        run.grading = SimpleNamespace(judges=(base,))
     with pytest.raises(UsageError, match="max_concurrency=2 holds for all of them"):
         at_once([], jobs, runs, "away")
     assert at_once(["hydra.launcher.n_jobs=2"], jobs, runs, "away") == {"http://h/v1": 2}

@@ -150,10 +150,11 @@ def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixt
     named = re.findall(r"^  (\w+):", settings, re.MULTILINE)
     from medhelm.config import Job
 
-    groups = {"model", "benchmark", "suite", "jury"}
+    groups = {"model", "benchmark", "suite", "jury", "ask"}
     shown = text.partition("settings (")[0]
     assert groups <= set(re.findall(r"^  (\w+)  +\w", shown, re.MULTILINE))
-    assert set(named) == {*Job.__struct_fields__, "plugins"} - {*groups, "benchmarks", "rename"}, (
+    beside = {"plugins", "examples", "form"}
+    assert set(named) == {*Job.__struct_fields__, *beside} - {*groups, "benchmarks", "rename"}, (
         "it is model.rename"
     )
 
@@ -169,7 +170,10 @@ def test_cfg_shows_the_configuration_and_runs_nothing(
         assert "  name: openai/gpt-4o\n" in text and "  name: headqa\n" in text
         assert "\nseed: 7\n" in text and "hydra:" not in text
     assert run_command(["run", *argv, "-p", "benchmark"]) == 0
-    assert capsys.readouterr().out == "# @package benchmark\nname: headqa\nsplit: null\n"
+    assert (
+        capsys.readouterr().out
+        == "# @package benchmark\nname: headqa\nsplit: null\ninstruction: null\n"
+    )
     unseeded = [a for a in argv if a != "seed=7"]
     assert "one value" in refuse(capsys, "run", *unseeded, "seed=1,2")
     assert not any(here.iterdir())
@@ -476,7 +480,7 @@ OWN_RUN = "medhelm run --config-dir own"
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("medhelm ru", "rubric run"),
+        ("medhelm ru", "rubric run runs"),
         (f"{RUN} benchmark=head", "benchmark=headqa"),
         (f"{RUN} model=baseline/l", "model=baseline/lead model=baseline/lexical"),
         (f"{RUN} model=a,baseline/l", "model=a,baseline/lead model=a,baseline/lexical"),

@@ -212,7 +212,7 @@ def test_fetching_all_leaves_out_what_a_user_must_bring(
 ) -> None:
     asked: list[str] = []
 
-    def fetch(benchmark: Benchmark, root: Path, report: object) -> list[object]:
+    def fetch(benchmark: Benchmark, root: Path, *, examples: bool, report: object) -> list[object]:
         asked.append(benchmark.name)
         return []
 

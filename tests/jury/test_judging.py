@@ -331,13 +331,13 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
 def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, threads = judges.read_episodes, []
+    read, threads = judges.stated_episodes, []
 
     def counted(*where: Any) -> Iterator[Episode]:
         threads.append(threading.current_thread())
         yield from read(*where)
 
-    monkeypatch.setattr(judges, "read_episodes", counted)
+    monkeypatch.setattr(judges, "stated_episodes", counted)
     who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
     with pytest.warns(UserWarning, match="j/c has no valid verdict"):
         run(tmp_path, who)

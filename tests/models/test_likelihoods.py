@@ -300,11 +300,15 @@ def test_what_is_no_list_of_log_probabilities_is_none(given: Any) -> None:
 
 def test_who_gives_no_log_probabilities_is_refused_before_anything_is_sent() -> None:
     able = {name for name, provider in built_in().items() if provider.candidates}
-    assert able == {"openai", "openai_completions", "hf"}
+    assert able == {"azure", "openai", "openai_completions", "hf", "vertex_openai"}
     check_likelihoods(ModelSpec(name="m", provider="openai"), are_letters=True)
     check_likelihoods(ModelSpec(name="m", provider="hf"), are_letters=False)
     for provider, more, words in (
-        ("anthropic", {}, "'anthropic' gives none; hf, openai, openai_completions do"),
+        (
+            "anthropic",
+            {},
+            "'anthropic' gives none; azure, hf, openai, openai_completions, vertex_openai do",
+        ),
         ("openai", {"reasoning": True}, "it thinks"),
         ("openai", {"strategy": "best_of_5"}, "its strategy chooses"),
     ):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medhelm.models.plausible_usage import is_cut
 from medhelm.models.wire import (
     Answer,
     Failure,
     encode_body,
-    is_cut,
     read_answer,
     read_failure,
     read_usage,

@@ -9,7 +9,7 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import ModelError
-from medhelm.models import openai
+from medhelm.models import http_endpoint
 from medhelm.models.identity import is_served_here
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
@@ -82,7 +82,7 @@ def test_other_weights_behind_a_port_stop_the_run_before_its_first_request(
 def test_a_server_that_does_not_say_fails_no_run(
     pages: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(openai, "_SERVED_S", 0.2)
+    monkeypatch.setattr(http_endpoint, "_SERVED_S", 0.2)
     data = write_quiz(tmp_path, 2)
     with serve_in_thread() as server:
         given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
