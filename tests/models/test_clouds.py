@@ -125,6 +125,20 @@ def test_the_region_is_that_of_the_address() -> None:
         check_model(spec("bedrock", f"https://{BEDROCK}", sampling=effort))
 
 
+@pytest.mark.parametrize(("provider", "own"), [("bedrock", "botocore"), ("vertex", "google")])
+def test_a_key_needs_no_package_of_the_cloud(
+    provider: str, own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "medhelm.models.access.find_spec", lambda name: None if name.startswith(own) else name
+    )
+    address = "https://gateway.ward.example/v1"
+    check_model(spec(provider, address, api_key_env="K"), {"K": "k"})
+    own_address = f"https://{BEDROCK}" if provider == "bedrock" else f"https://{VERTEX}/v1"
+    with pytest.raises(ModelError, match=f"needs the package {own}"):
+        check_model(spec(provider, own_address))
+
+
 @pytest.mark.parametrize(
     ("provider", "reply", "path"),
     [
