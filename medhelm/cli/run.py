@@ -78,7 +78,8 @@ def execute(
 
 def _refuse_keys(argv: Sequence[str]) -> None:
     """Refuse anything that looks like a key on the command line, without repeating it."""
-    from medhelm.models.access import HEADER_FORM, KEY_NAME, header_variable, key_parameter
+    from medhelm.models.access import HEADER_FORM, header_variable, key_parameter
+    from medhelm.models.hosts import KEY_NAME
 
     for argument in argv:
         name, _, value = argument.partition("=")

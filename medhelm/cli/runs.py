@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import shutil
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,19 +19,21 @@ from medhelm.cli.options import print_rows
 from medhelm.cli.sweep import settings_apart
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError, below
-from medhelm.files.durable import AtomicFile, lock_file, make_private, why
+from medhelm.files.durable import AtomicFile, lock_file, why
 from medhelm.store.records import Plan, read_plan, stored_records
 from medhelm.tables.format.formats import clean
 
-_REMOVED = ".removed"
-"""Folder for what is being removed: a run that is half removed is not taken for one."""
+_REMOVED = ".removed-"
+"""Begins the folder of what is being removed: a run that is half removed is not taken for one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words of the command and their options."""
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
     shown = words.add_parser("list", help="every stored run, with its state, score and size")
-    shown.add_argument("benchmark", nargs="?", default="*", metavar="BENCHMARK")
+    shown.add_argument(
+        "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
+    )
     removed = words.add_parser("remove", help="remove a run; asks first")
     removed.add_argument("--yes", action="store_true", help="do not ask")
     archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
@@ -39,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for own in (removed, archive):
         own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
     for own in (shown, removed, archive):
-        own.add_argument("--results-dir", default=DEFAULT_RESULTS, metavar="DIR")
+        own.add_argument(
+            "--results-dir", default=DEFAULT_RESULTS, metavar="DIR", help="(default: %(default)s)"
+        )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,8 +119,11 @@ def _find(results: Path, name: str) -> Path:
     if not found:
         known = [f.relative_to(results).as_posix() for f in folders]
         raise UnknownName("run", name, known, "`medhelm runs list` shows all.")
-    if len(found) > 1 or found[0].is_symlink():
-        raise UsageError(f"{name} is a link, or of several runs; give the whole folder of one")
+    is_here = found[0].resolve() == results.resolve() / found[0].relative_to(results)
+    if len(found) > 1 or not is_here:
+        raise UsageError(
+            f"{name} is of several runs, or a link leads to it; give the whole folder of one"
+        )
     return found[0]
 
 
@@ -123,7 +131,11 @@ def _is_meant(name: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("runs remove asks in a terminal; elsewhere add --yes")
     print(f"{name} is to be removed with all answers. `medhelm runs archive` keeps them in a file.")
-    return input("Remove it? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input("Remove it? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        print()
+        return False
 
 
 @contextmanager
@@ -137,8 +149,12 @@ def _held(folder: Path) -> Iterator[None]:
 
 def _archive(results: Path, folder: Path, out: Path) -> str:
     """Write a zip of a run with its hash beside it, and return the hash; raises UsageError, RecordError."""
-    if out.exists():
-        raise UsageError(f"{out} is there already; name another with --out FILE.zip")
+    summed = out.with_name(f"{out.name}.sha256")
+    for path in (out, summed):
+        if path.exists():
+            raise UsageError(f"{path} is there already; name another with --out FILE.zip")
+    if folder.resolve() in out.resolve().parents:
+        raise UsageError(f"{out} would lie in the run itself; name one outside with --out FILE.zip")
     files = [p for p in sorted(folder.rglob("*")) if not p.is_dir() and p.name != "lock"]
     if links := [p for p in files if p.is_symlink()]:
         raise RecordError(f"{links[0]} is a symbolic link, which is not archived; take it away")
@@ -154,7 +170,7 @@ def _archive(results: Path, folder: Path, out: Path) -> str:
                 raise RecordError(f"{out} does not hold all of {folder}: remove it and try again")
         with open(out, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        with AtomicFile(out.with_name(f"{out.name}.sha256")) as handle:
+        with AtomicFile(summed) as handle:
             handle.write(f"{digest}  {out.name}\n".encode())
     except OSError as e:
         raise RecordError(f"cannot archive {folder} in {out}: {why(e)}") from None
@@ -163,9 +179,11 @@ def _archive(results: Path, folder: Path, out: Path) -> str:
 
 def _remove(results: Path, folder: Path) -> None:
     """Remove a run's folder, and those above it that are empty then; raises RecordError."""
-    aside = results / _REMOVED
     try:
-        make_private(aside)
+        for left in results.glob(f"{_REMOVED}*"):  # of a removal that was killed
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
+        aside = Path(tempfile.mkdtemp(prefix=_REMOVED, dir=results))
         folder.rename(aside / folder.name)
         shutil.rmtree(aside)
     except OSError as e:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
-from medhelm.models.hosts import Access
+from medhelm.models.hosts import KEY_NAME, Access
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
@@ -18,11 +18,6 @@ from medhelm.models.serving import LOOPBACK, command_problems
 from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
 
-KEY_NAME = re.compile(
-    r"(?:^|[._-])(?:api[_-]?key|(?<!cache[_-])key|token|secret|password|authorization)$",
-    re.IGNORECASE,
-)
-"""Names whose value is a key: 'api_key', 'x-api-key', 'auth.token'; `prompt_cache_key` is none."""
 _SECRET_PARAMETER = re.compile(
     r"(?:^|[._-])(?:sig|signature|code|pass(?:wd|phrase)?|pwd|auth|credentials?|sas|jwt|bearer|hmac"
     r"|ticket|session|session[_-]?id|sid|pw|sign|otp|[a-z]*(?:(?<!cache[_-])key|token|secret|password"
@@ -32,6 +27,11 @@ _SECRET_PARAMETER = re.compile(
 """Further names of a URL's parameters whose value lets its holder in: signed addresses, functions."""
 _SECRET_VALUE = re.compile(r"(?=[^/]*[0-9])(?=[^/]*[A-Za-z])[A-Za-z0-9+/_=~]{24,}")
 """A value that only a machine writes, whatever its name is; versions and deployments have dashes."""
+_GIVES_KEY = re.compile(rf"(?:{KEY_NAME.pattern})|^(?:bearer|basic)$", re.IGNORECASE)
+_KEY_VALUE = re.compile(
+    r"(?:sk|rk|gsk|xai|nvapi)[-_](?=[\w-]{8})|(?:hf|gh[oprsu])_(?=[A-Za-z0-9]{16})|AKIA(?=\w{12})"
+)
+"""How services begin their keys."""
 _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
 _OWN_PORT = {"http": 80, "https": 443}
 _SLASHES = re.compile("/{2,}")
@@ -172,9 +172,13 @@ def _keys(spec: ModelSpec) -> Iterator[str]:
 
 def _key_option(command: str) -> str | None:
     """Return the option or variable of a command that is given a key, None without one."""
-    words = re.split(r"[\s='\"]+", command)
-    pairs = zip(words, words[1:], strict=False)
-    return next((w for w, value in pairs if KEY_NAME.search(w) and not value.startswith("-")), None)
+    words = [word for word in re.split(r"[\s=:'\"]+", command) if word]
+    for word, value in zip(words, [*words[1:], ""], strict=False):
+        if value and not value.startswith("-") and _GIVES_KEY.search(word.rstrip("0123456789")):
+            return word
+        if found := _KEY_VALUE.match(word):
+            return f"{found[0]}..."
+    return None
 
 
 def _key_fields(value: Any, name: str = "") -> Iterator[str]:
@@ -384,7 +388,8 @@ def require_packages(spec: ModelSpec, also: dict[str, str] | None = None) -> Non
     Raises ModelError.
     """
     provider = find_provider(spec.provider, spec.name)
-    for module, package in {**provider.packages, **(also or {})}.items():
+    own = {} if provider.credentials and has_key(spec) else provider.packages
+    for module, package in {**own, **(also or {})}.items():
         if not _is_there(module):
             how = f"run: pip install {package}"
             if provider.extra:

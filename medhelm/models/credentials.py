@@ -81,7 +81,9 @@ class GoogleCredentials(Credentials):
                 self._source, _ = google.auth.default(scopes=[_SCOPE])
             self._source.refresh(partial(Request(), timeout=_FETCH_S))
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise CredentialsLost(error, is_transient=getattr(error, "retryable", False)) from None
+            is_transient = isinstance(error, exceptions.TransportError)
+            is_transient = is_transient or getattr(error, "retryable", False)
+            raise CredentialsLost(error, is_transient=is_transient) from None
         return str(self._source.token)
 
     def is_over(self) -> bool:
@@ -112,7 +114,13 @@ class AwsCredentials(Credentials):
             if self._source is None:
                 raise exceptions.NoCredentialsError
             return self._source.get_frozen_credentials()
-        except (exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError) as error:
+        except (
+            exceptions.BotoCoreError,
+            exceptions.ClientError,
+            OSError,
+            RuntimeError,  # of keys that have ended as they are fetched
+            ValueError,
+        ) as error:
             is_transient = isinstance(error, exceptions.HTTPClientError)
             raise CredentialsLost(error, is_transient=is_transient) from None
 

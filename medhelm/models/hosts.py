@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,12 @@ from medhelm.schema.model import Model, ModelSpec
 
 if TYPE_CHECKING:
     from medhelm.models.pacing.limits import AdaptiveLimiter
+
+KEY_NAME = re.compile(
+    r"(?:^|[._-])(?:api[_-]?key|(?<!cache[_-])key|token|secret|password|authorization)$",
+    re.IGNORECASE,
+)
+"""Names whose value is a key: 'api_key', 'x-api-key', 'auth.token'; `prompt_cache_key` is none."""
 
 
 @dataclass(frozen=True)

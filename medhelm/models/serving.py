@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from medhelm.errors import ModelError, closest
 from medhelm.files.durable import why
-from medhelm.models.hosts import LOADING, Host
+from medhelm.models.hosts import KEY_NAME, LOADING, Host
 from medhelm.schema.model import ModelSpec
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ _WATCHER = Path(__file__).with_name("server_watcher.py")
 _PAGE_S, _LOOK_EVERY_S = 3.0, 0.2
 _SHOWN_LINES, _SHOWN_WIDTH = 4, 160
 """Of the end of a log."""
+_LONGEST_WORD = 5
+"""`TOKEN=true` and the like are no keys: they would be taken out of every line."""
 
 
 def command_problems(spec: ModelSpec) -> Iterator[str]:
@@ -71,6 +73,18 @@ def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
 
 def _key(spec: ModelSpec) -> str:
     return shlex.join(_command(spec))
+
+
+def _secrets(spec: ModelSpec) -> list[str]:
+    """Return the keys that a model's server has in its environment, the longest first."""
+    wanted = {spec.api_key_env, *(value.rpartition("$")[2] for value in spec.headers.values())}
+    found = {
+        value.strip()
+        for name, value in os.environ.items()
+        if name in wanted
+        or (len(value) > _LONGEST_WORD and KEY_NAME.search(name.rstrip("0123456789")))
+    }
+    return sorted(found - {""}, key=len, reverse=True)
 
 
 class _Server:
@@ -131,10 +145,12 @@ class _Server:
         return False
 
     def _not_ready(self, what: str) -> ModelError:
-        key = os.environ.get(self.spec.api_key_env or "") or "\0"
         with self.log.open("rb") as log:  # nothing was asked yet, so that it holds no prompt
             log.seek(max(self._begin, log.seek(0, os.SEEK_END) - 65_536))
-            said = log.read().decode("utf-8", "replace").replace(key, "***").splitlines()
+            text = log.read().decode("utf-8", "replace")
+        for secret in _secrets(self.spec):
+            text = text.replace(secret, "***")
+        said = text.splitlines()
         lines = [" ".join("".join(c if c.isprintable() else " " for c in s).split()) for s in said]
         shown = [line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:]
         return ModelError(

@@ -107,3 +107,48 @@ def test_a_damaged_run_is_listed_and_removed(run: Path, capsys: pytest.CaptureFi
     (line,) = [text for text in capsys.readouterr().out.splitlines() if run.name in text]
     assert "damaged" in line
     assert run_command(["runs", "remove", run.name, "--yes"]) == 0 and not run.exists()
+
+
+def test_an_archive_never_lies_in_the_run_that_goes(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = str(run.parents[3].resolve())
+    command = ["runs", "archive", run.name, "--remove", "--results-dir", results]
+    assert run_command([*command, "--out", str(run / "gradings" / "keep.zip")]) == 2
+    monkeypatch.chdir(run)
+    assert run_command(command) == 2 and Path("spec.json").is_file()
+    assert "in the run itself" in capsys.readouterr().err and not list(Path().rglob("*.zip"))
+
+
+def test_the_hash_of_another_archive_is_not_written_over(run: Path) -> None:
+    Path("kept.zip.sha256").write_text("of an archive that lies elsewhere")
+    assert run_command(["runs", "archive", run.name, "--out", "kept.zip", "--remove"]) == 2
+    assert run.is_dir() and Path("kept.zip.sha256").read_text().startswith("of")
+
+
+def test_a_removal_takes_what_a_killed_one_left_and_nothing_else(run: Path, tmp_path: Path) -> None:
+    results = run.parents[3]
+    (tmp_path / "outside").mkdir()
+    (results / ".removed").mkdir()  # not of ours
+    (results / ".removed" / "mine").touch()
+    (results / ".removed-link").symlink_to(tmp_path / "outside")
+    shutil.copytree(run, results / ".removed-left" / run.name)
+    assert run_command(["runs", "remove", run.name, "--yes"]) == 0 and not run.exists()
+    assert sorted(p.name for p in results.glob(".*")) == [".removed", ".removed-link"]
+    assert (results / ".removed" / "mine").is_file() and not list((tmp_path / "outside").iterdir())
+
+
+def test_a_run_behind_a_link_is_not_removed(run: Path, tmp_path: Path) -> None:
+    results = run.parents[3]
+    (results / "runs" / "quiz").rename(tmp_path / "other")
+    (results / "runs" / "quiz").symlink_to(tmp_path / "other")
+    assert run_command(["runs", "remove", str(run), "--yes"]) == 2 and run.is_dir()
+
+
+def test_the_end_of_the_input_is_no_yes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(_: str) -> str:
+        raise EOFError
+
+    answer(monkeypatch, "")
+    monkeypatch.setattr("builtins.input", end)
+    assert run_command(["runs", "remove", str(run)]) == 1 and run.is_dir()

@@ -66,6 +66,7 @@ class Handler(BaseHTTPRequestHandler):
 
 if args.fault == "at start":
     print("loading\nCUDA out of memory: key is", os.environ.get("WARD_KEY"), flush=True)
+    print("login", os.environ.get("HUB_TOKEN"), os.environ.get("GATEWAY"), flush=True)
     sys.exit(1)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 if args.note:

@@ -14,6 +14,7 @@ from medhelm.errors import ModelError, UsageError
 from medhelm.models import check_model, open_model
 from medhelm.models.access import resolve_access
 from medhelm.models.catalogue import find_model
+from medhelm.models.credentials import AwsCredentials, CredentialsLost, GoogleCredentials
 from medhelm.schema.episode import Response, Sampling
 from medhelm.schema.model import ModelSpec
 from tests.models.asking import ask_all, request
@@ -123,6 +124,35 @@ def test_the_region_is_that_of_the_address() -> None:
     with pytest.raises(UsageError, match="additionalModelRequestFields"):
         effort = Sampling(reasoning_effort="low")
         check_model(spec("bedrock", f"https://{BEDROCK}", sampling=effort))
+
+
+def test_only_a_broken_connection_to_the_login_is_tried_again(
+    aws: Cloud, gcp: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.py"
+    keys.write_text(keys.read_text().replace("2999-01-01", "2001-01-01"))
+    with pytest.raises(CredentialsLost) as lost:
+        AwsCredentials("eu-central-1").fetch()
+    assert lost.value.failure.kind == "endpoint"
+    account = tmp_path / "account.json"
+    account.write_text(account.read_text().replace(f":{gcp.port}/", ":1/"))
+    with pytest.raises(CredentialsLost) as lost:
+        GoogleCredentials().fetch()
+    assert lost.value.failure.kind == "retry"
+
+
+@pytest.mark.parametrize(("provider", "own"), [("bedrock", "botocore"), ("vertex", "google")])
+def test_a_key_needs_no_package_of_the_cloud(
+    provider: str, own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "medhelm.models.access.find_spec", lambda name: None if name.startswith(own) else name
+    )
+    address = "https://gateway.ward.example/v1"
+    check_model(spec(provider, address, api_key_env="K"), {"K": "k"})
+    own_address = f"https://{BEDROCK}" if provider == "bedrock" else f"https://{VERTEX}/v1"
+    with pytest.raises(ModelError, match=f"needs the package {own}"):
+        check_model(spec(provider, own_address))
 
 
 @pytest.mark.parametrize(

@@ -103,11 +103,14 @@ def test_a_server_that_does_not_start_stops_its_runs_alone(
 ) -> None:
     data = write_quiz(tmp_path, 2)
     monkeypatch.setenv("WARD_KEY", "s3cret")
-    argv = quiz(tmp_path, serve(tmp_path, "--fault", "at start"), 2, model__api_key_env="WARD_KEY")
+    monkeypatch.setenv("HUB_TOKEN", "s3cret-too")
+    monkeypatch.setenv("GATEWAY", "s3cret-of-header")
+    given = {"model__api_key_env": "WARD_KEY", "+model__headers__X-Team": "$GATEWAY"}
+    argv = quiz(tmp_path, serve(tmp_path, "--fault", "at start"), 2, **given)
     assert run_command([*argv, "repeats=1,2"]) == 6
     err = capsys.readouterr().err
     assert err.count("model 'openai/test': its server ended before it was ready") == 2
-    assert "CUDA out of memory: key is *** |" in err and "s3cret" not in err
+    assert "CUDA out of memory: key is *** | login *** *** |" in err and "s3cret" not in err
     (log,) = (tmp_path / "results").rglob("server-*.log")
     assert log.read_text().count("CUDA") == 1, "it is not tried again for the second run"
     specs = [
@@ -237,6 +240,12 @@ def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
         ("vllm 'serve {model} --port {port}", {}, "No closing quotation"),
         ("vllm serve {model} --port {port} --api-key s3cret", {}, "serve holds a key in '--api-key'"),
         ("HF_TOKEN=s3cret vllm serve {model} --port {port}", {}, "serve holds a key in 'HF_TOKEN'"),
+        ("HF_TOKEN2=s3cret vllm serve {model} --port {port}", {}, "serve holds a key in 'HF_TOKEN2'"),
+        ("curl {port} -H 'Authorization: Bearer s3cret'", {}, "serve holds a key in 'Authorization'"),
+        ("curl {port} -H 'X-Team:Bearer s3cret'", {}, "serve holds a key in 'Bearer'"),
+        ("curl {port} -H X-Team:s3cret:5 --api-key:s3cret", {}, "serve holds a key in '--api-key'"),
+        ("curl {port} sk-verys3cret", {}, "serve holds a key in 'sk-...'"),
+        ("curl {port} hf_veryVERYs3cretToken", {}, "serve holds a key in 'hf_...'"),
         ("vllm serve {model} --port {port}", {"model": "baseline/lexical"}, "'baseline' is not"),
     ],
 )  # fmt: skip
