@@ -353,6 +353,12 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
 _OWN_WORDS = ("instruction", "system", "template", "closing")
 
 
+def has_prompt(spec: RunSpec) -> bool:
+    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
+    asking = spec.asking
+    return asking is None or not any(getattr(asking, n) for n in (*_OWN_WORDS, "examples_from"))
+
+
 def _stripped_asking(asking: Asking | None) -> Asking | None:
     """Return an asking with hashes in the place of the user's own words."""
     if asking is None:

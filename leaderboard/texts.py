@@ -18,6 +18,7 @@ from medhelm.schema.episode import Episode
 from medhelm.store.runlog import read_log
 from medhelm.tables.instances import Judge, Line, Lines, read_judges
 from medhelm.tables.study.selection import GradedRun
+from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import AnswerLine, InstanceLine
 from medhelm_leaderboard.plugin_pages import PluginDetails
@@ -66,7 +67,7 @@ def write_answers(
         for episode in read_log(run.path.parents[1]):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
-                prompt = _see(texts, episode)
+                prompt = _see(texts, episode, has_prompt=publish.has_prompt(run.record.spec))
                 found[key] = _encode(_answer(episode, lines.found[key], judges, prompt, details))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
@@ -77,11 +78,13 @@ def write_answers(
     return _shards(site, name, [found[key] for key in lines.keys])
 
 
-def _see(texts: BenchmarkTexts, episode: Episode) -> tuple[tuple[str, str], ...] | None:
+def _see(
+    texts: BenchmarkTexts, episode: Episode, *, has_prompt: bool
+) -> tuple[tuple[str, str], ...] | None:
     """Keep an instance and its prompt when first seen; return the prompt where it differs."""
     instance = episode.instance
     texts.instances.setdefault(instance.id, instance)
-    if not episode.messages:
+    if not (episode.messages and has_prompt):
         return None
     # A system prompt is its owner's: the page of the run names its hash.
     prompt = tuple((m.role, m.content) for m in episode.messages if m.role != "system")
