@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.grading.graders.grader import judgement_key
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.store.runlog import read_log
-from medhelm.tables.instances import Judge, Line, Lines, read_judges
+from medhelm.tables.instances import JudgeReply, Line, Lines, judged_key, main_metric, read_judges
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
@@ -61,14 +61,16 @@ def write_answers(
 
     What it sees of instances goes into `texts`.
     """
-    judges = read_judges(run)
+    judges, spec, metric = read_judges(run), run.record.spec, main_metric(run, load_registry)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
-                prompt = _see(texts, episode, has_prompt=publish.has_prompt(run.record.spec))
-                found[key] = _encode(_answer(episode, lines.found[key], judges, prompt, details))
+                prompt = _see(texts, episode, has_prompt=publish.has_prompt(spec))
+                judged = judged_key(episode, spec, metric) if judges else 0
+                said = tuple(judge.on(judged) for judge in judges)
+                found[key] = _encode(_answer(episode, lines.found[key], said, prompt, details))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
     if len(found) < len(lines.keys):
@@ -95,19 +97,18 @@ def _see(
 def _answer(
     episode: Episode,
     line: Line,
-    judges: Sequence[Judge],
+    judges: tuple[JudgeReply, ...],
     prompt: tuple[tuple[str, str], ...] | None,
     details: PluginDetails,
 ) -> AnswerLine:
     response = episode.response
-    key = judgement_key(episode) if judges else 0
     return AnswerLine(
         text=response.text,
         finish=response.finish,
         error=response.error,
         extracted=line.extracted,
         scores=line.scores,
-        judges=tuple(judge.on(key) for judge in judges),
+        judges=judges,
         latency_s=round(response.latency_s, 3),
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,

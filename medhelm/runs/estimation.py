@@ -19,6 +19,7 @@ import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import upper_bound
@@ -35,7 +36,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan, find_gradings, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_episodes
+from medhelm.store.runlog import episode_keys, is_answered, read_begun
 
 _GOLD_FACTOR = 3
 _OPEN_ANSWER = 500
@@ -439,7 +440,8 @@ def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
         cut=selection.cut,
     )
     found, unread = set(), find_unread(run)
-    for episode in read_episodes(run.path, plan):
+    metric = run.metrics[0] if run.metrics else None
+    for episode in stated_episodes(run.path, plan, metric):
         if (episode.instance_id, episode.repeat) in unread:
             continue
         if is_answered(episode.response):

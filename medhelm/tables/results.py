@@ -165,7 +165,7 @@ class Results:
         """
         import pandas as pd
 
-        from medhelm.tables.instances import data_class, instances
+        from medhelm.tables.instances import data_class, instances, main_metric
 
         every = of_names(self.runs, [benchmark], None)
         has_text = (strictest := data_class(every)) == "public" or strictest in text_of
@@ -174,7 +174,8 @@ class Results:
         for run in of_names(every, None, None if model is None else [model]):
             protocol = protocols.get(run.record.spec.protocol)
             transcript = protocol.transcript if protocol else None
-            rows += instances(run, transcript, has_text=has_text)[0]
+            metric = main_metric(run, load_registry)
+            rows += instances(run, transcript, has_text=has_text, metric=metric)[0]
         return pd.DataFrame(rows)
 
     def compare(
