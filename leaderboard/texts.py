@@ -62,12 +62,13 @@ def write_answers(
     What it sees of instances goes into `texts`.
     """
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run, load_registry)
+    has_prompt = publish.has_prompt(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
-                prompt = _see(texts, episode, has_prompt=publish.has_prompt(spec))
+                prompt = _see(texts, episode, has_prompt=has_prompt)
                 judged = judged_key(episode, spec, metric) if judges else 0
                 said = tuple(judge.on(judged) for judge in judges)
                 found[key] = _encode(_answer(episode, lines.found[key], said, prompt, details))
