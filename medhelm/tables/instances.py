@@ -183,6 +183,7 @@ def instances(
     *,
     has_text: bool,
     metric: Metric | None = None,
+    places: Mapping[str, int] | None = None,
     ids: Sequence[str] = (),
     takes: Callable[[MetricLine], bool] = lambda _: True,
     limit: int | None = None,
@@ -190,14 +191,14 @@ def instances(
     """Return answers of a run by id and repeat; then how many fit whatever the limit, and of how many.
 
     `transcript` is that of the run's protocol, `metric` its `main_metric`. Without `has_text` all that quotes an instance or a reply
-    is None. `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
+    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
     Raises UnknownName for an id that the run does not have, RecordError where its files cannot be read.
     """
     lines = read_lines(run)
-    known = dict.fromkeys(instance for instance, _ in lines.keys)
+    known = places_of([lines])
+    hidden = {} if has_text else places or known  # ids may be those of people
     for name in ids:
         if name not in known:
-            # ids of data that are not public may be those of people
             near = known if has_text else ()
             raise UnknownName("instance", name, near, f"{run.model} was asked {len(known):,}.")
     asked = [key for key in lines.keys if not ids or key[0] in ids]
@@ -211,7 +212,7 @@ def instances(
     if lost := [key for key in keys if key not in episodes]:
         raise RecordError(
             f"{run.folder}: responses.jsonl does not hold {len(lost)} of {len(keys)} answers, such "
-            f"as {lost[0][0]!r}; the same `medhelm run` asks them again"
+            f"as {_named(lost[0][0], hidden)!r}; the same `medhelm run` asks them again"
         )
     judged = {key: judged_key(episodes[key], run.record.spec, metric) for key in keys}
     judges = read_judges(run, {*judged.values()})
@@ -223,7 +224,7 @@ def instances(
         rows.append(
             {
                 **{"benchmark": run.benchmark, "model": run.model},
-                **{"instance_id": key[0], "repeat": key[1]},
+                **{"instance_id": _named(key[0], hidden), "repeat": key[1]},
                 **{"score": line.scores[0].value, "outcome": line.scores[0].outcome},
                 **(texts if has_text else dict.fromkeys(texts)),
                 "judges": [_judge(reply, criteria, has_text) for reply, criteria in said],
@@ -235,6 +236,16 @@ def instances(
             }
         )
     return rows, len(fitting), len(lines.keys)
+
+
+def places_of(runs: Iterable[Lines]) -> dict[str, int]:
+    """Return the place of each instance among those of some runs, from 1."""
+    ids = sorted({instance for run in runs for instance, _ in run.keys})
+    return {instance: place for place, instance in enumerate(ids, start=1)}
+
+
+def _named(instance: str, hidden: Mapping[str, int]) -> str:
+    return f"#{hidden[instance]}" if hidden else instance
 
 
 def _texts(episode: Episode, line: Line, transcript: Transcript) -> Row:

@@ -160,22 +160,29 @@ class Results:
     ) -> pd.DataFrame:
         """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
 
-        Texts of data that are not public are missing, unless `text_of` names their class. Raises
-        UnknownName, and RecordError where files of a run cannot be read.
+        Texts of data that are not public are missing, and an instance is named by its place among those
+        of all models, unless `text_of` names their class. Raises UnknownName, and RecordError where files of a run cannot be read.
         """
         import pandas as pd
 
-        from medhelm.tables.instances import data_class, instances, main_metric
+        from medhelm.tables.instances import (
+            data_class,
+            instances,
+            main_metric,
+            places_of,
+            read_lines,
+        )
 
         every = of_names(self.runs, [benchmark], None)
         has_text = (strictest := data_class(every)) == "public" or strictest in text_of
         protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
+        places = None if has_text else places_of(map(read_lines, every))
         rows: list[dict[str, Any]] = []
         for run in of_names(every, None, None if model is None else [model]):
             protocol = protocols.get(run.record.spec.protocol)
             transcript = protocol.transcript if protocol else None
             metric = main_metric(run, load_registry)
-            rows += instances(run, transcript, has_text=has_text, metric=metric)[0]
+            rows += instances(run, transcript, has_text=has_text, metric=metric, places=places)[0]
         return pd.DataFrame(rows)
 
     def compare(
