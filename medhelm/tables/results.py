@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _SCREEN = (80, 40)
 """Columns and lines of the text that results are shown as."""
+_EMPTY = "Results: no graded run."
 
 
 class Results:
@@ -211,15 +212,23 @@ class Results:
         return draw(chart, self.study(settings))
 
     def __repr__(self) -> str:
-        table = self._first()
+        if not self._cells:
+            return "\n".join([_EMPTY, *self.notes])
+        table = shown = self._first()
+        head = [*wrap(self._said(table), _SCREEN[0]), ""]
         fix = f"table({table.name!r}) has them."
-        text = to_terminal([table], _SCREEN[0], fix=fix).rstrip()
-        lines = [*wrap(self._said(table), _SCREEN[0]), "", *text.splitlines()]
-        if more := len(lines) - _SCREEN[1]:
-            lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
-        return "\n".join(lines)
+        while True:
+            text = to_terminal([shown], _SCREEN[0], fix=fix).rstrip().splitlines()
+            kept, over = len(shown.rows), len(head) + len(text) - _SCREEN[1]
+            if over <= 0 or kept <= 1:  # notes are never cut
+                return "\n".join([*head, *text])
+            rows = table.rows[: max(1, kept - max(1, over // 2))]
+            note = f"Shown are the first {len(rows):,} of {len(table.rows):,} rows: {fix}"
+            shown = replace(table, rows=rows, notes=(note, *table.notes))
 
     def _repr_html_(self) -> str:
+        if not self._cells:
+            return "".join(f"<p>{escape(line)}</p>" for line in (_EMPTY, *self.notes))
         table = self._first()
         return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
 
