@@ -452,7 +452,7 @@ def usage(totals: UsageTotals) -> list[tuple[str, int]]:
 
 def run_command(record: RunRecord) -> str:
     """Return the command that makes a run again; empty where its asking cannot be told in one."""
-    spec, asked = record.spec, _asked(record.spec.asking)
+    spec, asked = record.spec, _asking_words(record.spec.asking)
     if asked is None:
         return ""
     model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
@@ -476,7 +476,7 @@ def run_command(record: RunRecord) -> str:
     return "medhelm run " + shlex.join(words)
 
 
-def _asked(asking: Asking | None) -> list[str] | None:
+def _asking_words(asking: Asking | None) -> list[str] | None:
     """Return the words of a command that asks so; None where it takes a file or words of the user's own."""
     if asking is None:
         return []
