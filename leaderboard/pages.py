@@ -314,7 +314,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[tuple[str, float | None, int, int], ...]
     """(metric, value, counted, scored)."""
     command: str
-    """Command that makes the run again."""
+    """Command that makes the run again; empty where none can be told."""
     parts: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     """Legend of `outcome`."""

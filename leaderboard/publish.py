@@ -15,14 +15,17 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 import numpy as np
 
+from medhelm.config import DEFAULT_ASKING, chosen_asking
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
+from medhelm.plugins.askings import load_askings
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
@@ -353,6 +356,18 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
 _OWN_WORDS = ("instruction", "system", "template", "closing")
 
 
+@cache
+def _packaged() -> tuple[Asking, ...]:
+    return tuple(load_askings().values())
+
+
+def has_prompt(spec: RunSpec) -> bool:
+    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
+    asking = spec.asking or Asking()
+    known = {"", *(getattr(own, name) for own in _packaged() for name in _OWN_WORDS)}
+    return not asking.examples_from and known.issuperset(getattr(asking, n) for n in _OWN_WORDS)
+
+
 def _stripped_asking(asking: Asking | None) -> Asking | None:
     """Return an asking with hashes in the place of the user's own words."""
     if asking is None:
@@ -436,9 +451,12 @@ def usage(totals: UsageTotals) -> list[tuple[str, int]]:
 
 
 def run_command(record: RunRecord) -> str:
-    """Return the command that makes a run again."""
-    spec = record.spec
-    words = [f"benchmark={spec.benchmark}", f"model={spec.model.name}", f"data={spec.data}"]
+    """Return the command that makes a run again; empty where its asking cannot be told in one."""
+    spec, asked = record.spec, _asking_words(record.spec.asking)
+    if asked is None:
+        return ""
+    model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
+    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
     if spec.column != spec.benchmark:
         words.append(f"benchmark.split={spec.split}")
     if spec.max_instances is not None:
@@ -456,3 +474,17 @@ def run_command(record: RunRecord) -> str:
     if record.grading.reader is not None:
         words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
     return "medhelm run " + shlex.join(words)
+
+
+def _asking_words(asking: Asking | None) -> list[str] | None:
+    """Return the words of a command that asks so; None where it takes a file or words of the user's own."""
+    if asking is None:
+        return []
+    for named in _packaged():
+        if chosen_asking(named, examples=asking.examples, form=asking.form) == asking:
+            return [
+                *[f"ask={named.name}"] * (named.name != DEFAULT_ASKING),
+                *[f"examples={asking.examples}"] * (asking.examples != named.examples),
+                *[f"form={asking.form}"] * (asking.form != named.form),
+            ]
+    return None

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.grading.graders.grader import judgement_key
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.store.runlog import read_log
-from medhelm.tables.instances import Judge, Line, Lines, read_judges
+from medhelm.tables.instances import JudgeReply, Line, Lines, judged_key, main_metric, read_judges
 from medhelm.tables.study.selection import GradedRun
+from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import AnswerLine, InstanceLine
 from medhelm_leaderboard.plugin_pages import PluginDetails
@@ -60,14 +61,17 @@ def write_answers(
 
     What it sees of instances goes into `texts`.
     """
-    judges = read_judges(run)
+    judges, spec, metric = read_judges(run), run.record.spec, main_metric(run, load_registry)
+    has_prompt = publish.has_prompt(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):
             key = (episode.instance.id, episode.response.repeat)
             if key in lines.found:
-                prompt = _see(texts, episode)
-                found[key] = _encode(_answer(episode, lines.found[key], judges, prompt, details))
+                prompt = _see(texts, episode, has_prompt=has_prompt)
+                judged = judged_key(episode, spec, metric) if judges else 0
+                said = tuple(judge.on(judged) for judge in judges)
+                found[key] = _encode(_answer(episode, lines.found[key], said, prompt, details))
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
     if len(found) < len(lines.keys):
@@ -77,11 +81,13 @@ def write_answers(
     return _shards(site, name, [found[key] for key in lines.keys])
 
 
-def _see(texts: BenchmarkTexts, episode: Episode) -> tuple[tuple[str, str], ...] | None:
+def _see(
+    texts: BenchmarkTexts, episode: Episode, *, has_prompt: bool
+) -> tuple[tuple[str, str], ...] | None:
     """Keep an instance and its prompt when first seen; return the prompt where it differs."""
     instance = episode.instance
     texts.instances.setdefault(instance.id, instance)
-    if not episode.messages:
+    if not (episode.messages and has_prompt):
         return None
     # A system prompt is its owner's: the page of the run names its hash.
     prompt = tuple((m.role, m.content) for m in episode.messages if m.role != "system")
@@ -92,19 +98,18 @@ def _see(texts: BenchmarkTexts, episode: Episode) -> tuple[tuple[str, str], ...]
 def _answer(
     episode: Episode,
     line: Line,
-    judges: Sequence[Judge],
+    judges: tuple[JudgeReply, ...],
     prompt: tuple[tuple[str, str], ...] | None,
     details: PluginDetails,
 ) -> AnswerLine:
     response = episode.response
-    key = judgement_key(episode) if judges else 0
     return AnswerLine(
         text=response.text,
         finish=response.finish,
         error=response.error,
         extracted=line.extracted,
         scores=line.scores,
-        judges=tuple(judge.on(key) for judge in judges),
+        judges=judges,
         latency_s=round(response.latency_s, 3),
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,

@@ -15,7 +15,7 @@ from medhelm.schema.score import Outcome
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.formats import clean
 from medhelm.tables.format.grid import print_lines
-from medhelm.tables.instances import MetricLine, Row, data_class, instances
+from medhelm.tables.instances import MetricLine, Row, data_class, instances, main_metric
 
 LIMIT = 5
 _WIDE = 76
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         run,
         protocol.transcript if protocol else None,
         has_text=not closed or _is_terminal(),
+        metric=main_metric(run, lambda: registry),
         ids=args.ids,
         takes=_filter(args),
         limit=args.limit,

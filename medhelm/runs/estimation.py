@@ -2,9 +2,10 @@
 
 Input tokens follow the rule of `tokens.estimate_tokens`. The upper bound of the output is the
 whole budget of every request. What is expected instead is the mean of the stored responses of
-the same benchmark, first of the same model, else of models that think like it or do not;
-without any it is 3 times the tokens of the gold and 5 more, 500 where criteria and no gold say what
-is right, and 1,000 more for a model that thinks before it answers, but never above the budget.
+the same benchmark, first of the same model, else of models that think like it or do not, asked for
+reasons or not as it is; without any it is 3 times the tokens of the gold and 5 more, 500 where criteria
+and no gold say what is right, 300 more where reasons are asked for, and 1,000 more for a model that
+thinks before it answers, but never above the budget.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import upper_bound
@@ -35,12 +37,14 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan, find_gradings, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_episodes
+from medhelm.store.runlog import episode_keys, is_answered, read_begun
 
 _GOLD_FACTOR = 3
 _OPEN_ANSWER = 500
 """Tokens of an answer in free text that has no gold to go by: a page, which judges are then shown."""
 _OVERHEAD = 5
+_REASONS = 300
+"""Tokens of reasons before an answer, where an asking wants them."""
 
 
 class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,7 +224,9 @@ class _Observed:
     """Mean output tokens of stored responses, by benchmark and model or kind of model."""
 
     def __init__(self, results: Path) -> None:
-        self._sums: dict[tuple[str, str | bool], list[int]] = defaultdict(lambda: [0, 0, 0])
+        self._sums: dict[tuple[str, str | tuple[bool, bool]], list[int]] = defaultdict(
+            lambda: [0, 0, 0]
+        )
         self._judges: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         seen: set[Path] = set()
         for grading in find_gradings(results):
@@ -233,7 +239,7 @@ class _Observed:
                 continue  # an estimate can do without it; `medhelm tables` names it
             seen.add(run)
             spec, own = record.spec, record.own.usage
-            for kind in (spec.model.name, spec.model.reasoning):
+            for kind in (spec.model.name, _kind(spec)):
                 sums = self._sums[spec.benchmark, kind]
                 sums[0] += own.output_tokens
                 sums[1] += own.requests - own.unknown
@@ -248,18 +254,23 @@ class _Observed:
         tokens, replies = self._judges.get(judge, (0, 0))
         return tokens / replies if replies > 0 else None
 
-    def mean(self, benchmark: str, model: ModelSpec) -> tuple[_Length, str] | None:
+    def mean(self, spec: RunSpec) -> tuple[_Length, str] | None:
         """Return the mean and what it rests on; None where nothing is stored."""
         kinds = (
-            (model.name, "of this model"),
-            (model.reasoning, "of other models of its kind"),
+            (spec.model.name, "of this model"),
+            (_kind(spec), "of other models of its kind"),
         )
         for kind, of in kinds:
-            tokens, requests, hidden = self._sums.get((benchmark, kind), (0, 0, 0))
+            tokens, requests, hidden = self._sums.get((spec.benchmark, kind), (0, 0, 0))
             if requests > 0:
                 length = _Length(tokens / requests, max(0, tokens - hidden) / requests)
                 return length, f"mean of {requests} stored responses {of}"
         return None
+
+
+def _kind(spec: RunSpec) -> tuple[bool, bool]:
+    """Return whether a model thinks before it answers, and whether it is asked for reasons."""
+    return spec.model.reasoning, spec.asking is not None and spec.asking.reasons
 
 
 class _Held(NamedTuple):
@@ -363,7 +374,7 @@ class _Sums:
         has_parts = not run.protocol.is_one_call or run.strategies
         self._begun = read_begun(run.path) if has_parts else {}
         spec = run.spec
-        self._seen = observed.mean(spec.benchmark, spec.model) if reads_prompt(spec.model) else None
+        self._seen = observed.mean(spec) if reads_prompt(spec.model) else None
         first, *others = run.players
         self._first = first
         self._roles = {first: _Role(run, first, self._seen[0] if self._seen else None)}
@@ -426,8 +437,10 @@ def _expected(instance: Instance, spec: RunSpec) -> _Length:
     text = _OVERHEAD + _GOLD_FACTOR * estimate_tokens(", ".join(instance.references))
     if instance.criteria and not instance.references:
         text = _OPEN_ANSWER
-    thinking = THINKING if spec.model.reasoning else 0
-    return _Length(min(spec.max_output_tokens, text + thinking), min(spec.max_output_tokens, text))
+    thinks, has_reasons = _kind(spec)
+    text += _REASONS * has_reasons
+    tokens = text + THINKING * thinks
+    return _Length(min(spec.max_output_tokens, tokens), min(spec.max_output_tokens, text))
 
 
 def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
@@ -439,7 +452,8 @@ def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
         cut=selection.cut,
     )
     found, unread = set(), find_unread(run)
-    for episode in read_episodes(run.path, plan):
+    metric = run.metrics[0] if run.metrics else None
+    for episode in stated_episodes(run.path, plan, metric):
         if (episode.instance_id, episode.repeat) in unread:
             continue
         if is_answered(episode.response):

@@ -14,13 +14,15 @@ import msgspec
 from medhelm.data.rubrics import criteria_of
 from medhelm.errors import RecordError, UnknownName
 from medhelm.extract.marks import split_thoughts
+from medhelm.grading.answer_form import stated
 from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
 from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
 from medhelm.grading.rubric.grader import explained
+from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass, Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms, JuryTerms
-from medhelm.schema.score import Outcome
+from medhelm.schema.run import GraderTerms, JuryTerms, RunSpec
+from medhelm.schema.score import Metric, Outcome
 from medhelm.store.records import judge_folders
 from medhelm.store.runlog import read_log
 from medhelm.tables.study.arrow import read_scores
@@ -108,10 +110,10 @@ class Judge:
     name: str
     terms: JuryTerms | GraderTerms
     said: Mapping[int, JudgeReply]
-    """By `judgement_key`."""
+    """By `judged_key`."""
 
     def on(self, key: int) -> JudgeReply:
-        """Return its verdict on the answer with a `judgement_key`, or that it was not asked."""
+        """Return its verdict on the answer with a `judged_key`, or that it was not asked."""
         return self.said.get(key) or JudgeReply(
             judge=self.name, ended=NOT_ASKED, ratings=None, reasons=(), replies=()
         )
@@ -121,6 +123,24 @@ class Judge:
         if isinstance(self.terms, JuryTerms):
             return tuple(c.name for c in criteria_of(self.terms.rubric, instance))
         return tuple(c.name for c in instance.criteria)
+
+
+def main_metric(run: GradedRun, registry: Callable[[], Registry]) -> Metric | None:
+    """Return the main metric of a run that asked for a schema, whose answers may be in its parts; else None."""
+    asking, main = run.record.spec.asking, run.record.grading.metrics[0]
+    if asking is None or asking.form != "schema":
+        return None
+    try:
+        return registry().metric(main.name, main.scoring)
+    except UnknownName:  # of a plugin that is not here
+        return None
+
+
+def judged_key(episode: Episode, spec: RunSpec, metric: Metric | None) -> int:
+    """Return the `judgement_key` of what judges were given of a reply: the answer in the form that was asked for."""
+    if spec.asking is not None and spec.asking.form != "text":
+        episode = stated(episode, spec.asking, metric)
+    return judgement_key(episode)
 
 
 def read_judges(run: GradedRun, keys: Collection[int] | None = None) -> list[Judge]:
@@ -162,21 +182,23 @@ def instances(
     transcript: Transcript | None = None,
     *,
     has_text: bool,
+    metric: Metric | None = None,
+    places: Mapping[str, int] | None = None,
     ids: Sequence[str] = (),
     takes: Callable[[MetricLine], bool] = lambda _: True,
     limit: int | None = None,
 ) -> tuple[list[Row], int, int]:
     """Return answers of a run by id and repeat; then how many fit whatever the limit, and of how many.
 
-    `transcript` is that of the run's protocol. Without `has_text` all that quotes an instance or a reply
-    is None. `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
+    `transcript` is that of the run's protocol, `metric` its `main_metric`. Without `has_text` all that quotes an instance or a reply
+    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
     Raises UnknownName for an id that the run does not have, RecordError where its files cannot be read.
     """
     lines = read_lines(run)
-    known = dict.fromkeys(instance for instance, _ in lines.keys)
+    known = places_of([lines])
+    hidden = {} if has_text else places or known  # ids may be those of people
     for name in ids:
         if name not in known:
-            # ids of data that are not public may be those of people
             near = known if has_text else ()
             raise UnknownName("instance", name, near, f"{run.model} was asked {len(known):,}.")
     asked = [key for key in lines.keys if not ids or key[0] in ids]
@@ -190,9 +212,9 @@ def instances(
     if lost := [key for key in keys if key not in episodes]:
         raise RecordError(
             f"{run.folder}: responses.jsonl does not hold {len(lost)} of {len(keys)} answers, such "
-            f"as {lost[0][0]!r}; the same `medhelm run` asks them again"
+            f"as {_named(lost[0][0], hidden)!r}; the same `medhelm run` asks them again"
         )
-    judged = {key: judgement_key(episodes[key]) for key in keys}
+    judged = {key: judged_key(episodes[key], run.record.spec, metric) for key in keys}
     judges = read_judges(run, {*judged.values()})
     rows = []
     for key in keys:
@@ -202,7 +224,7 @@ def instances(
         rows.append(
             {
                 **{"benchmark": run.benchmark, "model": run.model},
-                **{"instance_id": key[0], "repeat": key[1]},
+                **{"instance_id": _named(key[0], hidden), "repeat": key[1]},
                 **{"score": line.scores[0].value, "outcome": line.scores[0].outcome},
                 **(texts if has_text else dict.fromkeys(texts)),
                 "judges": [_judge(reply, criteria, has_text) for reply, criteria in said],
@@ -214,6 +236,16 @@ def instances(
             }
         )
     return rows, len(fitting), len(lines.keys)
+
+
+def places_of(runs: Iterable[Lines]) -> dict[str, int]:
+    """Return the place of each instance among those of some runs, from 1."""
+    ids = sorted({instance for run in runs for instance, _ in run.keys})
+    return {instance: place for place, instance in enumerate(ids, start=1)}
+
+
+def _named(instance: str, hidden: Mapping[str, int]) -> str:
+    return f"#{hidden[instance]}" if hidden else instance
 
 
 def _texts(episode: Episode, line: Line, transcript: Transcript) -> Row:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _SCREEN = (80, 40)
 """Columns and lines of the text that results are shown as."""
+_EMPTY = "Results: no graded run."
 
 
 class Results:
@@ -160,21 +161,29 @@ class Results:
     ) -> pd.DataFrame:
         """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
 
-        Texts of data that are not public are missing, unless `text_of` names their class. Raises
-        UnknownName, and RecordError where files of a run cannot be read.
+        Texts of data that are not public are missing, and an instance is named by its place among those
+        of all models, unless `text_of` names their class. Raises UnknownName, and RecordError where files of a run cannot be read.
         """
         import pandas as pd
 
-        from medhelm.tables.instances import data_class, instances
+        from medhelm.tables.instances import (
+            data_class,
+            instances,
+            main_metric,
+            places_of,
+            read_lines,
+        )
 
         every = of_names(self.runs, [benchmark], None)
         has_text = (strictest := data_class(every)) == "public" or strictest in text_of
         protocols = load_registry().protocols if any(r.record.spec.protocol for r in every) else {}
+        places = None if has_text else places_of(map(read_lines, every))
         rows: list[dict[str, Any]] = []
         for run in of_names(every, None, None if model is None else [model]):
             protocol = protocols.get(run.record.spec.protocol)
             transcript = protocol.transcript if protocol else None
-            rows += instances(run, transcript, has_text=has_text)[0]
+            metric = main_metric(run, load_registry)
+            rows += instances(run, transcript, has_text=has_text, metric=metric, places=places)[0]
         return pd.DataFrame(rows)
 
     def compare(
@@ -203,15 +212,23 @@ class Results:
         return draw(chart, self.study(settings))
 
     def __repr__(self) -> str:
-        table = self._first()
+        if not self._cells:
+            return "\n".join([_EMPTY, *self.notes])
+        table = shown = self._first()
+        head = [*wrap(self._said(table), _SCREEN[0]), ""]
         fix = f"table({table.name!r}) has them."
-        text = to_terminal([table], _SCREEN[0], fix=fix).rstrip()
-        lines = [*wrap(self._said(table), _SCREEN[0]), "", *text.splitlines()]
-        if more := len(lines) - _SCREEN[1]:
-            lines[_SCREEN[1] :] = [f"({more} more lines)"] * (more > 0)
-        return "\n".join(lines)
+        while True:
+            text = to_terminal([shown], _SCREEN[0], fix=fix).rstrip().splitlines()
+            kept, over = len(shown.rows), len(head) + len(text) - _SCREEN[1]
+            if over <= 0 or kept <= 1:  # notes are never cut
+                return "\n".join([*head, *text])
+            rows = table.rows[: max(1, kept - max(1, over // 2))]
+            note = f"Shown are the first {len(rows):,} of {len(table.rows):,} rows: {fix}"
+            shown = replace(table, rows=rows, notes=(note, *table.notes))
 
     def _repr_html_(self) -> str:
+        if not self._cells:
+            return "".join(f"<p>{escape(line)}</p>" for line in (_EMPTY, *self.notes))
         table = self._first()
         return f"<p>{escape(self._said(table))}</p>{to_html(table)}"
 

@@ -64,6 +64,8 @@ def test_gated_text_stays_off_pipes_and_frames(capsys: pytest.CaptureFixture[str
     texts = ["context", "question", "prompt", "reply", "read", "reasons", "references", "criteria"]
     assert closed[texts].isna().all(axis=None) and closed["score"].notna().all()
     opened = found.instances("essay", text_of=["gated"])
+    assert [f"#{n}" for n in range(1, len(closed) + 1)] == closed["instance_id"].tolist()
+    assert "=== #1, repeat 0" in said and not any(f"{i}," in said for i in opened["instance_id"])
     assert opened["reply"].str.len().gt(0).all()
     for reply, words in zip(opened["reply"], opened["question"], strict=True):
         assert words and reply not in said and words not in said
@@ -81,6 +83,29 @@ def test_data_that_were_public_when_run_and_are_not_any_more_are_closed(
         pytest.skip("the plugin states its class itself")
     said = show(capsys, folder, "own_notes", "m/x", plugin=plugin)
     assert "Secret words." not in said and "private" in said
+
+
+def test_places_of_closed_data_are_the_same_for_all_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = {"data_class": "private"}
+    for model, ids in (("m/x", "bc"), ("m/y", "abc")):
+        episodes = [
+            Episode(
+                instance=Instance(id=f"record-{i}"), response=Response(instance_id=f"record-{i}")
+            )
+            for i in ids
+        ]
+        rows = [Item(id=f"record-{i}", value=1.0) for i in ids]
+        write_run(tmp_path, "own_notes", model, rows, episodes=episodes, card=card)
+    for model, named in (("m/x", ["#2", "#3"]), ("m/y", ["#1", "#2", "#3"])):
+        frame = load_results(tmp_path).instances("own_notes", model=model)
+        assert frame["instance_id"].tolist() == named
+    (log,) = tmp_path.glob("runs/*/m__y/*/responses.jsonl")
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[1:]))
+    assert run_command(["show", "own_notes", "m/y", "--results-dir", str(tmp_path)]) == 4
+    said = "".join(capsys.readouterr())
+    assert "such as '#1'" in said and "record-" not in said
 
 
 def write(folder: Path, replies: dict[str, str], repeats: int = 1, outcome: str = "scored") -> Path:

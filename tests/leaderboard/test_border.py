@@ -18,6 +18,8 @@ from medhelm_leaderboard import publish
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.worlds import case, episode
+from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.server import serve_in_thread
 
 
 def every_byte(site: Path) -> bytes:
@@ -187,3 +189,22 @@ def test_a_name_that_commands_a_terminal_does_not_reach_it(
     assert run_command([*argv, "--draws", "50"]) == 0
     err = capsys.readouterr().err
     assert "has 2 runs on x" in err and "\x1b" not in err
+
+
+def test_own_words_and_own_examples_stay_here(tmp_path: Path) -> None:
+    row = {"id": "e", "context": "EXAMPLECANARY.", "question": "Which?", "gold": "A", "ward": "er"}
+    plugin, examples = tmp_path / "quiz.py", tmp_path / "mine.jsonl"
+    open_data = 'name="quiz", redistributable=True,'
+    plugin.write_text(PLUGIN.read_text().replace('name="quiz",', open_data))
+    examples.write_text(json.dumps(row) + "\n")
+    write_quiz(tmp_path, 2)
+    with serve_in_thread(answer="A") as server:
+        argv = arguments(tmp_path, server.base_url, plugins=f"[{plugin}]")
+        own = "benchmark.instruction=WORDCANARY"
+        assert run_command([*argv, own]) == 0
+        assert run_command([*argv, "examples=1", f"ask.examples_from={examples}"]) == 0
+        assert "WORDCANARY" in str(server.bodies) and "EXAMPLECANARY" in str(server.bodies)
+    build(tmp_path / "results", tmp_path / "site")
+    said = every_byte(tmp_path / "site")
+    assert b"Which drug for patient" in said
+    assert b"WORDCANARY" not in said and b"EXAMPLECANARY" not in said

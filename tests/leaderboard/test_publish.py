@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from medhelm.config import chosen_asking
 from medhelm.errors import RecordError
+from medhelm.plugins.askings import load_askings
 from medhelm.schema.data import MADE_BY, VALIDATION
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunRecord
-from medhelm.store.records import read_record
+from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.selection import GradedRun
@@ -153,3 +155,26 @@ def test_settings_that_may_hold_text_are_published_as_a_number_or_a_hash(tmp_pat
     assert dict(publish.provenance(own)) == {"graded_at": "2026-01-01", "version.numpy": "2"}
     plain = dict(publish.settings(record(tmp_path / "plain", model="x")))
     assert {"stop sequences", "system prompt", "extra fields of the request"}.isdisjoint(plain)
+
+
+@pytest.mark.parametrize(
+    ("base", "chosen", "words"),
+    [
+        ("default", {"form": "line"}, "form=line"),
+        ("chain_of_thought", {}, "ask=chain_of_thought"),
+        ("chain_of_thought", {"examples": 2}, "ask=chain_of_thought examples=2"),
+        ("logprobs", {}, "ask=logprobs"),
+        ("default", {"instruction": "OWN WORDS"}, None),
+    ],
+)
+def test_the_command_of_a_run_asks_as_it_was_asked(
+    tmp_path: Path, base: str, chosen: dict[str, Any], words: str | None
+) -> None:
+    asking = chosen_asking(load_askings()[base], **chosen)
+    assert asking is not None
+    write_run(tmp_path, "triage", f"a+{asking.name}", items([1.0]), asking=asking)
+    (grading,) = find_gradings(tmp_path)
+    record = read_record(grading)
+    start = "medhelm run benchmark=triage model=a data=full"
+    assert publish.run_command(record) == ("" if words is None else f"{start} {words}")
+    assert publish.has_prompt(record.spec) is (words is not None)

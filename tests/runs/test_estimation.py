@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm.config import BenchmarkChoice, Job
+from medhelm.config import BenchmarkChoice, Job, chosen_asking
 from medhelm.errors import PrivacyRefused
 from medhelm.grading.scoring import score_run
 from medhelm.models.tokens import estimate_tokens
+from medhelm.plugins.askings import load_askings
 from medhelm.prompts.messages import render_prompt
 from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
 from medhelm.runs.planning import Run, plan_runs
@@ -106,6 +107,18 @@ def test_a_model_that_thinks_is_expected_to_and_never_above_its_budget(root: Pat
     assert found.output_tokens_expected == 4 * (1000 + 8)
     tight = replace(BENCH, reasoning_output_tokens=300)
     assert estimate(root, plan(root, THINKER, tight)).output_tokens_expected == 4 * 300
+
+
+def test_reasons_that_are_asked_for_are_expected(root: Path) -> None:
+    reasons = chosen_asking(load_askings()["chain_of_thought"])
+    wordy = replace(BENCH, max_output_tokens=2048)
+    asked = plan(root, benchmark=wordy, ask=reasons)
+    assert estimate(root, asked).output_tokens_expected == 4 * (300 + 8)
+    run = plan(root, benchmark=wordy)
+    store(run, {f"i{n}": 4 for n in range(4)}, is_graded=True)  # of short answers
+    assert estimate(root, asked).output_tokens_expected == 4 * (300 + 8)
+    tight = plan(root, benchmark=wordy, ask=msgspec.structs.replace(reasons, max_output_tokens=200))
+    assert estimate(root, tight).output_tokens_expected == 4 * 200
 
 
 def test_repeats_multiply_and_max_instances_cuts(root: Path) -> None:

@@ -25,6 +25,7 @@ from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.loading import load_gradings, load_results
+from medhelm.tables.results import Results
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 from tests.tables.shown import FEW, cell, notes, put_columns, rate, shown, write
 
@@ -567,3 +568,21 @@ def test_a_model_that_fits_no_benchmark_narrows_no_metric(tmp_path: Path) -> Non
         ("exact_match", 3),
         ("second", 3),
     }
+
+
+def test_rows_are_cut_for_a_screen_and_notes_never(tmp_path: Path) -> None:
+    for n in range(60):
+        write_run(tmp_path, "triage", f"m/{n:02d}", items([1.0, 0.0]))
+    results = load_results(tmp_path)
+    said = repr(results)
+    assert len(said.splitlines()) <= 40
+    words = " ".join(said.split())
+    assert "of 60 rows: table('benchmarks') has them" in words and "m/00" in said
+    for note in results.table("benchmarks").attrs["notes"]:
+        assert " ".join(note.split()) in words
+
+
+def test_no_results_show_themselves_too() -> None:
+    empty = Results([], notes=["old/run: its scores are <damaged>"])
+    assert "no graded run" in repr(empty) and "<damaged>" in repr(empty)
+    assert "&lt;damaged&gt;" in empty._repr_html_()

@@ -169,8 +169,9 @@
   function settings(run) {
     return [
       h("h2", null, "How to make this run again"),
-      h("p", null, "In a checkout of the same version, with the benchmark's data in place:"),
-      medhelm.command(run.command),
+      run.command
+        ? [h("p", null, "In a checkout of the same version, with the benchmark's data in place:"), medhelm.command(run.command)]
+        : h("p", null, "No command can be printed: it was asked in words, with settings or with examples of its user's own, which are not published."),
       h("p", { class: "faint" }, "The settings below decide the answers. Addresses, keys, system prompts and further fields of a model's own file are not published; where a setting says sha256, it is the hash of a text that is kept back. A plugin or a folder of configuration has to be named again."),
       h("h2", null, "Settings"),
       medhelm.facts(run.settings.map(([name, found]) => [medhelm.name(name), value(found)])),

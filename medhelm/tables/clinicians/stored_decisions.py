@@ -8,6 +8,7 @@ from pathlib import Path
 
 from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_gradings, read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
@@ -18,7 +19,6 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms
 from medhelm.schema.run import RunRecord as RunRecord
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
-from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.rated_answers import RunChoice as RunChoice
@@ -112,8 +112,8 @@ def rubric_terms(record: RunRecord) -> GraderTerms | None:
 
 
 def stored_episodes(run: Path) -> list[Episode]:
-    """Return the stored episodes with criteria, the first repeat of every instance first."""
-    found = [e for e in read_episodes(run, read_plan(run)) if e.instance.criteria]
+    """Return the stored episodes with criteria, as judges were given them; the first repeats first."""
+    found = [e for e in stated_episodes(run, read_plan(run), None) if e.instance.criteria]
     return sorted(found, key=lambda episode: episode.repeat)
 
 
@@ -212,7 +212,8 @@ def criteria_sheet(
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}
     for run, record in chosen_runs(choice, benchmark):
         check_privacy(record, text_of)
-        own = [e for e in stored_episodes(run) if not e.repeat and visible_text(e.text).strip()]
+        first = [e for e in stored_episodes(run) if not (e.repeat or e.unread)]
+        own = [e for e in first if visible_text(e.text).strip()]
         name = record.spec.model.name
         own.sort(key=lambda e, name=name: order_key(seed, f"{name}\0{e.instance.id}"))  # type: ignore[misc]
         by_model[name] = [(record, episode) for episode in own]

@@ -1,0 +1,71 @@
+"""Verdicts on answers that were asked for in a form: judges were given the answer, and are found by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import medhelm
+from medhelm.cli import run_command
+from medhelm.schema.model import ModelSpec
+from medhelm.schema.run import JurySpec
+from medhelm.tables.clinicians.rated_answers import RunChoice
+from medhelm.tables.clinicians.sheet import Sample
+from medhelm.tables.clinicians.stored_decisions import criteria_sheet, read_stored
+from tests.clinicians.test_stored_decisions import PLUGIN
+from tests.leaderboard.casting import build
+from tests.server import serve_in_thread
+
+
+def says(prompt: str) -> str:
+    if "<criteria " in prompt:
+        verdict = {"id": "c0", "explanation": "x", "criteria_met": True}
+        return json.dumps({"verdicts": [verdict]})
+    if "<criterion " in prompt:
+        return json.dumps({"explanation": "x", "criteria_met": True})
+    return "I weigh it.\n\nAnswer: rest and fluids"
+
+
+def test_verdicts_are_found_wherever_they_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "samples").mkdir()
+    rows = [
+        {"i": f"w{n}", "c": "It is late.", "q": f"Day {n}?", "g": "Rest.", "t": ["rest is named"]}
+        for n in range(3)
+    ]
+    for name in ("ward", "notes"):
+        (tmp_path / "samples" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    plugin, results = tmp_path / "ward.py", tmp_path / "results"
+    plugin.write_text(PLUGIN)
+    with serve_in_thread(says) as server:
+        model, judge = (
+            ModelSpec(name=name, model="m", base_url=server.base_url, endpoint_class="local")
+            for name in ("openai/m", "j/one")
+        )
+        jury = JurySpec(name="test", judges=(judge,), quorum=1, repairs=0)
+        more: dict[str, Any] = {"data": "sample", "plugins": plugin, "results_dir": results}
+        more |= {"form": "line", "jury": jury}
+        medhelm.evaluate(model, "ward", **more, grader={"mode": "batched"})
+        medhelm.evaluate(model, "ward", **more)
+        (planned,) = medhelm.estimate(model, "ward", **more)
+    assert [judge.calls for judge in planned.judges] == [0]
+    choice = RunChoice(results_dir=results)
+    assert read_stored(choice, "ward").unjudged == 0
+    sheet = criteria_sheet(choice, "ward", Sample())
+    answers = [dict(unit.parts)["Answer"] for unit in sheet.units]
+    assert answers == ["rest and fluids"] * 3
+    capsys.readouterr()
+    asked = ["fidelity", "--stored", "ward", "--table", "modes", "--format", "json"]
+    assert run_command([*asked, "--results-dir", str(results)]) == 0
+    (every, _) = json.loads(capsys.readouterr().out)["rows"]
+    assert (every["answers"], every["unpaired"]) == (3, 0)
+    found = medhelm.load_results(results, plugins=[plugin]).instances("ward")
+    assert [own[0]["ended"] for own in found["judges"]] == ["scored"] * 3
+    assert found["reply"].str.startswith("I weigh it.").all()
+    build(results, tmp_path / "site")
+    said = b"".join(p.read_bytes() for p in (tmp_path / "site" / "data").glob("answers-*.js"))
+    assert b"I weigh it." in said and b"not asked" not in said
