@@ -139,7 +139,7 @@ def main_metric(run: GradedRun, registry: Callable[[], Registry]) -> Metric | No
 def judged_key(episode: Episode, spec: RunSpec, metric: Metric | None) -> int:
     """Return the `judgement_key` of what judges were given of a reply: the answer in the form that was asked for."""
     if spec.asking is not None and spec.asking.form != "text":
-        episode = stated(episode, spec.asking, metric)
+        episode = stated(episode, spec.asking, metric, spec.answer)
     return judgement_key(episode)
 
 
