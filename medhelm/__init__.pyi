@@ -133,9 +133,9 @@ from medhelm.models.endpoint import Endpoint as Endpoint  # an address with its 
 from medhelm.models.endpoint import EndpointModel as EndpointModel  # a model at an address
 from medhelm.models.hosts import Access as Access  # key and headers
 from medhelm.models.hosts import Host as Host  # where a provider's models are by default
-from medhelm.models.wire import Answer as Answer  # a body that came back, read
-from medhelm.models.wire import Failure as Failure  # a refused request, and whether to try again
-from medhelm.models.wire import read_failure as read_failure  # the failure of a status and body
+from medhelm.models.codecs.wire import Answer as Answer  # a body that came back, read
+from medhelm.models.codecs.wire import Failure as Failure  # a refused request, and whether to try again
+from medhelm.models.codecs.wire import read_failure as read_failure  # the failure of a status and body
 
 # -- A table, a page
 from medhelm.tables.table_spec import TableSpec as TableSpec  # name, columns, and how it is made

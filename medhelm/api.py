@@ -67,7 +67,6 @@ def evaluate(
     ask: str | Asking = DEFAULT_ASKING,
     examples: int | None = None,
     form: Form | None = None,
-    instruction: str | None = None,
     variants: str | Sequence[Variant] = (),
     scoring: Scoring = "fixed",
     jury: str | JurySpec | None = None,
@@ -85,17 +84,10 @@ def evaluate(
 ) -> Results:
     """Return the results of every model on every benchmark, asking only what is not stored yet.
 
-    `models` and `benchmarks` are names (`medhelm list`), patterns like `baseline/*` or `*`, or
-    `ModelSpec`s; `split` is that of the full data, None each benchmark's default. `jury` is a
-    name (`offline`, `medhelm_2026_11`) or a `JurySpec`; None: as on the command line. `cast` says which model
-    plays which other role of a protocol, `protocol` holds its settings, `grader` those of graders, and
-    `reader` is a model that reads replies which the rules cannot. `ask` is the name, file or value of another
-    way to ask, `examples`, `form` and `instruction` are chosen beside it. `variants` asks multiple-choice
-    questions in other forms, too. `rename`: models stored under other names are the same. `ask_again`:
-    outcomes of answers to ask for once more. `progress` is shown on a terminal and in a notebook, nowhere
-    else. Raises MedhelmError: before any request where something is missing or refused, after all runs
-    where one failed or the budget is reached. Ctrl-C (of a notebook the interrupt of its kernel) raises
-    KeyboardInterrupt once what came is graded; the same call goes on.
+    `models` and `benchmarks` are names (`medhelm list`), patterns like `baseline/*` or `*`, or `ModelSpec`s. The
+    others are the settings of `medhelm run` by the same names (docs/commands.md): `jury` a name or a `JurySpec`,
+    `ask` a name, a file or an `Asking`. `progress` is shown on a terminal and in a notebook alone. Raises
+    MedhelmError before any request, or after all runs where one failed; KeyboardInterrupt once what came is graded.
     """
     registry = _registry(plugins)
     asked = _asked(
@@ -105,7 +97,7 @@ def evaluate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        ask=_asking(ask, registry, instruction, examples, form),
+        ask=_asking(ask, registry, examples, form),
         reader=msgspec.to_builtins(reader),
         variants=variants,
         scoring=scoring,
@@ -137,7 +129,6 @@ def estimate(
     ask: str | Asking = DEFAULT_ASKING,
     examples: int | None = None,
     form: Form | None = None,
-    instruction: str | None = None,
     variants: str | Sequence[Variant] = (),
     jury: str | JurySpec | None = None,
     cast: Mapping[str, str | ModelSpec] | None = None,
@@ -159,7 +150,7 @@ def estimate(
         max_instances=max_instances,
         repeats=repeats,
         seed=seed,
-        ask=_asking(ask, registry, instruction, examples, form),
+        ask=_asking(ask, registry, examples, form),
         reader=msgspec.to_builtins(reader),
         variants=variants,
         jury=jury,
@@ -328,12 +319,11 @@ def _jobs(
 def _asking(
     ask: str | Asking,
     registry: Registry,
-    instruction: str | None,
     examples: int | None,
     form: Form | None,
 ) -> Asking | None:
     named = ask if isinstance(ask, Asking) else find_asking(ask, registry.askings)
-    return chosen_asking(named, instruction=instruction, examples=examples, form=form)
+    return chosen_asking(named, examples=examples, form=form)
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

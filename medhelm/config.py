@@ -84,7 +84,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     reader: str | dict[str, Any] = ""
     """The model that reads replies which the rules could not: a name, or `name` with keys of a model."""
     ask: Asking | None = None
-    """How benchmarks are asked where that is not as they declare; None: as they declare."""
+    """The way to ask benchmarks where that is not as they declare; None: as they declare."""
     variants: Variant | Literal["all"] | tuple[Variant, ...] = ()
     """Forms in which multiple-choice questions are asked again beside the original one."""
     privacy: PrivacyPolicy = {}

@@ -26,9 +26,9 @@ from virtual_time import run_virtually
 
 from medhelm.models import open_model
 from medhelm.models.access import resolve_access
+from medhelm.models.codecs.wire import Answer, Failure
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.http_endpoint import HttpModel
-from medhelm.models.wire import Answer, Failure
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import Model, ModelSpec
 

@@ -68,6 +68,7 @@ WORDS = re.compile(
 PROSE = {
     "action": {"medhelm/cli/compose.py", "medhelm/cli/data.py", "medhelm/cli/leaderboard.py"},
     "harm": {
+        "medhelm/cli/templates/rubric.yaml",
         "medhelm/extract/polarity.py",
         "medhelm/grading/jury/rubrics/accuracy_completeness_clarity.yaml",
         "medhelm/grading/jury/rubrics/counselling_turn.yaml",

@@ -20,12 +20,12 @@ from medhelm.cli.options import add_format, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
+from medhelm.models.codecs.wire import Answer, Failure, rate_candidates
 from medhelm.models.endpoint import EndpointModel
 from medhelm.models.identity import is_served_here
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.providers import find_provider
 from medhelm.models.serving import Servers
-from medhelm.models.wire import Answer, Failure, rate_candidates
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 

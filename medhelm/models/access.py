@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
+from medhelm.models.codecs.wire import Failure
 from medhelm.models.hosts import KEY_NAME, Access
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
 from medhelm.models.serving import LOOPBACK, command_problems
-from medhelm.models.wire import Failure
 from medhelm.schema.model import ModelSpec
 
 _SECRET_PARAMETER = re.compile(
@@ -31,7 +31,7 @@ _GIVES_KEY = re.compile(rf"(?:{KEY_NAME.pattern})|^(?:bearer|basic)$", re.IGNORE
 _KEY_VALUE = re.compile(
     r"(?:sk|rk|gsk|xai|nvapi)[-_](?=[\w-]{8})|(?:hf|gh[oprsu])_(?=[A-Za-z0-9]{16})|AKIA(?=\w{12})"
 )
-"""How services begin their keys."""
+"""Beginnings of the keys of services."""
 _PARAMETER = re.compile(r"[?&;#]([\w.-]+)=([^&;#\s]*)")
 _OWN_PORT = {"http": 80, "https": 443}
 _SLASHES = re.compile("/{2,}")

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
-from medhelm.models.wire import Failure
+from medhelm.models.codecs.wire import Failure
 
 _SOON_S = 60
 """Credentials that end so soon are fetched anew before they are used."""

@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
+from medhelm.models.codecs.plausible_usage import believable
+from medhelm.models.codecs.wire import Answer, Failure, rate_candidates
 from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
-from medhelm.models.plausible_usage import believable
 from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.models.wire import Answer, Failure, rate_candidates
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
 

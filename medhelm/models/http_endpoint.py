@@ -11,15 +11,15 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from medhelm.models.bedrock import ENDED
+from medhelm.models.codecs.bedrock import ENDED
+from medhelm.models.codecs.plausible_usage import is_cut
+from medhelm.models.codecs.wire import CHAT, Answer, Codec, Failure, read_served
 from medhelm.models.costs import times_sent
 from medhelm.models.credentials import Credentials, CredentialsLost
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.pacing.limits import retry_after
-from medhelm.models.plausible_usage import is_cut
-from medhelm.models.wire import CHAT, Answer, Codec, Failure, read_served
 from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec
 

@@ -15,8 +15,8 @@ from medhelm.errors import ModelError
 from medhelm.files.durable import OUT_OF_FILES
 from medhelm.models.access import TOO_MANY_FILES
 from medhelm.models.body import ENCODINGS, BadBody, BoundedResponse
+from medhelm.models.codecs.wire import Failure, FailureKind
 from medhelm.models.hosts import Access, is_loopback
-from medhelm.models.wire import Failure, FailureKind
 
 CONNECT_S = 10.0
 # Servers close idle connections after 5 s at the earliest; a request on a closing one is lost.

@@ -28,7 +28,7 @@ _WHAT: Mapping[AnswerKind, str] = {
     "number": "the value alone, in the unit that is asked for",
     "labels": "the labels, separated by commas",
 }
-"""What stands on the last line, by the kind of answer. Of others: what is asked for above."""
+"""The content of the last line, by the kind of answer. Of others: what is asked for above."""
 _ABOVE = "the reply that is asked for above, in the form that is asked for above"
 _MEMBERS: Mapping[AnswerKind, tuple[str, str]] = {
     "choice": ('"..."', "the letter of the one right option ({letters})"),

@@ -1,4 +1,4 @@
-"""What a sweep is refused for, and what is noted of it: all that differs from what was asked for, in one line each."""
+"""Refusals of a sweep, and notes on it: all that differs from what was asked for, in one line each."""
 
 from __future__ import annotations
 

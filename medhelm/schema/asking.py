@@ -14,7 +14,7 @@ object; logprobs: no text, the options' log-probabilities. All but `text` are re
 class Asking(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """How a benchmark is asked where it is not as it declares itself. What is empty stays the benchmark's own."""
+    """A way to ask a benchmark that is not its own. What is empty stays the benchmark's own."""
 
     name: str = ""
     """Stands behind the model's name wherever numbers of this asking stand: `model+name`."""
@@ -38,7 +38,7 @@ class Asking(
     examples_from: str = ""
     """File of examples, with rows as the benchmark's own; empty: the split that the benchmark declares."""
     examples_as: Literal["turns", "message"] = "turns"
-    """Whether examples are turns of a conversation, or stand before the question in its message."""
+    """The place of examples: turns of a conversation, or stand before the question in its message."""
     balanced: bool = False
     """True if examples are drawn in turn from each gold label."""
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None

@@ -306,7 +306,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """How a benchmark is asked in a run, with all that its messages need."""
+    """A way to ask a benchmark in a run, with all that its messages need."""
 
     asking: Asking
     body: str
@@ -409,4 +409,4 @@ class Benchmark:
     origin: str = ""
     """The plugin file or distribution; filled by the registry."""
     asked: Asked | None = None
-    """How a run asks it; filled by the run, None: as it declares."""
+    """The way in which a run asks it; filled by the run, None: as it declares."""

@@ -66,7 +66,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Likelihood(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How likely a model finds one candidate behind the messages of a request."""
+    """The likelihood that a model gives to one candidate behind the messages of a request."""
 
     logprob: float
     """Natural logarithm, summed over the candidate's tokens."""
@@ -133,7 +133,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
     unread: str = ""
-    """Why the form in which the answer was asked for holds none; empty: it holds one, or the text is read freely."""
+    """The reason for which the form that was asked for holds no answer; empty: it holds one, or the text is read freely."""
     stale: tuple[Call, ...] = ()
     """Stored calls that are not part of it any more: another request is sent in their place now, or
     none. They were paid for."""

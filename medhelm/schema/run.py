@@ -43,7 +43,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     variant: str = ""
     """The form in which a robustness run asks the questions again; empty: as they are."""
     asking: Asking | None = None
-    """How it is asked where that is not as the benchmark declares."""
+    """The way to ask it where that is not as the benchmark declares."""
     answer: AnswerKind | None = None
     """The kind of the answer, by which a form of it is read; None: as the benchmark declares, where the
     metric reads."""

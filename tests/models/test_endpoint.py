@@ -11,8 +11,8 @@ import pytest
 from medhelm.errors import ModelError
 from medhelm.models import endpoint
 from medhelm.models.access import Access
+from medhelm.models.codecs.wire import Failure
 from medhelm.models.endpoint import DEAD_AFTER, PATIENCE_S, Endpoint, EndpointModel
-from medhelm.models.wire import Failure
 from medhelm.schema.episode import Message, Request
 from medhelm.schema.model import ModelSpec
 

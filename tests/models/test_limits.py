@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from medhelm.models.codecs.wire import Failure
 from medhelm.models.pacing import limits
 from medhelm.models.pacing.in_flight import HOLD, OUTAGE, InFlightLimit
 from medhelm.models.pacing.limits import AdaptiveLimiter, backoff, retry_after
 from medhelm.models.pacing.pace import OPEN_COUNT, Pacer
-from medhelm.models.wire import Failure
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "perf"))
 

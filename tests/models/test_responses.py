@@ -9,9 +9,9 @@ import pytest
 
 from medhelm.errors import UsageError
 from medhelm.models import check_model
-from medhelm.models.bedrock import CONVERSE
-from medhelm.models.responses import RESPONSES
-from medhelm.models.wire import Answer, Codec, Failure
+from medhelm.models.codecs.bedrock import CONVERSE
+from medhelm.models.codecs.responses import RESPONSES
+from medhelm.models.codecs.wire import Answer, Codec, Failure
 from medhelm.schema.episode import Message, Request, Sampling, Usage
 from medhelm.schema.model import ModelSpec
 from tests.models.sdk_server import converse_reply, response

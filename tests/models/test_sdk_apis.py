@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from medhelm.errors import UsageError
-from medhelm.models import anthropic, check_model, google
+from medhelm.models import check_model
 from medhelm.models.access import resolve_access
-from medhelm.models.wire import Answer, Failure
+from medhelm.models.codecs import anthropic, google
+from medhelm.models.codecs.wire import Answer, Failure
 from medhelm.schema.episode import Message, Request, Sampling, Usage
 from medhelm.schema.model import ModelSpec
 from tests.models.sdk_server import candidates, message

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.models.plausible_usage import is_cut
-from medhelm.models.wire import (
+from medhelm.models.codecs.plausible_usage import is_cut
+from medhelm.models.codecs.wire import (
     Answer,
     Failure,
     encode_body,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from medhelm import hookimpl
 from medhelm.errors import UsageError
 from medhelm.models.access import has_key, is_own_host
-from medhelm.models.bedrock import CONVERSE, region_of
-from medhelm.models.bedrock import check_spec as check_bedrock
-from medhelm.models.google import GEMINI
+from medhelm.models.codecs.bedrock import CONVERSE, region_of
+from medhelm.models.codecs.bedrock import check_spec as check_bedrock
+from medhelm.models.codecs.google import GEMINI
+from medhelm.models.codecs.wire import CHAT
 from medhelm.models.provider import BUDGET, PROMPT, SERVED, Provider
 from medhelm.models.providers.services import GOOGLE, OPENAI, named_openai, over_http
-from medhelm.models.wire import CHAT
 from medhelm.schema.model import ModelSpec
 
 if TYPE_CHECKING:

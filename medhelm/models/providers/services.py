@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from medhelm import hookimpl
 from medhelm.models.access import has_key
-from medhelm.models.anthropic import MESSAGES
-from medhelm.models.google import GEMINI
+from medhelm.models.codecs.anthropic import MESSAGES
+from medhelm.models.codecs.google import GEMINI
+from medhelm.models.codecs.responses import RESPONSES
+from medhelm.models.codecs.responses import check_spec as check_responses
+from medhelm.models.codecs.wire import CHAT, COMPLETIONS, Codec
 from medhelm.models.hosts import Access, Host
 from medhelm.models.provider import (
     BUDGET,
@@ -21,9 +24,6 @@ from medhelm.models.provider import (
     WHOLE_ANSWERS,
     Provider,
 )
-from medhelm.models.responses import RESPONSES
-from medhelm.models.responses import check_spec as check_responses
-from medhelm.models.wire import CHAT, COMPLETIONS, Codec
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 

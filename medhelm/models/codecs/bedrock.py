@@ -12,7 +12,7 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.models.access import has_key
-from medhelm.models.wire import (
+from medhelm.models.codecs.wire import (
     Answer,
     Codec,
     Failure,

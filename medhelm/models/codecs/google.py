@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.models.wire import (
+from medhelm.models.codecs.wire import (
     Answer,
     Codec,
     Failure,
