@@ -85,6 +85,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
+    _add_reader(parser)
+    add_asking(parser)
+    add_settings(parser, {})
+    add_file(parser)
+
+
+def _add_reader(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which a reader is measured."""
     parser.add_argument(
         "--reader",
         metavar="MODEL",
@@ -103,9 +111,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="private",
         help="of --replies, which decides who may be shown them (default: private)",
     )
-    add_asking(parser)
-    add_settings(parser, {})
-    add_file(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -156,6 +156,6 @@ def test_what_cannot_be_reduced_or_compared_is_refused(tmp_path: Path) -> None:
 def test_two_models_are_compared_on_reduced_repeats(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", rows(), repeats=4)
     write_run(tmp_path, "x", "b", rows([(n, "BBBB") for n, _ in REPEATS]), repeats=4)
-    found = load_results(tmp_path).compare("a", "b", Settings(reduce="any"))
+    found = load_results(tmp_path).comparison("a", "b", Settings(reduce="any"))
     assert found.rows[0]["score_a"] == 0.75 and found.rows[0]["score_b"] == 0.0
     assert "any" in found.title and found.settings["reduce"] == "any"

@@ -45,14 +45,23 @@ def _google_login(spec: ModelSpec) -> Credentials:
     return GoogleCredentials()
 
 
-def _check_vertex(spec: ModelSpec) -> None:
-    """Refuse to send a token of Google Cloud to anyone else."""
-    is_google = is_own_host(VERTEX, spec.base_url or "")
-    if spec.base_url and not (is_google or has_key(spec)):
+def _refuse_others(provider: Provider, spec: ModelSpec) -> None:
+    """Refuse to send credentials of a cloud to anyone else."""
+    if spec.base_url and not (is_own_host(provider, spec.base_url) or has_key(spec)):
         raise UsageError(
-            f"model {spec.name!r}: credentials of Google Cloud go to addresses of googleapis.com only: "
-            "for another one name a variable with its key in model.api_key_env"
+            f"model {spec.name!r}: {provider.credentials} go to addresses of "
+            f"{provider.own_hosts[0].lstrip('.')} only: for another one name a variable with its key in "
+            "model.api_key_env"
         )
+
+
+def _check_vertex(spec: ModelSpec) -> None:
+    _refuse_others(VERTEX, spec)
+
+
+def _check_bedrock(spec: ModelSpec) -> None:
+    check_bedrock(spec)
+    _refuse_others(BEDROCK, spec)
 
 
 AZURE = dataclasses.replace(
@@ -73,7 +82,8 @@ BEDROCK = Provider(
     name="bedrock",
     help="Amazon Bedrock",
     open_host=over_http(CONVERSE, login=_aws_login),
-    check=check_bedrock,
+    check=_check_bedrock,
+    own_hosts=(".amazonaws.com", ".amazonaws.com.cn"),
     base_url="https://bedrock-runtime.{REGION}.amazonaws.com",
     credentials="the AWS credentials that botocore finds",
     path="/model/{model}/converse",
