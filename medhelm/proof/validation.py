@@ -24,7 +24,7 @@ import msgspec
 from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
-from medhelm.errors import MedhelmError, UsageError
+from medhelm.errors import MedhelmError
 from medhelm.grading.answer_form import stated
 from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
@@ -51,7 +51,7 @@ from medhelm.proof.checks import (
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.proof.scripted_judges import jury_fault, rubric_fault
-from medhelm.runs.asking import as_asked_by, examples_shown, gold_reply, why_not
+from medhelm.runs.asking import as_proved, gold_reply
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Instance
@@ -186,19 +186,14 @@ def _measure(
 ) -> Facts | None:
     dataset = open_dataset(benchmark, data, root=root)
     if ask is not None:
-        if why := why_not(ask, benchmark, dataset):
-            raise UsageError(f"it cannot be asked otherwise: {why}")
-        main = registry.metric(benchmark.metrics[0])
-        benchmark = as_asked_by(benchmark, ask, main, examples_shown(benchmark, ask, dataset, root))
+        benchmark = as_proved(benchmark, ask, dataset, registry, root)
     names = [n for n in benchmark.metrics if not n.startswith("evaluate:") and n != JURY]
     for name in set(benchmark.metrics) - {*names, JURY}:
         findings.add("warning", "declared", f"{name} is not checked: it may need network")
     _check_rows(benchmark, dataset, findings)
     protocol = registry.protocol(benchmark.protocol)
     own = protocol.proofs
-    if (
-        own is None
-    ):  # what judges decide has no gold by which it, or another metric beside it, is proven
+    if own is None:  # what judges decide has no gold by which it, or a metric beside it, is proven
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]

@@ -167,10 +167,16 @@ def _check_budget(asking: Asking, benchmark: Benchmark, model: ModelSpec) -> Non
         )
 
 
-def examples_shown(
-    benchmark: Benchmark, ask: Asking, dataset: Dataset, root: Path
-) -> tuple[Instance, ...]:
-    """Return the examples that a run with seed 0 is shown; of samples without a file of examples none."""
-    if not ask.examples or (dataset.data == "sample" and not ask.examples_from):
-        return ()
-    return draw_examples(benchmark, ask, dataset, 0, root).instances
+def as_proved(
+    benchmark: Benchmark, ask: Asking, dataset: Dataset, registry: Registry, root: Path
+) -> Benchmark:
+    """Return a benchmark as an asking has it, with the examples that a run with seed 0 is shown.
+
+    Of samples without a file of examples there are none. Raises UsageError where it cannot be asked so.
+    """
+    if why := why_not(ask, benchmark, dataset):
+        raise UsageError(f"it cannot be asked otherwise: {why}")
+    drawn: tuple[Instance, ...] = ()
+    if ask.examples and (dataset.data == "full" or ask.examples_from):
+        drawn = draw_examples(benchmark, ask, dataset, 0, root).instances
+    return as_asked_by(benchmark, ask, registry.metric(benchmark.metrics[0]), drawn)
