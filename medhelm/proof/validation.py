@@ -197,12 +197,7 @@ def _measure(
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
-    if any(isinstance(registry.metric(n), RubricMetric) for n in benchmark.metrics) and (
-        fault := rubric_fault()
-    ):
-        findings.add("failure", "rubric", fault)
-    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
-        findings.add("failure", "jury", fault, metric=JURY)
+    _check_judging(benchmark, registry, findings)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
         fixed = with_stand_ins(benchmark, fixed, protocol)
@@ -239,6 +234,15 @@ def _measure(
     )
     _check_values(facts, fixed, grader.informed, findings)
     return facts
+
+
+def _check_judging(benchmark: Benchmark, registry: Registry, findings: Findings) -> None:
+    """Add the faults of how judges' replies are read, as scripted judges show them."""
+    metrics = [registry.metric(name) for name in benchmark.metrics]
+    if any(isinstance(m, RubricMetric) for m in metrics) and (fault := rubric_fault()):
+        findings.add("failure", "rubric", fault)
+    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
+        findings.add("failure", "jury", fault, metric=JURY)
 
 
 def _check_rows(benchmark: Benchmark, dataset: Dataset, findings: Findings) -> None:
