@@ -46,6 +46,7 @@ NOT_RUN = {
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
+    r"medhelm fidelity --reader .*": "asks a second model: tests/proof/test_reader_fidelity.py",
     r"medhelm run .*reader=.*": "asks a second model: tests/grading/test_reader.py",
     r"medhelm run .*ask=careful\.yaml.*|medhelm tables .*--reduce .*": "tests/askings and "
     "tests/tables/test_reduced_repeats.py run them",
@@ -96,6 +97,8 @@ def reply(body: Mapping[str, Any]) -> str | Reply:
         return good(stage_of(prompt), prompt)
     if "response_format" in body:
         return json.dumps(instance_of(body["response_format"]["json_schema"]["schema"]))
+    if "`Answer:`" in prompt:
+        return "It follows from the text.\n\nAnswer: A"
     return ANSWERS["mixed"](prompt)
 
 

@@ -188,9 +188,13 @@ def test_a_missing_package_is_named_with_its_extra(
     any_sdk: Sdk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "find_spec", lambda name: None)
+    address = {
+        "bedrock": "https://bedrock-runtime.eu-west-1.amazonaws.com",
+        "vertex": "https://europe-west1-aiplatform.googleapis.com/v1/projects/p/locations/europe-west1",
+    }[any_sdk.provider]
     for use in (check_model, open_model):
         with pytest.raises(ModelError) as caught:
-            use(spec_for(any_sdk, "http://h"), environ={"K": KEY})
+            use(spec_for(any_sdk, address, api_key_env=None), environ={})
         text = str(caught.value)
         assert f"pip install '.[{any_sdk.provider}]'" in text and "\n" not in text
 
