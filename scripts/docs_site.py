@@ -70,7 +70,7 @@ def python_pages(module: str, stub: Path) -> Iterator[Page]:
     overview = [f"# Python: {module}", "", f"Every name that `{module}` has, from its stub.", ""]
     pages = []
     for heading, part in zip(heads[::2], heads[1::2], strict=True):
-        slug = re.sub(r"\W+", "-", heading.partition(":")[0].lower())
+        slug = re.sub(r"\W+", "-", heading.lower())
         names, place = _NAME.findall(part), f"python/{module}/{slug}.md"
         overview += [f"## {heading}", "", "| name | what it is |", "|---|---|"]
         overview += [f"| [`{n}`]({place}#{module}.{n}) | {what} |" for n, what in names] + [""]

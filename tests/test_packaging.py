@@ -171,6 +171,8 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
         ".py",
         ".pyi",
         ".md",
+        ".csv",
+        ".txt",
         ".toml",
         ".yaml",
         ".json",
