@@ -6,10 +6,13 @@ Small sites need none, and what a process leaves undone this one does.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from contextlib import suppress
 from multiprocessing import reduction
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 import msgspec
@@ -54,19 +57,23 @@ class WorkerPool:
     def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
         self._site, self._results, self._registry = site, results, registry
         self._groups: list[Sequence[GradedRun]] = []
-        self._futures: list[Future[_Done]] = []
+        self._left: deque[int] = deque()
+        """Places of the groups that nobody has begun."""
+        self._futures: dict[int, Future[_Done]] = {}
+        self._lock = Lock()
         self._pool: ProcessPool | None = None
 
     def start(self, groups: Sequence[Sequence[GradedRun]]) -> None:
         """Begin to write the pages of these benchmarks, each with its runs under one scoring."""
         self._groups = list(groups)
+        self._left = deque(range(len(groups)))
         answers = sum(r.record.instances * r.record.spec.repeats for g in groups for r in g)
         count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
         if count:
             locks = tuple(map(_Lock, self._site.locks))
             self._pool = ProcessPool(count, _prepare, self._registry.files, locks)
-            place = self._site.path, self._results
-            self._futures = [self._pool.submit(_work, *place, _packed(runs)) for runs in groups]
+            for _ in range(count):
+                self._hand_out()
 
     def finish(self) -> list[Problem]:
         """Write what is left and wait for the others; return what could not be read.
@@ -76,10 +83,11 @@ class WorkerPool:
         done = dict(self._work_here())
         problems: list[Problem] = []
         for place, runs in enumerate(self._groups):
-            try:
-                own = done.get(place) or self._futures[place].result()
-            except BrokenExecutor:
-                own = self._write(runs)
+            own, begun = done.get(place), self._futures.get(place)
+            if own is None and begun is not None:
+                with suppress(BrokenExecutor):
+                    own = begun.result()
+            own = own or self._write(runs)
             if own.error:
                 raise MedhelmError(own.error)
             self._site.add(own.files, own.written)
@@ -88,17 +96,33 @@ class WorkerPool:
 
     def close(self) -> None:
         """Stop all processes."""
+        self._left.clear()
         if self._pool is not None:
             self._pool.__exit__()
 
-    def _work_here(self) -> list[tuple[int, _Done]]:
-        """Write what no process has begun, from the end."""
-        left = range(len(self._groups) - 1, -1, -1)
-        return [
-            (place, self._write(self._groups[place]))
-            for place in left
-            if not self._futures or self._futures[place].cancel()
-        ]
+    def _hand_out(self, _: object = None) -> None:
+        """Give the next group to the pool, one a process at a time.
+
+        Nothing that the pool holds is ever cancelled: where it breaks then, Python 3.11 loses the ends of others.
+        """
+        assert self._pool is not None
+        where = self._site.path, self._results
+        with self._lock, suppress(RuntimeError):  # broken, or closed
+            if not self._left:
+                return
+            place = self._left.popleft()
+            self._futures[place] = self._pool.submit(_work, *where, _packed(self._groups[place]))
+        if place in self._futures:
+            self._futures[place].add_done_callback(self._hand_out)
+
+    def _work_here(self) -> Iterator[tuple[int, _Done]]:
+        """Yield what this process has written of what no other has begun, from the end."""
+        while True:
+            with self._lock:
+                if not self._left:
+                    return
+                place = self._left.pop()
+            yield place, self._write(self._groups[place])
 
     def _write(self, runs: Sequence[GradedRun]) -> _Done:
         return _write(self._site.path, self._results, runs, self._registry)

@@ -247,10 +247,6 @@ def test_workers_write_what_one_process_writes(
     assert not any(worker.is_alive() for worker in many)
 
 
-# Python 3.11 may set the end of a future that was cancelled when the pool broke: its thread says so, no more.
-@pytest.mark.filterwarnings(
-    "ignore:Exception in thread:pytest.PytestUnhandledThreadExceptionWarning"
-)
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0, 0.5, 2])
 def test_a_worker_that_ends_early_is_made_up_for(
