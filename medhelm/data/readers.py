@@ -100,15 +100,18 @@ def read_csv(path: Path) -> _Rows:
 def _separator(path: Path) -> str:
     """Return the mark between a table's cells; where none fits all rows, the one that parts its header.
 
-    The file is read for it only where its first line holds several marks. Raises DataError where two fit.
+    The file is read for it only where its first line holds several marks. One that is not of the file's kind
+    must part the header into more cells than that one does: else it is text, and a row is ragged. Raises
+    DataError where two fit.
     """
     own = "\t" if path.suffix == ".tsv" else ","
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         header = file.readline()
     others = sorted((m for m in _SEPARATORS if m != own and m in header), key=header.count)
-    if not others or _fits(path, own):
+    if not others:
         return own
-    fitting = [mark for mark in others if _fits(path, mark)]
+    more = [mark for mark in others if header.count(mark) > header.count(own)]
+    fitting = [mark for mark in (own, *more) if _fits(path, mark)]
     if len(fitting) > 1:
         names = " and ".join(_SEPARATORS[mark] for mark in fitting)
         raise DataError(

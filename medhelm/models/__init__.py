@@ -73,7 +73,7 @@ class ModelPool:
         if provider.is_embedded:
             return _open_embedded(provider, spec)
         access = _access(provider, self._reached(spec), self._environ)
-        key = _shared_by(provider, spec, access)
+        key = self._host_key(provider, spec, access)
         with _blaming(provider, spec, access):
             host = self._hosts.get(key)
             if host is None:
@@ -87,8 +87,13 @@ class ModelPool:
         """Return what the server of a model that is open says of its weights; empty where unknown."""
         provider = find_provider(spec.provider, spec.name)
         access = _access(provider, self._reached(spec), self._environ)
-        host = self._hosts.get(_shared_by(provider, spec, access))
+        host = self._hosts.get(self._host_key(provider, spec, access))
         return await host.served(spec.model) if host is not None else {}
+
+    def _host_key(self, provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
+        """Return the key under which models share connections; those of a server end with its process."""
+        process = self.servers.process(spec) if spec.serve else 0
+        return _shared_by(provider, spec, access), process
 
     def _reached(self, spec: ModelSpec) -> ModelSpec:
         """Return a spec with the address of its server."""

@@ -225,6 +225,10 @@ class Servers:
         """Return the settings in place of `serve` by which a server that is up is reached."""
         return {"base_url": self._up[_key(spec)].base_url, "serve": ""}
 
+    def process(self, spec: ModelSpec) -> int:
+        """Return the process of a server that is up: another one may get its port."""
+        return self._up[_key(spec)].process.pid
+
     def tell(self, spec: ModelSpec, host: Host) -> None:
         """Give up these connections where a model's server ends by itself."""
         self._up[_key(spec)].hosts.append(host)

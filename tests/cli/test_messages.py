@@ -90,6 +90,9 @@ def test_a_delimiter_that_fits_all_rows_is_read(
     [
         ("id;note;label\n1;a;b;yes\n", "own.csv, row 1: 4 cells by semicolon, the header has 3"),
         ("id,note;x\n1,a;b\n2,a,b\n", "own.csv, row 2: 3 cells, the header has 2"),
+        ("id,note;x\n1,a;b\n2,c,d;e\n", "own.csv, row 2: 3 cells, the header has 2"),
+        ("id,question|hint,answer\n1,a|b,c\n2,x,y|z,w\n", "row 2: 4 cells, the header has 3"),
+        ("id;dose (mg,ml);x\n1;2,5;a\n", "both comma and semicolon part all rows"),
         ("id;note|x\n1;a|b\n", "own.csv: both semicolon and vertical bar part all rows"),
     ],
 )
