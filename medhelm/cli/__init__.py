@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from medhelm import __version__
-from medhelm.cli.env_file import HELP, OPTION, load_env_files
+from medhelm.cli.env_file import HELP, OPTION, env_files
 from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
@@ -95,7 +95,7 @@ def _dispatch(argv: list[str]) -> int:
 
 def _run(command: Command, argv: list[str]) -> int:
     """Run a command; its module is imported here, and by nothing before."""
-    with _boundary(command):
+    with _boundary(command), env_files(argv if command.asks else ()):
         return _run_module(command, argv)
 
 
@@ -121,8 +121,6 @@ def _boundary(command: Command) -> Iterator[None]:
 
 def _run_module(command: Command, argv: list[str]) -> int:
     module = command_module(command)
-    if command.asks:
-        load_env_files(argv)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)
         return code

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from medhelm.errors import UsageError
@@ -21,25 +22,39 @@ _LINE = re.compile(
 )
 
 
-def load_env_files(argv: Sequence[str]) -> None:
-    """Put the variables of the files that a command line names into the environment.
+@contextmanager
+def env_files(argv: Sequence[str]) -> Iterator[None]:
+    """Hold the variables of the files that a command line names in the environment.
 
     Raises UsageError, which shows no value.
     """
-    for file in _files(argv):
-        try:
-            text = Path(file).read_text(encoding="utf-8-sig")
-        except OSError as e:
-            raise UsageError(f"{OPTION} {file}: {why(e)}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"{OPTION} {file}: it is not UTF-8") from None
-        found = dict(_variables(file, text))
-        kept = [n for n, value in found.items() if os.environ.setdefault(n, value) != value]
-        if kept:
-            print(
-                f"medhelm: {file}: the environment has another {', '.join(kept)}, which is used",
-                file=sys.stderr,
-            )
+    own: set[str] = set()
+    try:
+        for file in _files(argv):
+            own |= _load(file)
+        yield
+    finally:
+        for name in own:
+            os.environ.pop(name, None)
+
+
+def _load(file: str) -> set[str]:
+    """Return the names that the environment did not have."""
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+    except OSError as e:
+        raise UsageError(f"{OPTION} {file}: {why(e)}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{OPTION} {file}: it is not UTF-8") from None
+    found = dict(_variables(file, text))
+    new = found.keys() - os.environ.keys()
+    kept = [n for n, value in found.items() if os.environ.setdefault(n, value) != value]
+    if kept:
+        print(
+            f"medhelm: {file}: the environment has another {', '.join(kept)}, which is used",
+            file=sys.stderr,
+        )
+    return new
 
 
 def _files(argv: Sequence[str]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from medhelm.errors import UsageError
 from medhelm.plugins.profiles import Profile, read_profile
 from medhelm.plugins.registry import Registry, load_registry
-from medhelm.schema.data import DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.reductions import read_reduction
 from medhelm.tables.charts import Chart, draw
@@ -157,7 +156,11 @@ class Results:
         return tuple(cell.run for cell in self._cells)
 
     def instances(
-        self, benchmark: str, model: str | None = None, *, text_of: Collection[DataClass] = ()
+        self,
+        benchmark: str,
+        model: str | None = None,
+        *,
+        text_of: Iterable[Literal["gated", "private"]] = (),
     ) -> pd.DataFrame:
         """Return the stored answers of one model, or of all: prompt, reply, what was read, scores, verdicts.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medhelm.cli import command_parser, known_commands, run_command
-from medhelm.cli.env_file import load_env_files
+from medhelm.cli.env_file import env_files
 from medhelm.errors import UsageError
 from tests.server import serve_in_thread
 
@@ -35,8 +35,8 @@ def put(text: str) -> str:
 
 def test_lines_are_read_as_shells_and_other_tools_write_them() -> None:
     text = "\ufeff# keys\n\nA=1\nexport B = two words # note\nC='it is # one'\nD=\"x y\" # n\nE=\nF=a#b\n"
-    load_env_files(["--env-file", put(text)])
-    found = {name: os.environ[name] for name in "ABCDEF"}
+    with env_files(["--env-file", put(text)]):
+        found = {name: os.environ[name] for name in "ABCDEF"}
     assert found == {
         "A": "1", "B": "two words", "C": "it is # one", "D": "x y", "E": "", "F": "a#b"
     }  # fmt: skip
@@ -46,8 +46,9 @@ def test_the_environment_goes_first_and_it_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("A", "mine")
-    load_env_files([f"--env-file={put(f'A={CANARY}{chr(10)}B=2')}"])
-    assert (os.environ["A"], os.environ["B"]) == ("mine", "2")
+    with env_files([f"--env-file={put(f'A={CANARY}{chr(10)}B=2')}"]):
+        assert (os.environ["A"], os.environ["B"]) == ("mine", "2")
+    assert os.environ["A"] == "mine" and "B" not in os.environ
     said = capsys.readouterr().err
     assert "another A" in said and "canary" not in said and said.count("\n") == 1
 
@@ -55,7 +56,7 @@ def test_the_environment_goes_first_and_it_is_said(
 @pytest.mark.parametrize("line", [CANARY, f"2A={CANARY}", f"A='{CANARY}", f'A="x" {CANARY}'])
 def test_a_line_that_is_none_is_named_and_not_shown(line: str) -> None:
     with pytest.raises(UsageError, match=r"ward\.env, line 2") as caught:
-        load_env_files(["--env-file", put(f"B=1\n{line}\n")])
+        env_files(["--env-file", put(f"B=1\n{line}\n")]).__enter__()
     assert "canary" not in str(caught.value)
 
 
@@ -65,7 +66,7 @@ def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str])
     assert run_command(["probe", "model=openai/x", "--env-file"]) == 2
     Path("ward.env").write_bytes(b"A=\xff")
     with pytest.raises(UsageError, match="UTF-8"):
-        load_env_files(["--env-file", "ward.env"])
+        env_files(["--env-file", "ward.env"]).__enter__()
 
 
 def test_all_commands_that_ask_take_it_and_no_others_do() -> None:
@@ -87,7 +88,7 @@ def test_a_run_finds_its_key_there_alone_and_writes_it_nowhere(
         assert run_command(run) == 6  # .env is not read by itself
         assert "WARD_KEY, which is not set" in capsys.readouterr().err
         assert run_command([*run, "--env-file", file]) == 0
-        del os.environ["WARD_KEY"]
+        assert "WARD_KEY" not in os.environ
         assert run_command(["probe", "--env-file", file, *line]) == 0
     shown = capsys.readouterr()
     assert "canary" not in shown.out + shown.err
