@@ -1,4 +1,4 @@
-"""Runs small real language models and writes their table in README.md.
+"""Runs small real language models, asked in several ways, and writes their table in README.md.
 
     MEDHELM_DATA_DIR=... python scripts/small_models.py FOLDER NAME=FILE.gguf [NAME=FILE.gguf ...]
     python scripts/small_models.py [--check]
@@ -15,7 +15,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,54 +24,89 @@ import msgspec
 from pages import ROOT, parser, put
 
 import medhelm
+from medhelm import Asking
 from medhelm.models.catalogue import load_models
+from medhelm.plugins.askings import load_askings
 from medhelm.schema.model import ModelSpec
-from medhelm.store import records
+from medhelm.tables.format.table import Settings
 
 README = ROOT / "README.md"
 STORED = ROOT / "scripts" / "results" / "small_models.json"
-BENCHMARKS = ("headqa", "med_qa", "med_mcqa", "mmlu_medical", "pubmed_qa", "medbullets")
-RULES = ("baseline/majority", "baseline/lexical", "baseline/first_option", "baseline/random")
-QUESTIONS = 40
-BATCH = 20
-COLUMNS = ("score", "low", "high", "interval_method", "counted", "cut", "ended_at_budget")
+BENCHMARKS = ("med_qa", "headqa", "pubmed_qa")
+COLUMNS = ("score", "low", "high", "interval_method")
+EXAMPLES_OF = {
+    name: str(ROOT / "benchmarks" / "samples" / f"{name}.jsonl") for name in ("med_qa", "headqa")
+}
+"""Files of examples for sets whose own are not at hand: the bundled synthetic questions."""
+RULES = ("baseline/majority", "baseline/lexical")
+QUESTIONS, BATCH, TEMPERATURE, VOTES, REASONS = 40, 20, 0.7, 5, 256
+
+
+@dataclass(frozen=True)
+class Way:
+    """One row of the table: how the questions are asked."""
+
+    title: str
+    asking: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `medhelm.evaluate`."""
+    repeats: int = 1
+    reduce: str = "mean"
+
+
+_COT = load_askings()["chain_of_thought"]
+WAYS = (
+    Way("as declared"),
+    Way("5 examples", {"examples": 5}),
+    Way("a marked line", {"form": "line"}),
+    Way(
+        f"chain of thought, {REASONS} tokens",
+        {
+            "ask": msgspec.structs.replace(
+                _COT, name=f"chain_of_thought_{REASONS}", max_output_tokens=REASONS
+            )
+        },
+    ),
+    Way("majority of five", repeats=VOTES, reduce="majority"),
+    Way("log-probabilities", {"form": "logprobs"}),
+)
 
 
 def run_models(folder: Path, models: Sequence[ModelSpec]) -> dict[str, Any]:
-    """Return what is stored: the scores of models and rules, and the versions behind them."""
-    rules = [load_models()[name] for name in RULES]
-    asked = [*models, *rules]
-    results = medhelm.evaluate(
-        asked, BENCHMARKS, data="full", results_dir=folder, max_instances=QUESTIONS
-    )
-    table = results.typed("benchmarks")
-    cells = {(row["model"], row["benchmark"]): row for row in table.rows if row["is_main"]}
-    found = {}
-    for grading in records.find_gradings(folder):
-        record = records.read_record(grading)
-        found[record.spec.model.name, record.spec.benchmark] = record
-    rows = []
-    for model in asked:
-        for benchmark in BENCHMARKS:
-            cell, record = cells[model.name, benchmark], found[model.name, benchmark]
-            (metric,) = [m for m in record.grading.metrics if m.name == cell["metric"]]
-            (result,) = [r for r in record.results if r.metric == metric.name]
-            rows.append(
-                {
-                    "model": model.name,
-                    "served_models": list(record.own.served_models),
-                    "benchmark": benchmark,
-                    "benchmark_version": record.spec.benchmark_version,
-                    "dataset_sha256": record.spec.dataset_sha256,
-                    "metric": metric.name,
-                    "metric_version": metric.version,
-                    "outcomes": dict(result.outcomes),
-                    **{name: cell[name] for name in COLUMNS},
-                }
-            )
+    """Return what is stored: the scores of each model, each way asked, and of the rules."""
+    rows = [row for way in WAYS for model in models for row in _rows(folder, model, way)]
+    rows += [row for name in RULES for row in _rows(folder, load_models()[name], WAYS[0])]
     weights = {spec.name: _sha256(Path(spec.model)) for spec in models}
-    settings = {name: table.settings[name] for name in ("confidence", "draws", "bootstrap_seed")}
-    return {"questions": QUESTIONS, "settings": settings, "weights_sha256": weights, "rows": rows}
+    return {"questions": QUESTIONS, "weights_sha256": weights, "rows": rows}
+
+
+def _rows(folder: Path, model: ModelSpec, way: Way) -> Iterator[dict[str, Any]]:
+    """Yield a row of each benchmark for one model asked in one way."""
+    own = folder / f"{way.title.replace(' ', '_')}"
+    if way.repeats > 1:
+        sampling = msgspec.structs.replace(model.sampling, temperature=TEMPERATURE)
+        model = msgspec.structs.replace(model, sampling=sampling)
+    for benchmark in BENCHMARKS:
+        asking = dict(way.asking)
+        if "examples" in asking and benchmark in EXAMPLES_OF:
+            asking["ask"] = Asking(name="default", examples_from=EXAMPLES_OF[benchmark])
+        results = medhelm.evaluate(
+            model, benchmark, data="full", results_dir=own / benchmark / model.name.replace("/", "_"),
+            max_instances=QUESTIONS, repeats=way.repeats, **asking,
+        )  # fmt: skip
+        settings = Settings(reduce=way.reduce)
+        (cell,) = [row for row in results.typed("benchmarks", settings).rows if row["is_main"]]
+        (record,) = [run.record for run in results.runs]
+        (result,) = [r for r in record.results if r.metric == cell["metric"]]
+        yield {
+            "way": way.title,
+            "model": model.name,
+            "benchmark": benchmark,
+            "benchmark_version": record.spec.benchmark_version,
+            "dataset_sha256": record.spec.dataset_sha256,
+            "served_models": list(record.own.served_models),
+            "outcomes": dict(result.outcomes),
+            **{name: cell[name] for name in COLUMNS},
+        }
 
 
 def read_models(given: Iterable[str]) -> list[ModelSpec]:
@@ -82,34 +118,42 @@ def read_models(given: Iterable[str]) -> list[ModelSpec]:
             raise SystemExit(f"{word} is not NAME=FILE.gguf, or there is no such file")
         specs.append(
             msgspec.structs.replace(
-                load_models()["hf/local"], name=f"hf/{name}", model=file, max_concurrency=BATCH
+                load_models()["hf/local"],
+                name=f"hf/{name}",
+                model=file,
+                max_concurrency=BATCH,
+                extra_body={"dtype": "float32"},
             )
         )
     return specs
 
 
 def render(stored: Mapping[str, Any]) -> str:
-    """Return the table: one row per model, a score, its interval and the replies read per cell."""
-    cells = {(row["model"], row["benchmark"]): row for row in stored["rows"]}
-    models = list(dict.fromkeys(model for model, _ in cells))
-    benchmarks = list(dict.fromkeys(benchmark for _, benchmark in cells))
-    lines = [f"| model | {' | '.join(benchmarks)} |", f"|---|{'---:|' * len(benchmarks)}"]
-    for model in models:
-        shown = [_cell(cells[model, benchmark]) for benchmark in benchmarks]
-        lines.append(f"| `{model}` | {' | '.join(shown)} |")
-    settings = stored["settings"]
+    """Return the table: a row for each model and way, a score, its interval and the replies read per cell."""
+    cells = {(row["model"], row["way"], row["benchmark"]): row for row in stored["rows"]}
+    lines = [
+        f"| model | asked | {' | '.join(BENCHMARKS)} |",
+        f"|---|---|{'---:|' * len(BENCHMARKS)}",
+    ]
+    models = list(dict.fromkeys(model for model, _, _ in cells))
+    for model, way in sorted(
+        dict.fromkeys(key[:2] for key in cells), key=lambda k: models.index(k[0])
+    ):
+        shown = [_cell(cells[model, way, benchmark]) for benchmark in BENCHMARKS]
+        said = way if model not in RULES else "a rule, without a model"
+        lines.append(f"| `{model}` | {said} | {' | '.join(shown)} |")
     lines += [
         "",
-        f"The same {stored['questions']} questions of each public set for all rows. In brackets: "
-        f"{settings['confidence']:.0%} intervals ({settings['draws']:,} bootstrap draws, seed "
-        f"{settings['bootstrap_seed']}). Below: how many of the replies could be read; one that could "
-        "not counts as wrong. mmlu_medical is the mean of its six subjects, not a share of the 40.",
+        f"The same {stored['questions']} questions of each public set for all rows. In brackets: 95% intervals. "
+        "Below: how many of the replies could be read; one that could not counts as wrong. Examples are of the "
+        f"train split (pubmed_qa) or bundled synthetic questions; majority is over temperature {TEMPERATURE}.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _cell(row: Mapping[str, Any]) -> str:
-    read = f"{row['outcomes'].get('scored', 0)} of {row['counted']}"
+    counted = sum(row["outcomes"].values())
+    read = f"{row['outcomes'].get('scored', 0)} of {counted}"
     return f"{row['score']:.2f} [{row['low']:.2f}, {row['high']:.2f}]<br>{read}"
 
 
