@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from medhelm.grading.graders.grader import judgement_key, shown_of
-from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
 from medhelm.models.costs import upper_bound, usd
 from medhelm.models.tokens import estimate_tokens
@@ -21,6 +21,7 @@ from medhelm.runs.planning import Run
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.store.records import judge_budget
+from medhelm.store.runlog import read_keyed
 
 THINKING = 1000
 """Output tokens of a model that thinks before it answers, where nothing is stored of it."""
@@ -57,7 +58,7 @@ class _Judge:
         self._judge, self._reply = judging.judges[place], reply
         self._limit = judge_budget(self._judge, judging.terms.jury)
         self._terms = judging.grader.terms(self._judge, judging.terms)
-        ends = {key: end_of(grading) for key, grading in read_gradings(judging.folders[place])}
+        ends = {key: end_of(grading) for key, grading in read_keyed(judging.folders[place])}
         self._graded = {key for key, end in ends.items() if end not in MISSING}
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0

@@ -20,8 +20,7 @@ from typing import Any, Protocol
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
-from medhelm.grading.graders.older_verdicts import read_older
-from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.graders.panel import Judging, end_of
 from medhelm.grading.panels import judgings
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.runs.conduct import answer_of, keep_ended
@@ -34,7 +33,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan
-from medhelm.store.runlog import RunFolder
+from medhelm.store.runlog import RunFolder, read_keyed
 
 
 class Sweep(Protocol):
@@ -85,14 +84,12 @@ class Judge:
     def open(self) -> None:
         """Lock and mend the log; raises RunLocked and RecordError."""
         scan = self.log.open()
-        older = {key: end_of(grading) for key, grading in read_older(self.log.path)}
-        final = {key for key, end in older.items() if end not in MISSING}
-        self._final, self._begun = (final - scan.failed) | scan.answered, dict(scan.begun)
+        self._final, self._begun = scan.answered, dict(scan.begun)
 
     def forget(self, outcomes: Collection[str]) -> None:
         """Ask once more for the gradings that ended so."""
         wanted = {end for outcome in outcomes for end in _ENDS.get(outcome, (outcome,))}
-        ends = {key: end_of(grading) for key, grading in read_gradings(self.log.path)}
+        ends = {key: end_of(grading) for key, grading in read_keyed(self.log.path)}
         self._final.difference_update(key for key, end in ends.items() if end in wanted)
 
     async def offer(self, episode: Episode) -> None:

@@ -9,19 +9,18 @@ from http import HTTPStatus
 from pathlib import Path
 
 from medhelm.errors import MedhelmError
-from medhelm.grading.graders.older_verdicts import OLDER_LOG
 from medhelm.grading.graders.panel import (
     MISSING,
     has_no_verdict,
     is_missing,
     is_silent,
-    read_gradings,
 )
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunRecord
 from medhelm.store.records import judge_folders
+from medhelm.store.runlog import read_keyed
 
 _REASONS = 2
 """The most reasons that are given for a judge's failed requests."""
@@ -85,12 +84,9 @@ def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
     """Return the first fault of a judge's replies, and which log holds them."""
     terms = next(own for own in record.grading.judged_by if judge in own.jury.judges)
     folder = judge_folders(run, terms)[terms.jury.judges.index(judge)]
-    first = next((g.error for _, g in read_gradings(folder) if g.error), "")
+    first = next((g.error for _, g in read_keyed(folder) if g.error), "")
     fault = f", the first: {first}" if first else ""
-    log = folder / "responses.jsonl"
-    if not log.exists():
-        log = folder / OLDER_LOG
-    return f"{fault}; its replies are in {log}"
+    return f"{fault}; its replies are in {folder / 'responses.jsonl'}"
 
 
 def _reasons(errors: Counter[str]) -> str:

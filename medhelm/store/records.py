@@ -9,7 +9,6 @@
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
     judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
-                        (of an earlier version grades.jsonl, one line per judgement)
     graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
     gradings/<grading hash>/{scores.parquet, summary.json}
 """

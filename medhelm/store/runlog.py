@@ -152,6 +152,7 @@ class RunFolder(AppendLog):
         """Refuse judges' logs that another version goes on with, before any model is asked."""
         decode = msgspec.json.Decoder(_Version).decode
         for log in self.path.glob("*/*/*.jsonl"):
+            _refuse_older(log.parent)
             if log.name == "quarantine.jsonl":
                 continue
             with suppress(msgspec.DecodeError):  # what is damaged is moved aside when it is opened
@@ -284,7 +285,9 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
 
     One that failed has its calls in a later try of it, too. It comes last, where it has none. Each
     comes once, but one that was asked again though it was answered: of several the last one counts.
+    In the log of a judge the key is an answer's `judgement_key`, and the verdicts are the `state`.
     """
+    _refuse_older(folder)
     failed: dict[int, Episode] = {}
     for _, key, episode in _episodes(folder / "responses.jsonl"):
         if not key:
@@ -320,6 +323,12 @@ def read_episodes(
             yield episode
         elif replaced is not None and is_answered(episode.response):
             replaced(episode)
+
+
+def _refuse_older(folder: Path) -> None:
+    """Refuse verdicts in a form that is no longer read: without them a judge would seem not asked."""
+    if (older := folder / "grades.jsonl").exists():
+        raise OtherVersion(other_version(older, 0))
 
 
 def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
