@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -142,11 +141,9 @@ def averaged_apart() -> Mapping[str, str]:
 
 
 def _suite_files() -> list[dict[str, Any]]:
-    import yaml
+    from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
-    folder = resources.files("medhelm.conf") / "suite"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    return [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
+    return [read_yaml(file.read_bytes(), name) for name, file in packaged_files("suite").items()]
 
 
 def convert(value: Any, kind: Any, what: str) -> Any:
