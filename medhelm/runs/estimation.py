@@ -31,7 +31,7 @@ from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
 from medhelm.runs.planning import Run
-from medhelm.runs.selection import Selection, find_unread, select
+from medhelm.runs.selection import Selection, find_unread, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
@@ -147,11 +147,10 @@ def without_keys(
 def estimate_runs(runs: Sequence[Run], results: Path) -> list[RunEstimate]:
     """Return the estimate of each run; reads the data, the logs and the summaries."""
     observed = _Observed(results)
-    selections: dict[tuple[int, int, int | None], Selection] = {}
+    selections: dict[object, Selection] = {}
     sums: dict[int, list[_Sums]] = defaultdict(list)
     for run in runs:
-        key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
-        if key not in selections:
+        if (key := selection_key(run)) not in selections:
             selections[key] = select(run.dataset, run.spec)
         sums[id(run.dataset)].append(_Sums(run, selections[key], observed))
     for own in sums.values():  # the data are read once for all models

@@ -95,7 +95,7 @@ def own_run(
         strategies={},
         metrics=(),
         grading=grading_spec((), "fixed"),
-        card=_card(name, data_class),
+        card=BenchmarkCard(name=name, title=name, data_class=data_class),
         path=folder,
         is_own=True,
     )
@@ -115,11 +115,7 @@ def _spec(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         data="full",
-        split="",
         dataset_sha256=sha256,
-        prompt_name="",
-        prompt_version="",
-        prompt_sha256="",
         model=model,
         max_output_tokens=output_budget(benchmark, model),
         seed=seed,
@@ -219,19 +215,4 @@ def _dataset(
 
     return Dataset(
         benchmark=benchmark, data="full", split="", sha256=sha256, folder=folder, read=read
-    )
-
-
-def _card(name: str, data_class: DataClass) -> BenchmarkCard:
-    return BenchmarkCard(
-        name=name,
-        title=name,
-        category="",
-        subcategory="",
-        data_class=data_class,
-        redistributable=False,
-        licence="",
-        curation="",
-        citation="",
-        cluster="",
     )

@@ -52,7 +52,7 @@ class _Line:
 
 
 class Display:
-    """A `runner.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
+    """A `sweep.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from medhelm.errors import MedhelmError
 from medhelm.grading.graders.panel import (
     MISSING,
     has_no_verdict,
@@ -16,6 +15,7 @@ from medhelm.grading.graders.panel import (
     is_silent,
 )
 from medhelm.runs.planning import Run
+from medhelm.runs.sweep import JudgeTroubles
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunRecord
@@ -37,17 +37,9 @@ class MissingJudge:
 
 
 def missing_judges(
-    run: Path,
-    record: RunRecord,
-    broken: Mapping[str, MedhelmError],
-    errors: Mapping[str, Counter[str]],
-    windows: Mapping[str, int],
+    run: Path, record: RunRecord, troubles: Mapping[str, JudgeTroubles]
 ) -> tuple[MissingJudge, ...]:
-    """Return the judges of a graded run that lack verdicts to be asked for, or have no valid one, and why.
-
-    `broken`: why judges could not be asked. `errors`: reasons of their failed requests. `windows`:
-    tokens of the largest request that did not fit a judge's window.
-    """
+    """Return the judges of a graded run that lack verdicts to be asked for, or have no valid one, and why."""
     lacking = [party for party in record.graders if is_missing(party.ends)]
     raters = record.grading.raters
     without = {party.model.name for party in lacking if has_no_verdict(party.ends)}
@@ -61,6 +53,7 @@ def missing_judges(
     found = []
     for party in lacking:
         name, ends = party.model.name, party.ends
+        own = troubles.get(name, JudgeTroubles())
         total, missing = sum(ends.values()), sum(ends.get(end, 0) for end in MISSING)
         if is_silent(ends):
             kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
@@ -70,10 +63,10 @@ def missing_judges(
             line = f"{party.role} {name} is missing on {missing:,} of {total:,} answers"
         else:
             line = f"{party.role} {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
-        why = broken.get(name) or _reasons(errors.get(name, Counter()))
+        why = own.broken or _reasons(own.errors)
         line += f": {why}" if missing and why else ""
         if ends.get("oversize"):
-            needed = f", which would have to hold {w:,} tokens" if (w := windows.get(name)) else ""
+            needed = f", which would have to hold {own.window:,} tokens" if own.window else ""
             line += f": {ends['oversize']:,} do not fit its window{needed}"
         line += f"; {tail}" if party.role != READER else ""
         found.append(MissingJudge(line, bool(missing)))
