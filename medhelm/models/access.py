@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.codecs.wire import Failure
-from medhelm.models.hosts import KEY_NAME, Access
+from medhelm.models.hosts import KEY_NAME, Access, is_loopback
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
@@ -81,6 +81,7 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     # A served model is reached at the address of its server, once that is up; until then nowhere else.
     own = f"http://{LOOPBACK}" if spec.serve else spec.base_url
     url = _server_url(spec.name, spec.model, provider, (own or provider.base_url).strip())
+    _check_receiver(spec, provider, url)
     key = _read_key(spec.name, key_env, environ) if key_env else None
     headers = {}
     for name, value in spec.headers.items():
@@ -88,6 +89,27 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
         secret = _read_key(spec.name, variable, environ)
         headers[name] = value.removesuffix(f"${variable}") + secret
     return Access(url, key, key_env, (url, key, *sorted(headers.items())), headers)
+
+
+def _check_receiver(spec: ModelSpec, provider: Provider, url: str) -> None:
+    """Refuse to send a provider's own key or credentials to anyone else, or so that others can read them.
+
+    To whom a key goes that the user names is the user's to say.
+    """
+    if spec.api_key_env or _has_key_header(spec):
+        return
+    held = provider.credentials or f"the key in {provider.key_env}"
+    if provider.credentials and spec.base_url and not is_own_host(provider, spec.base_url):
+        raise UsageError(
+            f"model {spec.name!r}: {held} go to addresses of {provider.own_hosts[0].lstrip('.')} only: "
+            "for another one name a variable with its key in model.api_key_env"
+        )
+    is_readable = url.startswith("http:") and not is_loopback(urlsplit(url).hostname or "")
+    if is_readable and (provider.credentials or key_variable(spec)):
+        raise UsageError(
+            f"model {spec.name!r}: base_url begins with http://, where others on the way could read "
+            f"{held}; write https://"
+        )
 
 
 def key_variable(spec: ModelSpec) -> str | None:
