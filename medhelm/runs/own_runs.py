@@ -22,12 +22,12 @@ from medhelm.models.identity import identity as identity
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.runs.casting import check_bare
 from medhelm.runs.planning import Run as Run
-from medhelm.runs.planning import grading_spec, output_budget
+from medhelm.runs.planning import output_budget
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
 from medhelm.schema.data import DataClass as DataClass
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, RunSpec
+from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
 from medhelm.store.records import one_spelling, read_plan, request_hash
 from medhelm.store.runlog import read_episodes
 
@@ -94,7 +94,7 @@ def own_run(
         spec=spec,
         strategies={},
         metrics=(),
-        grading=grading_spec((), "fixed"),
+        grading=GradingSpec(scoring="fixed", metrics=()),
         card=BenchmarkCard(name=name, title=name, data_class=data_class),
         path=folder,
         is_own=True,
