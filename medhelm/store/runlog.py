@@ -16,7 +16,7 @@ import msgspec
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
+from medhelm.schema.episode import MODEL, SCHEMA, Call, Episode, Finish, Message, Response, Usage
 from medhelm.store.appendlog import (
     AppendLog,
     last_line,
@@ -32,6 +32,8 @@ from medhelm.store.records import is_same_model as is_same_model
 from medhelm.store.records import order_key as order_key
 from medhelm.store.records import read_plan as read_plan
 
+Retried = Callable[[int, Call], None]
+"""Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
 """Endings that are never asked again; 'error' and 'oversize' are, on the next start."""
 
@@ -280,7 +282,7 @@ def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     return {int(key, 16): episode for key, episode in parts.open.items()}
 
 
-def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
+def read_keyed(folder: Path, retried: Retried | None = None) -> Iterator[tuple[int, Episode]]:
     """Yield the episodes of many calls of a log that have ended, with the key each was given.
 
     One that failed has its calls in a later try of it, too. It comes last, where it has none. Each
@@ -289,7 +291,7 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
     """
     _refuse_older(folder)
     failed: dict[int, Episode] = {}
-    for _, key, episode in _episodes(folder / "responses.jsonl"):
+    for _, key, episode in _episodes(folder / "responses.jsonl", retried):
         if not key:
             continue
         failed.pop(key, None)
@@ -301,13 +303,17 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
 
 
 def read_episodes(
-    run: Path, plan: Plan | None = None, replaced: Callable[[Episode], None] | None = None
+    run: Path,
+    plan: Plan | None = None,
+    replaced: Callable[[Episode], None] | None = None,
+    retried: Retried | None = None,
 ) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
 
     Without a plan every instance of the log is planned.
 
-    `replaced` is given those that were answered and asked again all the same, each before its last one.
+    `replaced` is given those that were answered and asked again all the same, each before its last one,
+    `retried` the failed tries of planned calls that another followed.
 
     Streams: 8 bytes an episode are held, not its text; of episodes of many calls those that have begun
     and not ended. Lines that cannot be read are passed over (opening the folder for a run moves them
@@ -316,13 +322,24 @@ def read_episodes(
     log = run / "responses.jsonl"
     superseded = _superseded(log) if log.exists() else frozenset()
     seed, cut = (plan.spec.seed, plan.cut) if plan is not None else (0, None)
-    for number, _, episode in _episodes(log):
-        if cut is not None and order_key(seed, episode.instance.id) > cut:
+
+    def is_planned(instance_id: str) -> bool:
+        return cut is None or order_key(seed, instance_id) <= cut
+
+    def note(key: int, call: Call) -> None:
+        if retried is not None and is_planned(call.response.instance_id):
+            retried(key, call)
+
+    for number, key, episode in _episodes(log, note):
+        if not is_planned(episode.instance.id):
             continue
         if number not in superseded:
             yield episode
-        elif replaced is not None and is_answered(episode.response):
-            replaced(episode)
+        elif is_answered(episode.response):
+            if replaced is not None:
+                replaced(episode)
+        elif not key:
+            note(key, _one_call(episode))
 
 
 def _refuse_older(folder: Path) -> None:
@@ -331,8 +348,17 @@ def _refuse_older(folder: Path) -> None:
         raise OtherVersion(other_version(older, 0))
 
 
-def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
-    """Yield the episodes of a log with their line, those of many calls with their key, else 0."""
+def _one_call(episode: Episode) -> Call:
+    """Return the call of an episode of one."""
+    response = episode.response
+    return Call(role=MODEL, step="", sent="", messages=episode.messages, response=response)
+
+
+def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, int, Episode]]:
+    """Yield the episodes of a log with their line, those of many calls with their key, else 0.
+
+    `retried` is given the failed tries of calls of the latter as another one follows them.
+    """
     heads = msgspec.json.Decoder(_Line).decode
     ended = msgspec.json.Decoder(Ended).decode
     parts = _Parts()
@@ -346,8 +372,13 @@ def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
                 yield number, 0, _decode_episode(body, log, number + 1)
                 continue
             head = heads(body)
-            if parts.take(head, line) and head.response is not None:
-                yield number, head.key, parts.open[head.episode].episode(ended(body))
+            is_taken, own = parts.take(head, line), parts.open[head.episode]
+            while own.retried:
+                failed = own.retried.pop()
+                if retried is not None:
+                    retried(head.key, failed)
+            if is_taken and head.response is not None:
+                yield number, head.key, own.episode(ended(body))
                 if is_answered(head.response):
                     del parts.open[head.episode]
 

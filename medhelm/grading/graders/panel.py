@@ -19,11 +19,10 @@ from medhelm.grading.graders.grader import (
 )
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode
+from medhelm.schema.episode import Call, Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, READER, GraderTerms, Party
 from medhelm.store.records import judge_budget
-from medhelm.store.replaced_tries import replaced_tries
 from medhelm.store.runlog import is_answered, read_keyed
 from medhelm.store.usage import UsageTally
 
@@ -150,12 +149,14 @@ class StoredVerdicts:
             judging.judges, judging.folders, self._gradings, strict=True
         ):
             tally = UsageTally(judge_budget(judge, judging.terms.jury))
-            for key, grading in read_keyed(folder):
+
+            def note(key: int, call: Call, tally: UsageTally = tally) -> None:
+                if key in paid:
+                    tally.add_lost(call.response.lost)
+
+            for key, grading in read_keyed(folder, note):
                 for call in (*grading.calls, *grading.stale) if key in paid else ():
                     tally.add(call.response)
-            for replaced in replaced_tries(folder / "responses.jsonl"):
-                if int(replaced.episode, 16) in paid:
-                    tally.add_lost(replaced.lost)
             ended = Counter(
                 gradings[key][1] if key in gradings else NOT_ASKED for key in self._asked
             )
