@@ -122,6 +122,26 @@ def chosen_asking(
     return msgspec.structs.replace(named, name=".".join(parts), **chosen)
 
 
+def chosen_settings(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], prefix: str
+) -> dict[str, Any]:
+    """Return the settings that differ from their defaults; those without a default are another's.
+
+    Raises UsageError where a value is not of its default's type.
+    """
+    chosen = {}
+    for name, default in defaults.items():
+        value = given.get(name, default)
+        is_whole = isinstance(default, float) and type(value) is int  # 2 where 2.0 is meant
+        if type(value) is not type(default) and not is_whole:
+            raise UsageError(
+                f"{prefix}.{name}={value} is not of the type of its default, {default!r}"
+            )
+        if value != default:
+            chosen[name] = type(default)(value)  # one value, one run
+    return chosen
+
+
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the data folder: the argument, else MEDHELM_DATA_DIR, else ~/.medhelm/data."""
     chosen = data_dir or environ.get("MEDHELM_DATA_DIR") or "~/.medhelm/data"

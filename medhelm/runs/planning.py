@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.config import BenchmarkChoice, Job, data_root
+from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
 from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
@@ -33,7 +33,6 @@ from medhelm.runs.casting import (
     can_play,
     check_bare,
     choose_cast,
-    chosen_settings,
     named_by_strategy,
     named_model,
     refuse_unused,
@@ -290,7 +289,7 @@ def _run(
         protocol="" if protocol.is_one_call else protocol.name,
         protocol_version=protocol.version,
         cast=cast,
-        settings=chosen_settings(job.protocol, protocol),
+        settings=chosen_settings(job.protocol, protocol.settings, "protocol"),
         strategies={role: s.version for role, s in strategies.items() if s.version != "1"},
     )
     spec = asked.recorded(spec)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+import msgspec
+
 from medhelm.config import JuryChoice, convert
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import ModelError, UnknownName, UsageError
@@ -98,15 +100,7 @@ def _resolve(
                 "leave it out"
             )
         check_model(judge, environ)
-    return JurySpec(
-        name=choice.name,
-        judges=judges,
-        quorum=choice.quorum,
-        repairs=choice.repairs,
-        reasons=choice.reasons,
-        max_output_tokens=choice.max_output_tokens,
-        reasoning_output_tokens=choice.reasoning_output_tokens,
-    )
+    return JurySpec(**msgspec.structs.asdict(choice) | {"judges": judges})
 
 
 OFFLINE = JurySpec(name="offline")
