@@ -223,7 +223,7 @@ def decoding(spec: ModelSpec, request: Request, *names: str, **renamed: str) -> 
     chosen = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "stop": sampling.stop or None,
+        "stop": [*sampling.stop] or None,
         "seed": spec.seed_of(request),
     }
     return {renamed.get(n, n): chosen[n] for n in names if chosen[n] is not None}
