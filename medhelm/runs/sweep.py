@@ -42,7 +42,7 @@ class Progress(Protocol):
 
 @dataclass
 class JudgeTroubles:
-    """What kept a judge of a run from giving verdicts."""
+    """Collects what kept a judge of a run from giving verdicts."""
 
     broken: MedhelmError | None = None
     """The reason why it could not be asked. The run is graded without it."""
