@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -54,7 +53,6 @@ def own_run(
     data_class: DataClass,
     environ: Mapping[str, str] | None,
     decides: str = "",
-    settings: Mapping[str, Any] | None = None,
     max_output_tokens: int = 1024,
     reasoning_output_tokens: int = 8192,
     seed: int = 0,
@@ -85,7 +83,7 @@ def own_run(
         reasoning_output_tokens=reasoning_output_tokens,
     )
     sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    spec = _spec(benchmark, protocol, players, sha256, settings, seed)
+    spec = _spec(benchmark, protocol, players, sha256, seed)
     _refuse_other(folder, spec)
     return Run(
         benchmark=benchmark,
@@ -106,7 +104,6 @@ def _spec(
     protocol: Protocol,
     players: Mapping[str, ModelSpec],
     sha256: str,
-    settings: Mapping[str, Any] | None,
     seed: int,
 ) -> RunSpec:
     first, *others = protocol.roles
@@ -122,7 +119,6 @@ def _spec(
         protocol="" if protocol.is_one_call else protocol.name,
         protocol_version=protocol.version,
         cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
-        settings=dict(settings or {}),
     )
 
 
