@@ -1,4 +1,4 @@
-"""Lines that a run ends with: requests that do not fit a window, and judges without verdicts, each with the reason."""
+"""Lines that a run ends with: judges without verdicts, each with the reason."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from medhelm.grading.graders.panel import (
     is_missing,
     is_silent,
 )
-from medhelm.runs.planning import Run
 from medhelm.runs.sweep import JudgeTroubles
-from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunRecord
 from medhelm.store.records import judge_folders
@@ -91,27 +89,3 @@ def _reasons(errors: Counter[str]) -> str:
         words = f" ({HTTPStatus(int(status)).phrase})" if is_known else ""
         said.append(f"{n:,} {error}{words}")
     return f"requests failed, {', '.join(said)}" if said else ""
-
-
-class OversizeRequests:
-    """Counts of requests that were not asked, or were refused as too long."""
-
-    def __init__(self) -> None:
-        self._reasons: dict[str, Counter[str]] = {}
-        """By benchmark and model."""
-
-    def count(self, run: Run, episode: Episode) -> None:
-        """Count an episode that ended as oversize; others are passed over."""
-        response = episode.response
-        if response.finish == "oversize":
-            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
-            self._reasons.setdefault(cell, Counter())[response.error or "http 413"] += 1
-
-    def lines(self) -> list[str]:
-        """Return a line for each run of which requests do not fit the model's window, and why."""
-        return [
-            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
-            f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
-            "model.max_output_tokens, or take a model with a larger window"
-            for cell, reasons in self._reasons.items()
-        ]
