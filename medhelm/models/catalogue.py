@@ -7,15 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from medhelm.config import convert
 from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import packaged_files, read_yaml, yaml_files
 from medhelm.models.provider import Provider
 from medhelm.models.providers import known_provider, known_providers
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.type_errors import explain
 
 
 def load_models() -> dict[str, ModelSpec]:
@@ -118,7 +116,5 @@ def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
     `sampling` and `price`, with the nearest known one, and for a wrong type.
     """
     values = {name: value for name, value in values.items() if value != "???"}
-    try:
-        return msgspec.convert(values, ModelSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{place}: {explain(error, ModelSpec)}") from None
+    spec: ModelSpec = convert(values, ModelSpec, place)
+    return spec
