@@ -92,23 +92,25 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
 
 
 def _check_receiver(spec: ModelSpec, provider: Provider, url: str) -> None:
-    """Refuse to send a provider's own key or credentials to anyone else, or so that others can read them.
+    """Refuse to send credentials to anyone but their service, and a service any key over plain http.
 
-    To whom a key goes that the user names is the user's to say.
+    A key that the user names for a server of the house goes there as the user says.
     """
-    if spec.api_key_env or _has_key_header(spec):
-        return
-    held = provider.credentials or f"the key in {provider.key_env}"
-    if provider.credentials and spec.base_url and not is_own_host(provider, spec.base_url):
+    is_named = bool(spec.api_key_env) or _has_key_header(spec)
+    if provider.credentials and not is_named and not is_own_host(provider, url):
         raise UsageError(
-            f"model {spec.name!r}: {held} go to addresses of {provider.own_hosts[0].lstrip('.')} only: "
-            "for another one name a variable with its key in model.api_key_env"
+            f"model {spec.name!r}: {provider.credentials} go to addresses of "
+            f"{provider.own_hosts[0].lstrip('.')} only: for another one name a variable with its key in "
+            "model.api_key_env"
         )
-    is_readable = url.startswith("http:") and not is_loopback(urlsplit(url).hostname or "")
-    if is_readable and (provider.credentials or key_variable(spec)):
+    parts, own = urlsplit(url), urlsplit(provider.base_url)
+    is_service = own.scheme == "https" and parts.hostname == own.hostname
+    is_readable = parts.scheme == "http" and not is_loopback(parts.hostname or "")
+    has_key = is_named or provider.credentials or key_variable(spec)
+    if is_readable and has_key and (is_service or is_own_host(provider, url)):
         raise UsageError(
             f"model {spec.name!r}: base_url begins with http://, where others on the way could read "
-            f"{held}; write https://"
+            "what lets its holder in; write https://"
         )
 
 

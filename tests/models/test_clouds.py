@@ -198,14 +198,22 @@ def test_a_token_of_google_goes_to_google_alone(gcp: Cloud) -> None:
         ("bedrock", BEDROCK),
         ("vertex", f"{VERTEX}/v1/projects/w/locations/l"),
         ("vertex_openai", f"{VERTEX}/v1/projects/w/locations/l"),
+        ("openai", "api.openai.com/v1"),
+        ("anthropic", "api.anthropic.com"),
     ],
 )
-def test_no_key_of_a_cloud_goes_over_plain_http(provider: str, host: str) -> None:
+def test_no_key_goes_to_a_service_over_plain_http(provider: str, host: str) -> None:
     environ = {"AZURE_OPENAI_API_KEY": "k", "K": "k"}
-    with pytest.raises(UsageError, match="http://.*could read.*https://"):
-        resolve_access(spec(provider, f"http://{host}"), environ)
-    resolve_access(spec(provider, f"https://{host}"), environ)
-    # to whom a key goes that the user names is the user's to say: a gateway of the house
+    ways: list[dict[str, Any]] = [{"api_key_env": "K"}, {"headers": {"Authorization": "$K"}}]
+    if provider not in (
+        "openai",
+        "anthropic",
+    ):  # no key goes along to a base_url unless it is named
+        ways.append({})
+    for more in ways:
+        with pytest.raises(UsageError, match="http://.*could read.*https://"):
+            resolve_access(spec(provider, f"http://{host}", **more), environ)
+        resolve_access(spec(provider, f"https://{host}", **more), environ)
     resolve_access(spec(provider, "http://gateway:8000", api_key_env="K"), environ)
 
 
