@@ -127,15 +127,13 @@ async def _conduct(
     }
     asker = Sender(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
     answer, first = await _answer(stage, instance, repeat, asker), stage.run.protocol.roles[0]
-    if stage.is_one_call and len(episode.calls) == 1:
-        (call,) = episode.calls.values()
-        messages = () if stage.is_embedded else call.messages
-        whole = Episode(instance=instance, messages=messages, response=call.response)
-        stage.log.append(whole)
-        return whole
     if log is None:
-        answered = response_of(instance, repeat, answer, episode.calls.values(), first)
-        whole = Episode(instance=instance, response=answered)
+        calls = [*episode.calls.values()]
+        if len(calls) == 1:
+            messages, response = () if stage.is_embedded else calls[0].messages, calls[0].response
+        else:
+            messages, response = (), response_of(instance, repeat, answer, calls, first)
+        whole = Episode(instance=instance, messages=messages, response=response)
         stage.log.append(whole)
         return whole
     whole = keep_ended(log, episode, asker, answer, first)

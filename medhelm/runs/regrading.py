@@ -91,7 +91,9 @@ def regrade(
                 f"{benchmark.version}; graded with today's metrics, the prompts as stored"
             )
         try:
-            record = grade_run(path, plan, registry, scoring, further, root=root)
+            run = stored_run(path, plan, registry, scoring, further, root=root)
+            with lock_file(path / "lock"):
+                record = score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
         except MedhelmError as e:
             yield Regraded(where=where, reason=str(e))
             continue
@@ -153,25 +155,6 @@ def _refuse_other_judges(path: Path, grading: GradingSpec) -> None:
                 f"the verdicts in {path / place} are not of the judges, rubric and prompt of today; "
                 "ask them with `medhelm run ... jury=NAME`, answers are kept"
             )
-
-
-def grade_run(
-    path: Path,
-    plan: Plan,
-    registry: Registry,
-    scoring: Scoring,
-    further: Sequence[str] = (),
-    *,
-    root: Path,
-) -> RunRecord:
-    """Grade the stored responses of one run and return its record.
-
-    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked
-    while a process works on the run, UnknownName for a benchmark or metric that is not installed.
-    """
-    run = stored_run(path, plan, registry, scoring, further, root=root)
-    with lock_file(path / "lock"):
-        return score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
 
 
 def runs_to_judge(
