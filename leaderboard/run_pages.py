@@ -49,7 +49,7 @@ def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
     for own in runs:
         folder = own.path.parents[1]
         files = [own.path / "scores.parquet", folder / "responses.jsonl"]
-        files += sorted(folder.glob("judges/*/grades.jsonl"))
+        files += sorted(folder.glob("*/*/responses.jsonl"))
         found.update(msgspec.json.encode(own.record))
         found.update(repr([own.folder, *map(_stat, files)]).encode())
     return found.hexdigest()

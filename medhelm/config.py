@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -123,6 +122,26 @@ def chosen_asking(
     return msgspec.structs.replace(named, name=".".join(parts), **chosen)
 
 
+def chosen_settings(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], prefix: str
+) -> dict[str, Any]:
+    """Return the settings that differ from their defaults; those without a default are another's.
+
+    Raises UsageError where a value is not of its default's type.
+    """
+    chosen = {}
+    for name, default in defaults.items():
+        value = given.get(name, default)
+        is_whole = isinstance(default, float) and type(value) is int  # 2 where 2.0 is meant
+        if type(value) is not type(default) and not is_whole:
+            raise UsageError(
+                f"{prefix}.{name}={value} is not of the type of its default, {default!r}"
+            )
+        if value != default:
+            chosen[name] = type(default)(value)  # one value, one run
+    return chosen
+
+
 def data_root(data_dir: str | Path | None, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the data folder: the argument, else MEDHELM_DATA_DIR, else ~/.medhelm/data."""
     chosen = data_dir or environ.get("MEDHELM_DATA_DIR") or "~/.medhelm/data"
@@ -142,11 +161,9 @@ def averaged_apart() -> Mapping[str, str]:
 
 
 def _suite_files() -> list[dict[str, Any]]:
-    import yaml
+    from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
-    folder = resources.files("medhelm.conf") / "suite"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".yaml"))
-    return [yaml.safe_load((folder / name).read_text(encoding="utf-8")) for name in files]
+    return [read_yaml(file.read_bytes(), name) for name, file in packaged_files("suite").items()]
 
 
 def convert(value: Any, kind: Any, what: str) -> Any:

@@ -25,9 +25,9 @@ import msgspec
 from measuring import FixedServer, bare, completion, http, serve, server_process
 
 import medhelm
-from medhelm.grading.graders.panel import read_gradings
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JurySpec
+from medhelm.store.runlog import read_keyed
 
 IN_FLIGHT = 100
 PLUGIN = Path(__file__).parents[1] / "tests" / "plugins" / "checklist.py"
@@ -85,7 +85,7 @@ def grade(folder: Path, base_url: str) -> tuple[float, list[bytes]]:
     )
     first, last, bodies = 9e99, 0.0, []
     for log in (folder / "results").glob("runs/*/*/*/graders/*"):
-        for _, grading in read_gradings(log):
+        for _, grading in read_keyed(log):
             for call in grading.calls:
                 response = call.response
                 first = min(first, response.finished_at - response.latency_s)

@@ -26,8 +26,8 @@ PACKAGES = sorted(p.parent.name for p in PLUGINS.glob("*/__init__.py"))
 LAYERS = (
     "errors",
     "schema",
-    "config",
     "files",
+    "config",
     "stats",
     "prompts",
     "extract",

@@ -340,8 +340,7 @@ def _open_files(
             parts.append(_Part(Path(source.name).name, partial(cached_rows, record), source))
             continue
         for path, named in _checked(benchmark, source, root):
-            if named:
-                digest.update(f"{source_sha256(source, path)}  {named}\n".encode())
+            digest.update(f"{source_sha256(source, path)}  {named}\n".encode())
             is_other = not source.hub and path.name != Path(source.name).name
             reader = read_cells if is_other else read_file  # JSON lines in place of a CSV file
             parts.append(_Part(path.name, partial(reader, path), source))
@@ -368,19 +367,11 @@ def _open_files(
 
 
 def _checked(benchmark: Benchmark, source: SourceFile, root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a source, and the name that each has in the hash of the data.
-
-    What an earlier version fetched of a data set of the hub is in its identity, and has none.
-    """
-    if not isinstance(benchmark.dataset, HubDataset):
+    """Yield the files of a source, and the name that each has in the hash of the data."""
+    if isinstance(benchmark.dataset, HubDataset):
+        yield from ((path, path.name) for path in files_beside(benchmark, source, root))
+    else:
         yield check_file(benchmark, source, root), source.name
-        return
-    for path in files_beside(benchmark, source, root):
-        if path.parent == root / benchmark.name:
-            yield path, path.name
-        else:
-            fetched = SourceFile(name=f"{path.parent.name}/{path.name}")
-            yield check_file(benchmark, fetched, root), ""
 
 
 def _identity(dataset: FileDataset, split: str) -> str:

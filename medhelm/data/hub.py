@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -183,25 +183,19 @@ def _asking(path: Path, hub: HubSource) -> Iterator[None]:
     import huggingface_hub
 
     fix = f"without network put {path.name} into {path.parent}"
-    restore: list[Callable[[], None]] = []
-    for bars in (datasets.utils, huggingface_hub.utils):
-        if not bars.are_progress_bars_disabled():
-            bars.disable_progress_bars()
-            restore.append(bars.enable_progress_bars)
-    for log in (datasets.utils.logging, huggingface_hub.utils.logging):
-        restore.append(_setter(log.set_verbosity, log.get_verbosity()))
-        log.set_verbosity(log.CRITICAL)
-    try:
-        yield
-    except _OtherRevision:
-        raise DataError(f"{hub} is not in the cache and the hub was not reached; {fix}") from None
-    except Exception as e:  # the hub's clients raise errors of several HTTP libraries
-        reason = type(e).__name__
-        raise DataError(f"{hub} cannot be loaded from the hub ({reason}); {fix}") from None
-    finally:
-        for undo in restore:
-            undo()
-
-
-def _setter(set_level: Callable[[int], None], level: int) -> Callable[[], None]:
-    return lambda: set_level(level)
+    with contextlib.ExitStack() as undone:
+        for bars in (datasets.utils, huggingface_hub.utils):
+            if not bars.are_progress_bars_disabled():
+                bars.disable_progress_bars()
+                undone.callback(bars.enable_progress_bars)
+        for log in (datasets.utils.logging, huggingface_hub.utils.logging):
+            undone.callback(log.set_verbosity, log.get_verbosity())
+            log.set_verbosity(log.CRITICAL)
+        try:
+            yield
+        except _OtherRevision:
+            why = "is not in the cache and the hub was not reached"
+            raise DataError(f"{hub} {why}; {fix}") from None
+        except Exception as e:  # the hub's clients raise errors of several HTTP libraries
+            reason = type(e).__name__
+            raise DataError(f"{hub} cannot be loaded from the hub ({reason}); {fix}") from None

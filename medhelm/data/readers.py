@@ -59,40 +59,69 @@ def read_csv(path: Path) -> _Rows:
 
     Between cells is a comma (in .tsv a tab), or the one other mark that fits all records.
     """
+    rows = _records(path, _separator(path))
+    _, header = next(rows)
+    named = [name for name in header if name.strip()]
+    if len(set(named)) < len(named):
+        raise DataError(f"{path.name}: a column name is there twice in the header")
+    # one is an index; several are what a spreadsheet leaves behind, and hold nothing
+    nameless = [i for i, name in enumerate(header) if not name.strip()]
+    nameless = nameless if len(nameless) > 1 else []
+    if any("\0" in name for name in header):
+        raise DataError(f"{path.name}, header: {_NUL}")
+    for number, record in rows:
+        if any("\0" in cell for cell in record):
+            raise DataError(f"{path.name}, row {number}: {_NUL}")
+        if any(record[i].strip() for i in nameless):
+            raise DataError(f"{path.name}, row {number}: a cell in a column without a name")
+        yield number, dict(zip(header, record, strict=True))
+
+
+def read_table(
+    path: Path, columns: Sequence[str] = (), separator: str = ",", *, is_strict: bool = True
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows as texts by column, numbered from 1; blank lines are skipped.
+
+    `columns` must be there; others may be. Without `is_strict` a quotation mark inside a cell is text.
+    Raises DataError, which names file and row and shows no text.
+    """
+    rows = _records(path, separator, is_strict=is_strict)
+    _, header = next(rows)
+    if missing := [name for name in columns if name not in header]:
+        raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
+    for number, record in rows:
+        yield number, dict(zip(header, record))  # noqa: B905 - of one length, and read often
+
+
+def _records(
+    path: Path, separator: str, *, is_strict: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the header of a table as number 0, then its records, each as long as the header; blank lines are none."""
     csv.field_size_limit(_MAX_CELL)
     number = 0
-    separator = _separator(path)
     by = "" if separator == "," else f" by {_SEPARATORS[separator]}"
+    is_packed = path.suffix == ".gz"
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            records = csv.reader(file, delimiter=separator, strict=True)
-            header = next(records, None)
-            if header is None:
-                return
-            named = [name for name in header if name.strip()]
-            if len(set(named)) < len(named):
-                raise DataError(f"{path.name}: a column name is there twice in the header")
-            # one is an index; several are what a spreadsheet leaves behind, and hold nothing
-            nameless = [i for i, name in enumerate(header) if not name.strip()]
-            nameless = nameless if len(nameless) > 1 else []
-            if any("\0" in name for name in header):
-                raise DataError(f"{path.name}, header: {_NUL}")
-            for record in records:
-                if not record:
-                    continue
-                number += 1
-                if any("\0" in cell for cell in record):
-                    raise DataError(f"{path.name}, row {number}: {_NUL}")
+        with (gzip.open if is_packed else open)(
+            path, "rt", encoding="utf-8-sig", newline=""
+        ) as file:
+            records = csv.reader(file, delimiter=separator, strict=is_strict)
+            header = next(records, [])
+            yield 0, header
+            for number, record in enumerate(filter(None, records), 1):
                 if len(record) != len(header):
                     raise DataError(
                         f"{path.name}, row {number}: {len(record)} cells{by}, "
                         f"the header has {len(header)}"
                     )
-                if any(record[i].strip() for i in nameless):
-                    raise DataError(f"{path.name}, row {number}: a cell in a column without a name")
-                yield number, dict(zip(header, record, strict=True))
+                yield number, record
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DataError(
+            f"{path.name}: not a whole gzip file behind row {number}; download it again"
+        ) from None
     except UnicodeDecodeError:
-        raise DataError(_not_utf8(path)) from None
+        behind = f"{path.name}: not UTF-8 behind row {number}"
+        raise DataError(behind if is_packed else _not_utf8(path)) from None
     except csv.Error as e:
         raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None
 
@@ -315,38 +344,3 @@ def _not_utf8(path: Path) -> str:
         else:
             offset -= len(decoder.getstate()[0])
     return f"{path.name}: not UTF-8 at byte {offset}; it is in line {line}; save the file as UTF-8"
-
-
-def read_table(
-    path: Path, columns: Sequence[str] = (), separator: str = ",", *, is_strict: bool = True
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows as texts by column, numbered from 1; blank lines are skipped.
-
-    `columns` must be there; others may be. Without `is_strict` a quotation mark inside a cell is text.
-    Raises DataError, which names file and row and shows no text.
-    """
-    csv.field_size_limit(_MAX_CELL)
-    number = 0
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(
-            path, "rt", encoding="utf-8-sig", newline=""
-        ) as file:
-            reader = csv.reader(file, delimiter=separator, strict=is_strict)
-            header = next(reader, [])
-            if missing := [name for name in columns if name not in header]:
-                raise DataError(f"{path.name}: there is no column {', '.join(missing)}")
-            for number, record in enumerate(filter(None, reader), 1):
-                if len(record) != len(header):
-                    raise DataError(
-                        f"{path.name}, row {number}: {len(record)} cells, "
-                        f"the header has {len(header)}"
-                    )
-                yield number, dict(zip(header, record))  # noqa: B905 - of one length, and read often
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(
-            f"{path.name}: not a whole gzip file behind row {number}; download it again"
-        ) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path.name}: not UTF-8 behind row {number}") from None
-    except csv.Error as e:
-        raise DataError(f"{path.name}, row {number + 1}: not CSV ({e})") from None

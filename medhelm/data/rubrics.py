@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import yaml
 
 from medhelm.errors import PluginError, UnknownName
 from medhelm.files.folders import beside
-from medhelm.files.yaml_bounds import refuse_many
+from medhelm.files.yaml_bounds import packaged_files, read_yaml
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.type_errors import explain
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_RUBRICS = ("rubrics", "medhelm.grading.jury")
+"""Folder and package of the rubrics that come with medhelm."""
 
 
 def load_rubric(benchmark: Benchmark) -> Rubric:
@@ -29,8 +27,8 @@ def load_rubric(benchmark: Benchmark) -> Rubric:
     name = benchmark.rubric
     folder = Path(benchmark.origin).parent / "rubrics"
     if name and benchmark.origin and (own := beside(benchmark.origin, "rubrics", f"{name}.yaml")):
-        return read_rubric(own.read_text(encoding="utf-8"), str(own))
-    packaged = _packaged()
+        return read_rubric(own.read_bytes(), str(own))
+    packaged = packaged_files(*_RUBRICS)
     if name not in packaged:
         if not name:
             raise PluginError(
@@ -39,33 +37,26 @@ def load_rubric(benchmark: Benchmark) -> Rubric:
             )
         where = f"rubric of benchmark {benchmark.name!r}"
         raise UnknownName(where, name, packaged, f"Or write {folder / name}.yaml.")
-    return read_rubric(packaged[name].read_text(encoding="utf-8"), name)
+    return packaged_rubric(name)
+
+
+def packaged_rubric(name: str) -> Rubric:
+    """Return a rubric that comes with medhelm."""
+    return read_rubric(packaged_files(*_RUBRICS)[name].read_bytes(), name)
 
 
 def known_rubrics(benchmarks: Iterable[Benchmark]) -> dict[str, Rubric]:
     """Return the rubrics of medhelm and of these benchmarks by name."""
-    found = {n: read_rubric(file.read_text(encoding="utf-8"), n) for n, file in _packaged().items()}
+    found = {n: packaged_rubric(n) for n in packaged_files(*_RUBRICS)}
     return found | {b.rubric: load_rubric(b) for b in benchmarks if b.rubric}
 
 
-def _packaged() -> dict[str, Traversable]:
-    folder = resources.files("medhelm.grading.jury") / "rubrics"
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
-    return {file.name.removesuffix(".yaml"): file for file in files}
-
-
-def read_rubric(text: str, where: str) -> Rubric:
+def read_rubric(text: str | bytes, where: str) -> Rubric:
     """Return the rubric of a YAML text; raises PluginError naming what is wrong with it."""
-    refuse_many(text, where)
     try:
-        values: Any = yaml.safe_load(text)
-        rubric = msgspec.convert(values, Rubric)
+        rubric = msgspec.convert(read_yaml(text, where, PluginError), Rubric)
     except msgspec.ValidationError as e:
         raise PluginError(f"{where}: not a rubric: {explain(e, Rubric)}") from None
-    except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = f" in line {mark.line + 1}" if mark else ""
-        raise PluginError(f"{where}: not readable as YAML{line}") from None
     if rubric.minimum >= rubric.maximum:
         raise PluginError(f"{where}: the scale {rubric.minimum} to {rubric.maximum} is empty")
     check_criteria(rubric.criteria, where)

@@ -212,17 +212,12 @@ def record_path(path: Path) -> Path:
 def files_beside(benchmark: Benchmark, source: SourceFile, root: Path) -> list[Path]:
     """Return the files below `root` that a source is read from; none where they are not there.
 
-    Of a data set of the hub these are what an earlier version fetched, else what a user put there.
-    Whoever asks whether the data are there asks here or `is_found`.
+    Of a data set of the hub these are what a user put there, named after the split. Whoever asks whether the data are there asks here or `is_found`.
     """
     dataset, path = benchmark.dataset, file_path(benchmark, source, root)
     if isinstance(dataset, HubDataset) and source.hub:
-        fetched = path.parent / re.sub(r"[^\w.-]", "_", source.hub.revision)
-        for folder in (fetched, path.parent):
-            files = sorted(p for p in folder.glob("*") if p.suffix in READERS and p.is_file())
-            if paths := of_split(files, source.hub.split, dataset.splits):
-                return paths
-        return []
+        files = sorted(p for p in path.parent.glob("*") if p.suffix in READERS and p.is_file())
+        return of_split(files, source.hub.split, dataset.splits)
     return [path] if is_there(source, path) else []
 
 

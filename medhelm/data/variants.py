@@ -29,31 +29,10 @@ ORDER, RIGHT = "option_order", "right_option"
 """Keys of the metadata of a changed instance: the original letters of its options in the order shown,
 and the original letter of the right one."""
 
-_ROMAN = [
-    "I",
-    "II",
-    "III",
-    "IV",
-    "V",
-    "VI",
-    "VII",
-    "VIII",
-    "IX",
-    "X",
-    "XI",
-    "XII",
-    "XIII",
-    "XIV",
-    "XV",
-    "XVI",
-    "XVII",
-    "XVIII",
-    "XIX",
-    "XX",
-]
+_UNITS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
 _LABELS: Mapping[str, tuple[str, ...]] = {
     "digits": tuple(str(n) for n in range(1, len(ascii_uppercase) + 1)),
-    "roman": tuple(_ROMAN),
+    "roman": (*_UNITS, *(f"X{unit}" for unit in _UNITS)),
 }
 _NONE: Mapping[str, str] = {
     "de": "Keine davon",
@@ -81,57 +60,12 @@ _OF_OTHERS = re.compile(
 """Matches an option that speaks of the others, as `all of the above` does."""
 _TOKEN = re.compile(r"[^\W_]+")
 _LABEL = re.compile(r"[a-h]|[1-9]|i{1,3}|iv|vi{0,3}|ix|x")
-_BESIDE_LABELS = frozenset(
-    [
-        "and",
-        "or",
-        "only",
-        "both",
-        "options",
-        "option",
-        "choice",
-        "choices",
-        "are",
-        "is",
-        "correct",
-        "true",
-        "wrong",
-        "false",
-        "all",
-        "but",
-        "except",
-        "not",
-        "y",
-        "e",
-        "o",
-        "u",
-        "son",
-        "es",
-        "correcta",
-        "correctas",
-        "verdadera",
-        "verdaderas",
-        "falsa",
-        "falsas",
-        "las",
-        "la",
-        "los",
-        "respuesta",
-        "respuestas",
-        "apenas",
-        "somente",
-        "solo",
-        "sólo",
-        "são",
-        "estão",
-        "é",
-        "corretas",
-        "et",
-        "ou",
-        "und",
-        "oder",
-    ]
+_BESIDE_LABELS = re.compile(
+    r"and|or|only|both|options?|choices?|are|is|correct|true|wrong|false|all|but|except|not"
+    r"|[yeou]|son|es|correctas?|verdaderas?|falsas?|las?|los|respuestas?|apenas|somente|s[oó]lo"
+    r"|são|estão|é|corretas|et|ou|und|oder"
 )
+"""Matches a word that may stand beside the labels of other options."""
 _BARE = re.compile(r"\W*(?:\d+(?:[.,]\d+)?|[IVX]+|[A-Z])\W*")
 
 
@@ -238,7 +172,7 @@ def _names_labels(text: str) -> bool:
     return (
         len(found) > 1
         and bool(named)
-        and all(t in _BESIDE_LABELS or _LABEL.fullmatch(t) for t in found)
+        and all(_BESIDE_LABELS.fullmatch(t) or _LABEL.fullmatch(t) for t in found)
     )
 
 

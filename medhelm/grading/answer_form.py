@@ -23,7 +23,7 @@ from medhelm.schema.data import AnswerKind, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric
 from medhelm.store.records import Plan
-from medhelm.store.runlog import read_episodes
+from medhelm.store.runlog import Retried, read_episodes
 
 _MARKED = re.compile(
     rf"^[^\w\n]{{0,8}}{MARK[:-1]}[*_`]{{0,3}}[ \t]*[:\uff1a][*_` \t]*", re.IGNORECASE | re.MULTILINE
@@ -44,6 +44,7 @@ def stated_episodes(
     plan: Plan,
     metric: Metric | None,
     replaced: Callable[[Episode], None] | None = None,
+    retried: Retried | None = None,
 ) -> Iterator[Episode]:
     """Yield the episodes of a run as `read_episodes`, each with its answer alone as text.
 
@@ -51,10 +52,11 @@ def stated_episodes(
     """
     asking = plan.spec.asking
     if asking is None or asking.form == "text":
-        return read_episodes(run, plan, replaced)
+        return read_episodes(run, plan, replaced, retried)
     kind = plan.spec.answer
     note = replaced and (lambda episode: replaced(stated(episode, asking, metric, kind)))
-    return (stated(episode, asking, metric, kind) for episode in read_episodes(run, plan, note))
+    episodes = read_episodes(run, plan, note, retried)
+    return (stated(episode, asking, metric, kind) for episode in episodes)
 
 
 def stated(

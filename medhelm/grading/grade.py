@@ -52,7 +52,7 @@ def grade(metric: Metric, episode: Episode) -> Score:
     except MedhelmError:
         raise
     except (Exception, SystemExit) as e:  # the boundary to plugins: whatever they raise is theirs
-        raise _raised(metric, instance, e, "") from None
+        raise _fault(metric, instance, f"raised {type(e).__name__}") from None
     if isinstance(score, Score) and score.outcome == "unparsed":
         floored = _floor(metric, instance, ended or "unparsed", score.reason)
         return msgspec.structs.replace(floored, extracted=score.extracted)
@@ -110,7 +110,7 @@ def _floor(metric: Metric, instance: Instance, outcome: Outcome, reason: str = "
     except MedhelmError:
         raise
     except (Exception, SystemExit) as e:  # the boundary to plugins
-        raise _raised(metric, instance, e, " in floor_score") from None
+        raise _fault(metric, instance, f"raised {type(e).__name__} in floor_score") from None
     return _checked(metric, instance, score, (*FLOORED, "uninformative"))
 
 
@@ -170,14 +170,6 @@ def _in_range(metric: Metric, instance: Instance, value: float) -> float:
         allowed = f"[{metric.minimum:g}, {metric.maximum:g}]"
         raise _fault(metric, instance, f"gave the value {value}, which is not in {allowed}")
     return nearest
-
-
-def _raised(metric: Metric, instance: Instance, error: BaseException, where: str) -> PluginError:
-    """Return the error of a metric that raised one; of the field of earlier versions what to write."""
-    if isinstance(error, TypeError) and "'stats'" in str(error):
-        names = ", ".join(f"{name!r}: ..." for name in metric.aggregation.sums)
-        return _fault(metric, instance, f"gave stats by position{where}: write sums={{{names}}}")
-    return _fault(metric, instance, f"raised {type(error).__name__}{where}")
 
 
 def _fault(metric: Metric, instance: Instance, what: str) -> PluginError:

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.older_verdicts import OLDER_LOG
 from medhelm.grading.graders.panel import Judging, StandIn, StoredVerdicts
 from medhelm.grading.graders.terms import bind, grader_terms, graders_of
 from medhelm.grading.jury.grader import jury_grader
@@ -21,6 +20,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, GradingSpec, JurySpec, JuryTerms, Party, UsageTotals
 from medhelm.schema.score import Metric
 from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, judge_folders
+from medhelm.store.runlog import log_bytes
 
 
 def with_stand_ins(
@@ -53,8 +53,7 @@ def judgings(run: Path, grading: GradingSpec, metrics: Iterable[Metric]) -> list
 def verdict_bytes(run: Path, grading: GradingSpec) -> int:
     """Return the size of the logs of all judges of a grading; 0 where there is none."""
     folders = (folder for terms in grading.judged_by for folder in judge_folders(run, terms))
-    logs = (folder / name for folder in folders for name in (OLDER_LOG, "responses.jsonl"))
-    return sum(log.stat().st_size for log in logs if log.exists())
+    return sum(map(log_bytes, folders))
 
 
 class StoredPanels:

@@ -26,7 +26,7 @@ from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
 from medhelm.models.identity import reads_prompt
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
-from medhelm.schema.episode import MODEL, Episode
+from medhelm.schema.episode import MODEL, Call, Episode
 from medhelm.schema.run import (
     BenchmarkCard,
     GradingSpec,
@@ -46,7 +46,6 @@ from medhelm.store.records import (
     instance_key,
     write_struct,
 )
-from medhelm.store.replaced_tries import lost_before
 from medhelm.store.runlog import is_answered, log_bytes
 from medhelm.store.usage import UsageTally
 
@@ -85,13 +84,13 @@ def score_run(
         for other in folder.parent.iterdir():  # whoever calls this holds the run's lock
             remove_temporary(other)
         with AtomicFile(folder / "scores.parquet") as handle:
-            usage.add_lost(lost_before(run, plan))
 
             def note(replaced: Episode) -> None:
                 usage.add_replaced(replaced)
                 panels.note_replaced(replaced)
 
-            episodes = stated_episodes(run, plan, metrics[0] if metrics else None, note)
+            main = metrics[0] if metrics else None
+            episodes = stated_episodes(run, plan, main, note, usage.add_retried)
             for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
                 usage.add(episode)
                 for name, score in scores:
@@ -260,10 +259,10 @@ class _UsageSum:
         if not episode.calls and not self._has_calls:
             self._own.add(episode.response, is_sent=bool(episode.messages))
 
-    def add_lost(self, answers: Mapping[str, int]) -> None:
-        """Count by role the answers that were lost in tries that others have replaced."""
-        for role, lost in answers.items():
-            self._roles[role if role in self._roles else MODEL].add_lost(lost)
+    def add_retried(self, _: int, call: Call) -> None:
+        """Count the answers that a failed try has lost which another one followed."""
+        role = call.role if call.role in self._roles else MODEL
+        self._roles[role].add_lost(call.response.lost)
 
     def parties(self) -> tuple[Party, ...]:
         """Return the sums of each role, those of the model under test first."""

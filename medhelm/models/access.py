@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from medhelm.errors import ModelError, UsageError
 from medhelm.models.codecs.wire import Failure
-from medhelm.models.hosts import KEY_NAME, Access
+from medhelm.models.hosts import KEY_NAME, Access, is_loopback
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
@@ -81,6 +81,7 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     # A served model is reached at the address of its server, once that is up; until then nowhere else.
     own = f"http://{LOOPBACK}" if spec.serve else spec.base_url
     url = _server_url(spec.name, spec.model, provider, (own or provider.base_url).strip())
+    _check_receiver(spec, provider, url)
     key = _read_key(spec.name, key_env, environ) if key_env else None
     headers = {}
     for name, value in spec.headers.items():
@@ -88,6 +89,29 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
         secret = _read_key(spec.name, variable, environ)
         headers[name] = value.removesuffix(f"${variable}") + secret
     return Access(url, key, key_env, (url, key, *sorted(headers.items())), headers)
+
+
+def _check_receiver(spec: ModelSpec, provider: Provider, url: str) -> None:
+    """Refuse to send credentials to anyone but their service, and a service any key over plain http.
+
+    A key that the user names for a server of the house goes there as the user says.
+    """
+    is_named = bool(spec.api_key_env) or _has_key_header(spec)
+    if provider.credentials and not is_named and not is_own_host(provider, url):
+        raise UsageError(
+            f"model {spec.name!r}: {provider.credentials} go to addresses of "
+            f"{provider.own_hosts[0].lstrip('.')} only: for another one name a variable with its key in "
+            "model.api_key_env"
+        )
+    parts, own = urlsplit(url), urlsplit(provider.base_url)
+    is_service = own.scheme == "https" and parts.hostname == own.hostname
+    is_readable = parts.scheme == "http" and not is_loopback(parts.hostname or "")
+    has_key = is_named or provider.credentials or key_variable(spec)
+    if is_readable and has_key and (is_service or is_own_host(provider, url)):
+        raise UsageError(
+            f"model {spec.name!r}: base_url begins with http://, where others on the way could read "
+            "what lets its holder in; write https://"
+        )
 
 
 def key_variable(spec: ModelSpec) -> str | None:

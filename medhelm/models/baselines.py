@@ -233,15 +233,11 @@ def _random(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str
 
 
 def _first_option(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
-    match _kind(benchmark, instance):
-        case "choice":
-            return LETTERS[0]
-        case "number":
-            return benchmark.labels[0] if benchmark.labels else "0"
-        case "labels":
-            return benchmark.labels[0] if benchmark.labels else ""
-        case _:
-            return benchmark.labels[0] if benchmark.labels else "None."
+    if (kind := _kind(benchmark, instance)) == "choice":
+        return LETTERS[0]
+    if benchmark.labels:
+        return benchmark.labels[0]
+    return {"number": "0", "labels": ""}.get(kind, "None.")
 
 
 def _lexical(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import yaml
-
+from medhelm.config import convert
 from medhelm.errors import UnknownName, UsageError, closest
 from medhelm.files.durable import why
-from medhelm.files.yaml_bounds import refuse_many
+from medhelm.files.yaml_bounds import packaged_files, read_yaml, yaml_files
 from medhelm.models.provider import Provider
 from medhelm.models.providers import known_provider, known_providers
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.type_errors import explain
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_models() -> dict[str, ModelSpec]:
     """Return the models of the packaged `conf/model` by name, in the order of their names."""
-    root = resources.files("medhelm.conf") / "model"
-    found = sorted(_yaml_files(root))
     return {
-        name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml") for name, file in found
+        name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml")
+        for name, file in packaged_files("model").items()
     }
 
 
@@ -38,7 +30,7 @@ def plain_models(folder: Path) -> dict[str, ModelSpec]:
     A file that only Hydra can complete (a defaults list, a reference to another key) is left out.
     """
     found: dict[str, ModelSpec] = {}
-    for name, file in _yaml_files(folder) if folder.is_dir() else ():
+    for name, file in yaml_files(folder) if folder.is_dir() else ():
         with suppress(UsageError):
             values = yaml_values(file.read_bytes(), name)
             found[name] = make_spec({"name": name} | values, name)
@@ -111,13 +103,7 @@ def read_model(name: str, text: bytes, place: str) -> ModelSpec:
 
 def yaml_values(text: bytes, place: str) -> dict[str, Any]:
     """Return the keys and values of a config file; raises UsageError, naming the place."""
-    refuse_many(text, place)
-    try:
-        values = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" at line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{place} is not YAML{line}") from None
+    values = read_yaml(text, place)
     if not isinstance(values, dict):
         raise UsageError(f"{place} must hold keys and values")
     return values
@@ -130,15 +116,5 @@ def make_spec(values: Mapping[str, Any], place: str) -> ModelSpec:
     `sampling` and `price`, with the nearest known one, and for a wrong type.
     """
     values = {name: value for name, value in values.items() if value != "???"}
-    try:
-        return msgspec.convert(values, ModelSpec)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{place}: {explain(error, ModelSpec)}") from None
-
-
-def _yaml_files(folder: Traversable | Path, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _yaml_files(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith(".yaml"):
-            yield prefix + entry.name.removesuffix(".yaml"), entry
+    spec: ModelSpec = convert(values, ModelSpec, place)
+    return spec

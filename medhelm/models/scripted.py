@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
-from medhelm.errors import UsageError
+from medhelm.config import convert
 from medhelm.models.pacing.limits import CEILING, AdaptiveLimiter
 from medhelm.schema.episode import Finish, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.type_errors import explain
 
 Reply = Callable[[Request], str | Response]
 
@@ -109,12 +108,8 @@ class ScriptedModel:
 
 def open_scripted(spec: ModelSpec) -> ScriptedModel:
     """Return the model that `spec.extra_body` describes (see `Script`)."""
-    try:
-        script = msgspec.convert(spec.extra_body, Script)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"model {spec.name!r}: extra_body of a scripted model: {explain(error, Script)}"
-        ) from None
+    where = f"model {spec.name!r}: extra_body of a scripted model"
+    script: Script = convert(spec.extra_body, Script, where)
     return ScriptedModel(
         spec,
         script.replies,

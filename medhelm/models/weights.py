@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from medhelm.errors import ModelError, UsageError
+from medhelm.config import convert
+from medhelm.errors import ModelError
 from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
 from medhelm.models.likelihoods import continued, plain_text, plain_texts, shared_tokens
 from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.type_errors import explain
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _CPU_IS_FULL = re.compile(r"DefaultCPUAllocator|not enough memory|Cannot allocate memory")
@@ -47,12 +47,9 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_options(spec: ModelSpec) -> Options:
     """Return the options of a spec; raises UsageError."""
-    try:
-        return msgspec.convert(spec.extra_body, Options)
-    except msgspec.ValidationError as error:
-        raise UsageError(
-            f"model {spec.name!r}: extra_body of a local model: {explain(error, Options)}"
-        ) from None
+    where = f"model {spec.name!r}: extra_body of a local model"
+    options: Options = convert(spec.extra_body, Options, where)
+    return options
 
 
 def locate(spec: ModelSpec) -> tuple[str, str | None]:

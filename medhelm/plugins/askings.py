@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from medhelm.config import convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.files.durable import why
+from medhelm.files.yaml_bounds import packaged_files
 from medhelm.models.catalogue import yaml_values
 from medhelm.schema.asking import Asking
 
@@ -17,11 +17,9 @@ SUFFIXES = (".yaml", ".yml")
 
 def load_askings() -> dict[str, Asking]:
     """Return the askings of the packaged `conf/ask` by name."""
-    folder = resources.files("medhelm.conf") / "ask"
-    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(SUFFIXES))
     return {
-        Path(name).stem: _asking(name, (folder / name).read_bytes(), f"conf/ask/{name}")
-        for name in files
+        name: _asking(name, file.read_bytes(), f"conf/ask/{name}.yaml")
+        for name, file in packaged_files("ask").items()
     }
 
 

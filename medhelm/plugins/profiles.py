@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Hashable
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ import yaml
 
 from medhelm.config import NotEmpty, convert
 from medhelm.errors import UnknownName, UsageError
-from medhelm.files.yaml_bounds import refuse_many
+from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
 _SUFFIXES = (".yaml", ".yml")
 
@@ -61,8 +60,7 @@ def packaged_profiles() -> dict[str, Profile]:
 
 def profile_names() -> list[str]:
     """Return the names of the profiles that come with medhelm."""
-    folder = resources.files("medhelm.conf") / "profile"
-    return sorted(f.name.removesuffix(".yaml") for f in folder.iterdir() if _is_yaml(f.name))
+    return [*packaged_files("profile")]
 
 
 def read_profile(name: str | Path) -> Profile:
@@ -73,12 +71,11 @@ def read_profile(name: str | Path) -> Profile:
     """
     if isinstance(name, Path) or _is_yaml(name) or os.path.dirname(name):
         return _parse(_read_file(Path(name)), str(name), str(name))
-    known = profile_names()
+    known = packaged_files("profile")
     if name not in known:
         hint = "`medhelm list profiles` shows all; the name of a file of your own ends in .yaml."
         raise UnknownName("profile", name, known, hint)
-    content = (resources.files("medhelm.conf") / "profile" / f"{name}.yaml").read_bytes()
-    return _parse(content, name, f"conf/profile/{name}.yaml")
+    return _parse(known[name].read_bytes(), name, f"conf/profile/{name}.yaml")
 
 
 def _is_yaml(name: str) -> bool:
@@ -148,13 +145,8 @@ class _WrongKey(Exception):
 
 
 def _load(content: bytes, where: str) -> Any:
-    refuse_many(content, where)
     try:
-        return yaml.load(content.decode("utf-8-sig"), _StrictLoader)
+        return read_yaml(content, where, loader=_StrictLoader)
     except _WrongKey as e:
         key, line, why = e.args
         raise UsageError(f"{where}: the key {key!r} in line {line} {why}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as e:
-        mark = getattr(e, "problem_mark", None)
-        line = f" in line {mark.line + 1}" if mark else ""
-        raise UsageError(f"{where}: not readable as YAML{line}") from None

@@ -80,12 +80,10 @@ class Registry:
 
     def benchmark(self, name: str) -> Benchmark:
         """Return a benchmark by name; raises UnknownName with the nearest ones."""
-        try:
-            return self.benchmarks[name]
-        except KeyError:
-            raise UnknownName(
-                "benchmark", name, self.benchmarks, "`medhelm list benchmarks` shows all."
-            ) from None
+        if name not in self.benchmarks:
+            hint = "`medhelm list benchmarks` shows all."
+            raise UnknownName("benchmark", name, self.benchmarks, hint)
+        return self.benchmarks[name]
 
     def protocol(self, name: str) -> Protocol:
         """Return a protocol by name; raises UnknownName."""
@@ -116,12 +114,8 @@ class Registry:
             return bertscore_metric(name)
         found = self.metrics.get((name, scoring)) or self.metrics.get((name, "fixed"))
         if found is None:
-            raise UnknownName(
-                "metric",
-                name,
-                {n for n, _ in self.metrics},
-                "`medhelm list metrics` shows all.",
-            )
+            known = {n for n, _ in self.metrics}
+            raise UnknownName("metric", name, known, "`medhelm list metrics` shows all.")
         if scoring == "helm" and found.is_as_published:
             return dataclasses.replace(found, scoring="helm")
         return found

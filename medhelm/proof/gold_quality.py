@@ -12,18 +12,16 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from medhelm.data.dataset import Dataset
-from medhelm.errors import DataError, RecordError
+from medhelm.errors import DataError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import judgement_key, one_call, send_until_read
-from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
-from medhelm.grading.graders.panel import MISSING, end_of
+from medhelm.grading.graders.grader import NOT_ASKED, one_call, send_until_read
+from medhelm.grading.graders.panel import end_of
 from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
@@ -35,7 +33,7 @@ from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Message, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
-from medhelm.store.records import judge_hash, order_key, read_plan
+from medhelm.store.records import judge_hash, order_key
 
 FOLDER = "gold_quality"
 _CRITERION = "reasonable"
@@ -127,7 +125,6 @@ class GoldReview:
         terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
         self.folder = self._folder(results, judge_hash(judge, terms))
         self._cut = self._find_cut(max_instances)
-        self._older = {key: _verdict(grading) for key, grading in read_older(self.folder)}
 
     def _folder(self, results: Path, judge: str) -> Path:
         data = self._dataset
@@ -159,19 +156,11 @@ class GoldReview:
                     yield instance, Instance(id=instance.id, context=task, references=(gold,))
 
     def __iter__(self) -> Iterator[Instance]:
-        """Yield what the judge is shown, but for what an earlier version has stored the verdict of."""
-        for _, shown in self.golds():
-            if self._older.get(_older_key(shown), (None, "error"))[1] in MISSING:
-                yield shown
+        """Yield what the judge is shown."""
+        return (shown for _, shown in self.golds())
 
     def run(self, environ: Mapping[str, str] | None) -> Run:
         """Return the run that asks the judge; raises UsageError, ModelError and PrivacyRefused."""
-        if (self.folder / OLDER_LOG).exists():
-            try:
-                read_plan(self.folder)
-            except RecordError:  # what an earlier version has written beside its log
-                with suppress(OSError):
-                    (self.folder / "spec.json").unlink()
         data = self._dataset
         return own_run(
             f"golds of {data.benchmark.name}",
@@ -190,9 +179,8 @@ class GoldReview:
         marked: tuple[dict[str, str | None], ...] = ({}, {})
         abstained: Counter[str] = Counter()
         golds = 0
-        for golds, (instance, shown) in enumerate(self.golds(), start=1):  # noqa: B007 - used below
-            older = self._older.get(_older_key(shown), (None, "not asked"))
-            score, end = stored.get(instance.id, older)
+        for golds, (instance, _) in enumerate(self.golds(), start=1):  # noqa: B007 - used below
+            score, end = stored.get(instance.id, (None, NOT_ASKED))
             if score is None:
                 abstained[end] += 1
             else:
@@ -206,16 +194,4 @@ class GoldReview:
 
 def _verdict(episode: Episode) -> tuple[int | None, str]:
     """Return the score of a gold and how its judging ended."""
-    (score,) = episode.state.get("scores") or (episode.state.get(_CRITERION),)
-    return score, end_of(episode)
-
-
-def _older_key(shown: Instance) -> int:
-    """Return the key under which an earlier version has stored the verdict on a gold."""
-    (gold,) = shown.references
-    return judgement_key(
-        Episode(
-            instance=msgspec.structs.replace(shown, references=()),
-            response=Response(instance_id=shown.id, text=gold),
-        )
-    )
+    return episode.state.get(_CRITERION), end_of(episode)

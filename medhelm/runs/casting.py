@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.config import Job, convert
+from medhelm.config import Job, chosen_settings, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.graders.terms import graders_of
 from medhelm.models import check_model
@@ -28,18 +28,17 @@ def choose_cast(job: Job, benchmark: Benchmark, registry: Registry) -> dict[str,
     Raises UsageError where a role has neither, UnknownName for a model that is not known.
     """
     protocol = registry.protocol(benchmark.protocol)
-    seeds = {
-        protocol.seeds[n]: n for n in chosen_settings(job.protocol, protocol) if n in protocol.seeds
-    }
+    chosen = chosen_settings(job.protocol, protocol.settings, "protocol")
+    seeds = {protocol.seeds[n]: n for n in chosen if n in protocol.seeds}
     cast = {}
     for role in protocol.roles[1:]:
-        chosen = job.cast.get(role, protocol.cast.get(role, ""))
-        if not chosen:
+        name = job.cast.get(role, protocol.cast.get(role, ""))
+        if not name:
             raise UsageError(
                 f"benchmark {benchmark.name!r} needs a model in the role {role!r}: "
                 f"add cast.{role}=NAME (`medhelm list models`)"
             )
-        spec = named_model(f"cast.{role}", chosen, registry)
+        spec = named_model(f"cast.{role}", name, registry)
         if not can_play(spec, protocol, role):
             raise refuse_rule(spec, benchmark, protocol, role)
         if spec.strategy:
@@ -146,25 +145,6 @@ def named_by_strategy(model: ModelSpec) -> ModelSpec:
     if not model.strategy or model.name.endswith(f"+{model.strategy}"):
         return model
     return msgspec.structs.replace(model, name=f"{model.name}+{model.strategy}")
-
-
-def chosen_settings(given: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the settings that differ from a protocol's defaults; those of others are left out.
-
-    Raises UsageError where a value is not of its default's type.
-    """
-    chosen = {}
-    for name, default in protocol.settings.items():
-        value = given.get(name, default)
-        if type(value) is not type(default) and not (
-            isinstance(default, float) and isinstance(value, int)
-        ):
-            raise UsageError(
-                f"protocol.{name}={value} is not of the type of its default, {default!r}"
-            )
-        if value != default:
-            chosen[name] = type(default)(value)  # 2 where 2.0 is meant: one value, one run
-    return chosen
 
 
 def refuse_unused(job: Job, registry: Registry) -> None:

@@ -17,13 +17,12 @@ from medhelm.data.variants import as_shown
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
 from medhelm.models.costs import upper_bound
-from medhelm.protocols.protocol import FinalAnswer, Protocol, Send, Terms, terms_of
-from medhelm.protocols.strategy import Strategy
+from medhelm.protocols.protocol import FinalAnswer, Send, Terms, terms_of
+from medhelm.runs.run import Run
 from medhelm.runs.sending import Desk, Live, Sender, Stopped
-from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Call, Episode, Request, Response, Usage
 from medhelm.schema.model import InstanceModel, Model
-from medhelm.schema.run import RunSpec
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, episode_keys
 
@@ -32,22 +31,18 @@ from medhelm.store.runlog import RunFolder, episode_keys
 class Stage:
     """The things that all episodes of a run share."""
 
-    benchmark: Benchmark
-    protocol: Protocol
-    spec: RunSpec
+    run: Run
     models: Mapping[str, Model | InstanceModel]
     """The model of each role."""
     desk: Desk
     log: RunFolder
-    strategies: Mapping[str, Strategy]
-    """The strategy of each role that has one."""
     stale: Counter[str] = field(default_factory=Counter)
     """Roles and steps of stored calls in whose place another request was sent, or none."""
 
     @cached_property
     def is_one_call(self) -> bool:
         """Return whether one line of the log is a whole episode."""
-        return self.protocol.is_one_call and not self.strategies
+        return self.run.protocol.is_one_call and not self.run.strategies
 
     @cached_property
     def embedded(self) -> dict[str, InstanceModel]:
@@ -75,7 +70,8 @@ class Stage:
     @cached_property
     def terms(self) -> tuple[Terms, ...]:
         """Return the terms of each repeat."""
-        return tuple(terms_of(self.protocol, self.spec, n) for n in range(self.spec.repeats))
+        run = self.run
+        return tuple(terms_of(run.protocol, run.spec, n) for n in range(run.spec.repeats))
 
 
 async def conduct(
@@ -105,11 +101,11 @@ def _forecast(
 ) -> tuple[float, int]:
     """Return the USD and tokens that an episode is expected to need; 0 for one that has begun."""
     usd, tokens = 0.0, 0
-    terms = stage.terms[repeat]
-    for part in stage.protocol.forecast(stage.benchmark, instance, terms) if begun is None else ():
+    run, terms = stage.run, stage.terms[repeat]
+    for part in run.protocol.forecast(run.benchmark, instance, terms) if begun is None else ():
         if part.role in stage.embedded:
             continue
-        strategy, spec = stage.strategies.get(part.role), stage.asked[part.role].spec
+        strategy, spec = run.strategies.get(part.role), stage.asked[part.role].spec
         times = strategy.calls if strategy else 1
         said = part.output_tokens
         if said is None:
@@ -130,21 +126,17 @@ async def _conduct(
         role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
     }
     asker = Sender(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
-    answer = await _answer(stage, instance, repeat, asker)
-    if stage.is_one_call and len(episode.calls) == 1:
-        (call,) = episode.calls.values()
-        messages = () if stage.is_embedded else call.messages
-        whole = Episode(instance=instance, messages=messages, response=call.response)
-        stage.log.append(whole)
-        return whole
+    answer, first = await _answer(stage, instance, repeat, asker), stage.run.protocol.roles[0]
     if log is None:
-        answered = response_of(
-            instance, repeat, answer, episode.calls.values(), stage.protocol.roles[0]
-        )
-        whole = Episode(instance=instance, response=answered)
+        calls = [*episode.calls.values()]
+        if len(calls) == 1:
+            messages, response = () if stage.is_embedded else calls[0].messages, calls[0].response
+        else:
+            messages, response = (), response_of(instance, repeat, answer, calls, first)
+        whole = Episode(instance=instance, messages=messages, response=response)
         stage.log.append(whole)
         return whole
-    whole = keep_ended(log, episode, asker, answer, stage.protocol.roles[0])
+    whole = keep_ended(log, episode, asker, answer, first)
     stage.stale.update(f"{call.role} {call.step}" for call in whole.stale)
     return whole
 
@@ -166,14 +158,14 @@ def keep_ended(
 async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Sender) -> FinalAnswer:
     """Return what the protocol makes of an instance. None of its calls is under way any more."""
     ask: Send = asker
-    conduct = stage.protocol.conduct
-    for role, strategy in stage.strategies.items():
+    run, conduct = stage.run, stage.run.protocol.conduct
+    for role, strategy in run.strategies.items():
         ask = strategy.over(role, ask)
         if strategy.around is not None:
             conduct = strategy.around(conduct, role)
-    work = conduct(stage.benchmark, instance, stage.terms[repeat], ask)
+    work = conduct(run.benchmark, instance, stage.terms[repeat], ask)
     answer = await answer_of(work, asker, "protocol")
-    if stage.protocol.is_one_call and (answer.state or answer.ending):  # no line would hold them
+    if run.protocol.is_one_call and (answer.state or answer.ending):  # no line would hold them
         defect = "it has an ending or an end state and says is_one_call"
         return FinalAnswer(finish="error", error=f"a defect of the protocol: {defect}")
     return answer
@@ -253,9 +245,10 @@ class _Embedded:
 
     async def respond(self, request: Request) -> Response:
         """Return the baseline's answer to the instance."""
-        seed = self._stage.spec.seed + self._repeat
+        run = self._stage.run
+        seed = run.spec.seed + self._repeat
         try:
-            text = self._model.answer(self._stage.benchmark, self._instance, seed, request)
+            text = self._model.answer(run.benchmark, self._instance, seed, request)
         except MedhelmError as e:  # a case that the rule cannot play
             raise Stopped(e) from None
         except Exception as e:  # a defect of the rule is none of the protocol's

@@ -29,9 +29,9 @@ from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
-from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, Judges
+from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, JudgeSum, judges_of
 from medhelm.runs.planning import Run
-from medhelm.runs.selection import Selection, find_unread, select
+from medhelm.runs.selection import Selection, find_unread, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
@@ -147,11 +147,10 @@ def without_keys(
 def estimate_runs(runs: Sequence[Run], results: Path) -> list[RunEstimate]:
     """Return the estimate of each run; reads the data, the logs and the summaries."""
     observed = _Observed(results)
-    selections: dict[tuple[int, int, int | None], Selection] = {}
+    selections: dict[object, Selection] = {}
     sums: dict[int, list[_Sums]] = defaultdict(list)
     for run in runs:
-        key = (id(run.dataset), run.spec.seed, run.spec.max_instances)
-        if key not in selections:
+        if (key := selection_key(run)) not in selections:
             selections[key] = select(run.dataset, run.spec)
         sums[id(run.dataset)].append(_Sums(run, selections[key], observed))
     for own in sums.values():  # the data are read once for all models
@@ -273,23 +272,14 @@ def _kind(spec: RunSpec) -> tuple[bool, bool]:
     return spec.model.reasoning, spec.asking is not None and spec.asking.reasons
 
 
-class _Held(NamedTuple):
-    """The calls of one role in an episode that has begun, and about how many tokens they were sent."""
-
-    calls: int = 0
-    input_tokens: int = 0
-
-
-_NOTHING = _Held()
-
-
-def _held(episode: OpenEpisode, role: str) -> _Held:
+def _held(episode: OpenEpisode, role: str) -> tuple[int, int]:
+    """Return the calls of one role in an episode that has begun, and about how many tokens they were sent."""
     sent = [
         estimate_tokens(call.messages)
         for call in episode.calls.values()
         if call.role == role and is_answered(call.response)
     ]
-    return _Held(len(sent), sum(sent))
+    return len(sent), sum(sent)
 
 
 class _Role:
@@ -306,20 +296,23 @@ class _Role:
         self.calls = self.tokens_in = self.tokens_out = 0.0
         self.calls_limit = self.tokens_in_limit = self.limit = 0
 
-    def add(self, forecast: Forecast, times: int, rule: float, held: _Held = _NOTHING) -> None:
+    def add(
+        self, forecast: Forecast, times: int, rule: float, held: tuple[int, int] = (0, 0)
+    ) -> None:
         """Count so many episodes; `rule`: output tokens of an answer of which nothing is stored.
 
         `held`: the part of one that is stored; the calls that are left are foretold to need the rest.
         """
         times *= self._times
-        calls = max(0.0, times * forecast.calls - held.calls)
-        calls_limit = max(0, times * forecast.calls_limit - held.calls)
+        made, sent = held
+        calls = max(0.0, times * forecast.calls - made)
+        calls_limit = max(0, times * forecast.calls_limit - made)
         self.calls += calls
         self.calls_limit += calls_limit
         if self.is_embedded:
             return
-        self.tokens_in += max(0.0, times * forecast.input_tokens - held.input_tokens)
-        self.tokens_in_limit += max(0, times * forecast.input_tokens_limit - held.input_tokens)
+        self.tokens_in += max(0.0, times * forecast.input_tokens - sent)
+        self.tokens_in_limit += max(0, times * forecast.input_tokens_limit - sent)
         one = rule
         if self._seen:
             one = self._seen.tokens
@@ -369,7 +362,7 @@ class _Sums:
 
     def __init__(self, run: Run, selection: Selection, observed: _Observed) -> None:
         self.run, self._selection = run, selection
-        self._judges = Judges(run, observed.reply)
+        self._judges = judges_of(run, observed.reply)
         self._answered = _answered(run, selection, self._judges)
         has_parts = not run.protocol.is_one_call or run.strategies
         self._begun = read_begun(run.path) if has_parts else {}
@@ -396,7 +389,8 @@ class _Sums:
             return
         rule = _expected(instance, spec)
         length = self._seen[0] if self._seen else rule
-        self._judges.coming(instance, left, length.text, spec.max_output_tokens)
+        for judge in self._judges:
+            judge.coming(instance, left, length.text, spec.max_output_tokens)
         for forecast in self.run.protocol.forecast(self.run.benchmark, instance, self._terms):
             role = self._roles[forecast.role]
             for episode in begun:
@@ -427,7 +421,7 @@ class _Sums:
             usd_expected=usd_expected,
             cast=tuple(role.estimate() for role in roles.values()),
             jury=run.grading.raters.name if run.grading.raters else None,
-            judges=self._judges.estimates(),
+            judges=tuple(judge.estimate() for judge in self._judges),
             variant=spec.variant,
         )
 
@@ -443,7 +437,7 @@ def _expected(instance: Instance, spec: RunSpec) -> _Length:
     return _Length(min(spec.max_output_tokens, tokens), min(spec.max_output_tokens, text))
 
 
-def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
+def _answered(run: Run, selection: Selection, judges: Sequence[JudgeSum]) -> set[int]:
     """Return the keys of the episodes that are stored, answered, and part of the plan."""
     plan = Plan(
         spec=run.spec,
@@ -458,5 +452,6 @@ def _answered(run: Run, selection: Selection, judges: Judges) -> set[int]:
             continue
         if is_answered(episode.response):
             found.add(episode_keys(episode.instance, episode.response.repeat + 1)[-1])
-            judges.stored(episode)
+            for judge in judges:
+                judge.stored(episode)
     return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from medhelm.grading.graders.grader import judgement_key, shown_of
-from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
 from medhelm.models.costs import upper_bound, usd
 from medhelm.models.tokens import estimate_tokens
@@ -21,6 +21,7 @@ from medhelm.runs.planning import Run
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.store.records import judge_budget
+from medhelm.store.runlog import read_keyed
 
 THINKING = 1000
 """Output tokens of a model that thinks before it answers, where nothing is stored of it."""
@@ -49,15 +50,18 @@ class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """If the provider caches that part."""
 
 
-class _Judge:
-    """Sums what a grader asks one judge over the answers of a run, by the grader's own forecast."""
+class JudgeSum:
+    """Sums what a grader asks one judge over the answers of a run, by the grader's own forecast.
+
+    `reply`: the mean output tokens of its stored replies; None where none is stored.
+    """
 
     def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
         self._run, self._grader = run, judging.grader
         self._judge, self._reply = judging.judges[place], reply
         self._limit = judge_budget(self._judge, judging.terms.jury)
         self._terms = judging.grader.terms(self._judge, judging.terms)
-        ends = {key: end_of(grading) for key, grading in read_gradings(judging.folders[place])}
+        ends = {key: end_of(grading) for key, grading in read_keyed(judging.folders[place])}
         self._graded = {key for key, end in ends.items() if end not in MISSING}
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0
@@ -69,16 +73,17 @@ class _Judge:
             return
         if judgement_key(episode) not in self._graded:
             said = sum(estimate_tokens(text) for _, text in shown.transcript)
-            self.add(episode.instance, 1, said, said)
+            self.coming(episode.instance, 1, said, said)
 
-    def add(self, instance: Instance, times: int, answer: float, answer_limit: float) -> None:
-        """Count so many answers of this length to an instance."""
+    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
+        """Count so many answers to an instance, by the tokens of their text."""
+        answer = min(expected, limit)
         for forecast in self._forecasts(instance, answer):
             self._calls += times * forecast.calls
             self._in += times * forecast.input_tokens
             self._cached += times * forecast.cached_tokens
             self._out += times * min(self._expected(forecast), forecast.calls * self._limit)
-        for forecast in self._forecasts(instance, answer_limit):
+        for forecast in self._forecasts(instance, limit):
             self._calls_limit += times * forecast.calls_limit
             self._in_limit += times * forecast.input_tokens_limit
 
@@ -110,26 +115,10 @@ class _Judge:
         )
 
 
-class Judges:
-    """The judges of a run, each with what it is still to rate; none where no model judges."""
-
-    def __init__(self, run: Run, reply: Callable[[str], float | None]) -> None:
-        self._judges = [
-            _Judge(run, judging, place, reply(judge.name))
-            for judging in judgings(run.path, run.grading, run.metrics)
-            for place, judge in enumerate(judging.judges)
-        ]
-
-    def stored(self, episode: Episode) -> None:
-        """Count a stored answer for the judges that have not rated it."""
-        for judge in self._judges:
-            judge.stored(episode)
-
-    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
-        """Count answers that are still to come, by the tokens of their text."""
-        for judge in self._judges:
-            judge.add(instance, times, min(expected, limit), limit)
-
-    def estimates(self) -> tuple[JudgeEstimate, ...]:
-        """Return the estimate of each judge, of a jury's first."""
-        return tuple(judge.estimate() for judge in self._judges)
+def judges_of(run: Run, reply: Callable[[str], float | None]) -> list[JudgeSum]:
+    """Return the judges of a run, of a jury's first; none where no model judges. `reply`: as `JudgeSum`."""
+    return [
+        JudgeSum(run, judging, place, reply(judge.name))
+        for judging in judgings(run.path, run.grading, run.metrics)
+        for place, judge in enumerate(judging.judges)
+    ]

@@ -8,45 +8,28 @@ that are asked.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any, Protocol
 
-from medhelm.errors import MedhelmError, ModelError
+from medhelm.errors import ModelError
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
-from medhelm.grading.graders.older_verdicts import read_older
-from medhelm.grading.graders.panel import MISSING, Judging, end_of, read_gradings
+from medhelm.grading.graders.panel import Judging, end_of
 from medhelm.grading.panels import judgings
-from medhelm.models import ModelPool, is_instance_model
+from medhelm.models import is_instance_model
 from medhelm.runs.conduct import answer_of, keep_ended
-from medhelm.runs.logs import Log, opened
 from medhelm.runs.planning import Run
 from medhelm.runs.sending import Desk, Live, Sender, Start, start_all
 from medhelm.runs.served import ServedCheck
+from medhelm.runs.sweep import Sweep, opened
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import Plan
-from medhelm.store.runlog import RunFolder
-
-
-class Sweep(Protocol):
-    """The parts of a sweep that its judges need."""
-
-    pool: ModelPool
-    desk: Desk
-    logs: dict[Log, asyncio.Task[Any] | None]
-    broken: dict[Path, dict[str, MedhelmError]]
-    errors: dict[Path, dict[str, Counter[str]]]
-    windows: dict[Path, Counter[str]]
-
+from medhelm.store.runlog import RunFolder, read_keyed
 
 _BATCH = 32
 """Answers that are read from the run's log at a time."""
@@ -58,24 +41,12 @@ _ENDS = {"unparsed": ("unreadable", "partly invalid")}
 """Outcome of a reply -> how a judgement ended, where it has another name."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The questions to one judge of a run, and the desk that asks them."""
-
-    run: Run
-    judging: Judging
-    place: int
-    """Of the judge among those of the grader."""
-    desk: Desk
-
-
 class Judge:
     """One judge of a run: its model, its log, the answers that wait for it, and those that it has graded."""
 
-    def __init__(self, work: Judged, model: Model) -> None:
-        self.model, self.desk = model, work.desk
-        self.log = RunFolder(work.judging.folders[work.place])
-        self._work = work
+    def __init__(self, run: Run, judging: Judging, log: RunFolder, model: Model, desk: Desk):
+        self.model, self.desk, self.log = model, desk, log
+        self._run, self._judging = run, judging
         self._final: set[int] = set()
         self._begun: dict[int, OpenEpisode] = {}
         self._coming: asyncio.Queue[Episode | None] = asyncio.Queue()
@@ -85,14 +56,12 @@ class Judge:
     def open(self) -> None:
         """Lock and mend the log; raises RunLocked and RecordError."""
         scan = self.log.open()
-        older = {key: end_of(grading) for key, grading in read_older(self.log.path)}
-        final = {key for key, end in older.items() if end not in MISSING}
-        self._final, self._begun = (final - scan.failed) | scan.answered, dict(scan.begun)
+        self._final, self._begun = scan.answered, dict(scan.begun)
 
     def forget(self, outcomes: Collection[str]) -> None:
         """Ask once more for the gradings that ended so."""
         wanted = {end for outcome in outcomes for end in _ENDS.get(outcome, (outcome,))}
-        ends = {key: end_of(grading) for key, grading in read_gradings(self.log.path)}
+        ends = {key: end_of(grading) for key, grading in read_keyed(self.log.path)}
         self._final.difference_update(key for key, end in ends.items() if end in wanted)
 
     async def offer(self, episode: Episode) -> None:
@@ -118,8 +87,8 @@ class Judge:
             yield partial(self._grade, episode)
 
     def _shown(self, episode: Episode) -> Shown | None:
-        shown = shown_of(self._work.run.protocol, episode)
-        is_graded = shown is not None and self._work.judging.grader.is_graded(shown)
+        shown = shown_of(self._run.protocol, episode)
+        is_graded = shown is not None and self._judging.grader.is_graded(shown)
         return shown if is_graded else None
 
     async def _grade(self, episode: Episode, live: Live) -> None:
@@ -134,7 +103,7 @@ class Judge:
             live.end()
 
     async def _ask(self, episode: Episode, live: Live) -> None:
-        judging, key, shown = self._work.judging, judgement_key(episode), self._shown(episode)
+        judging, key, shown = self._judging, judgement_key(episode), self._shown(episode)
         assert shown is not None  # it was offered
         begun = self._begun.pop(key, None)
         is_brief = judging.grader.is_brief
@@ -143,7 +112,7 @@ class Judge:
         models = {JUDGE: self.model}
         asker = Sender(self.desk, models, grading, live, self.log, is_brief=is_brief)
         terms = judging.grader.terms(self.model.spec, judging.terms, shown.repeat)
-        work = judging.grader.grade(self._work.run.benchmark, shown, terms, asker)
+        work = judging.grader.grade(self._run.benchmark, shown, terms, asker)
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)
 
 
@@ -158,14 +127,19 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
     with ExitStack() as logs:
         judges = []
         for judging in judgings(run.path, run.grading, run.metrics):
-            for place, spec in enumerate(judging.judges):
+            for folder, spec in zip(judging.folders, judging.judges, strict=True):
                 try:
                     model = served.open(spec)
-                    assert not is_instance_model(model)  # choose_jury refuses baselines
-                    work = Judged(run, judging, place, sweep.desk.part())
-                    judges.append(await _open(Judge(work, model), sweep, logs))
                 except ModelError as e:
-                    _note(run, spec.name, e, sweep)
+                    sweep.judges[run.path][spec.name].broken = e
+                    continue
+                assert not is_instance_model(model)  # choose_jury refuses baselines
+                judge = Judge(run, judging, RunFolder(folder), model, sweep.desk.part())
+                await opened(judge.log, judge.open)
+                logs.callback(judge.log.close)
+                sweep.logs[judge.log] = asyncio.current_task()
+                logs.callback(sweep.logs.pop, judge.log)
+                judges.append(judge)
         if sweep.desk.stopped or not judges:
             return
         for judge in judges if run.judge_again else ():
@@ -174,18 +148,6 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
             group.create_task(_share_out(run, plan, judges, sweep.desk))
             for judge in judges:
                 group.create_task(_judge(run, judge, sweep, served))
-
-
-async def _open(judge: Judge, sweep: Sweep, logs: ExitStack) -> Judge:
-    await opened(judge.log, judge.open)
-    logs.callback(judge.log.close)
-    sweep.logs[judge.log] = asyncio.current_task()
-    logs.callback(sweep.logs.pop, judge.log)
-    return judge
-
-
-def _note(run: Run, judge: str, error: ModelError, sweep: Sweep) -> None:
-    sweep.broken.setdefault(run.path, {})[judge] = error
 
 
 async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk) -> None:
@@ -205,7 +167,7 @@ async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk
 
 async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> None:
     """Let one judge grade all answers that come to it."""
-    desk, name = judge.desk, judge.model.spec.name
+    desk = judge.desk
     if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return
     try:
@@ -214,11 +176,10 @@ async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> N
             group.create_task(start_all(desk, work, group))
     finally:
         judge.leave()
-    if desk.errors:
-        sweep.errors.setdefault(run.path, {}).setdefault(name, Counter()).update(desk.errors)
-    if desk.window:
-        sweep.windows.setdefault(run.path, Counter())[name] = desk.window
+    troubles = sweep.judges[run.path][judge.model.spec.name]
+    troubles.errors.update(desk.errors)
+    troubles.window = desk.window or troubles.window
     if isinstance(desk.failed, ModelError):
-        _note(run, name, desk.failed, sweep)
+        troubles.broken = desk.failed
     elif desk.failed:
         raise desk.failed

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,12 +21,12 @@ from medhelm.models.identity import identity as identity
 from medhelm.protocols.protocol import Protocol, as_asked
 from medhelm.runs.casting import check_bare
 from medhelm.runs.planning import Run as Run
-from medhelm.runs.planning import grading_spec, output_budget
+from medhelm.runs.planning import output_budget
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
 from medhelm.schema.data import DataClass as DataClass
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, RunSpec
+from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
 from medhelm.store.records import one_spelling, read_plan, request_hash
 from medhelm.store.runlog import read_episodes
 
@@ -54,7 +53,6 @@ def own_run(
     data_class: DataClass,
     environ: Mapping[str, str] | None,
     decides: str = "",
-    settings: Mapping[str, Any] | None = None,
     max_output_tokens: int = 1024,
     reasoning_output_tokens: int = 8192,
     seed: int = 0,
@@ -85,7 +83,7 @@ def own_run(
         reasoning_output_tokens=reasoning_output_tokens,
     )
     sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    spec = _spec(benchmark, protocol, players, sha256, settings, seed)
+    spec = _spec(benchmark, protocol, players, sha256, seed)
     _refuse_other(folder, spec)
     return Run(
         benchmark=benchmark,
@@ -94,8 +92,8 @@ def own_run(
         spec=spec,
         strategies={},
         metrics=(),
-        grading=grading_spec((), "fixed"),
-        card=_card(name, data_class),
+        grading=GradingSpec(scoring="fixed", metrics=()),
+        card=BenchmarkCard(name=name, title=name, data_class=data_class),
         path=folder,
         is_own=True,
     )
@@ -106,7 +104,6 @@ def _spec(
     protocol: Protocol,
     players: Mapping[str, ModelSpec],
     sha256: str,
-    settings: Mapping[str, Any] | None,
     seed: int,
 ) -> RunSpec:
     first, *others = protocol.roles
@@ -115,18 +112,13 @@ def _spec(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         data="full",
-        split="",
         dataset_sha256=sha256,
-        prompt_name="",
-        prompt_version="",
-        prompt_sha256="",
         model=model,
         max_output_tokens=output_budget(benchmark, model),
         seed=seed,
         protocol="" if protocol.is_one_call else protocol.name,
         protocol_version=protocol.version,
         cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
-        settings=dict(settings or {}),
     )
 
 
@@ -219,19 +211,4 @@ def _dataset(
 
     return Dataset(
         benchmark=benchmark, data="full", split="", sha256=sha256, folder=folder, read=read
-    )
-
-
-def _card(name: str, data_class: DataClass) -> BenchmarkCard:
-    return BenchmarkCard(
-        name=name,
-        title=name,
-        category="",
-        subcategory="",
-        data_class=data_class,
-        redistributable=False,
-        licence="",
-        curation="",
-        citation="",
-        cluster="",
     )

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from medhelm.config import BenchmarkChoice, Job, data_root
+from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
 from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
@@ -32,7 +33,6 @@ from medhelm.runs.casting import (
     can_play,
     check_bare,
     choose_cast,
-    chosen_settings,
     named_by_strategy,
     named_model,
     refuse_unused,
@@ -57,10 +57,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     READER,
     BenchmarkCard,
-    GraderTerms,
     GradingSpec,
     JurySpec,
-    JuryTerms,
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
@@ -264,10 +262,9 @@ def _run(
     jury: JurySpec | None,
     asked: AskedBenchmark,
 ) -> Run:
-    names = metric_names(benchmark, job.scoring, asked.asking)
-    terms = jury_terms(benchmark, jury) if jury is not None else None
-    metrics = grading_metrics(names, registry, job.scoring, terms, folder=dataset.folder)
-    graders = grader_terms(benchmark, metrics, jury, job.grader) if jury is not None else ()
+    metrics, grading = grading_of(
+        benchmark, registry, job.scoring, jury, job.grader, dataset.folder, asking=asked.asking
+    )
     shown, protocol = asked.benchmark, asked.protocol
     prompt = resolve_prompt(shown)
     model = named_by_strategy(as_asked(protocol, job.model))
@@ -292,7 +289,7 @@ def _run(
         protocol="" if protocol.is_one_call else protocol.name,
         protocol_version=protocol.version,
         cast=cast,
-        settings=chosen_settings(job.protocol, protocol),
+        settings=chosen_settings(job.protocol, protocol.settings, "protocol"),
         strategies={role: s.version for role, s in strategies.items() if s.version != "1"},
     )
     spec = asked.recorded(spec)
@@ -303,7 +300,7 @@ def _run(
         spec=spec,
         strategies=strategies,
         metrics=metrics,
-        grading=grading_spec(metrics, job.scoring, benchmark.parts, terms, graders),
+        grading=grading,
         card=benchmark_card(benchmark, registry),
         path=run_path(Path(job.results_dir), spec),
         is_same_model=job.rename,
@@ -311,16 +308,32 @@ def _run(
     )
 
 
-def grading_spec(
-    metrics: Sequence[Metric],
+def grading_of(
+    benchmark: Benchmark,
+    registry: Registry,
     scoring: Scoring,
-    parts: tuple[str, ...] = (),
-    terms: JuryTerms | None = None,
-    graders: tuple[GraderTerms, ...] = (),
-) -> GradingSpec:
-    """Return the frozen description of a grading of a benchmark with these parts."""
-    refs = tuple(metric_ref(m, parts) for m in metrics)
-    return GradingSpec(scoring=scoring, metrics=refs, parts=parts, jury=terms, graders=graders)
+    jury: JurySpec | None,
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    asking: Asking | None,
+    further: Iterable[str] = (),
+) -> tuple[tuple[Metric, ...], GradingSpec]:
+    """Return a benchmark's metrics, those of a jury with its judges and criteria, and all that decides the grading.
+
+    `settings` are those of graders, `folder` holds the benchmark's data files, `further` metrics come last.
+    """
+    names = dict.fromkeys([*metric_names(benchmark, scoring, asking), *further])
+    terms = jury_terms(benchmark, jury) if jury is not None else None
+    own = [registry.metric(name, scoring).prepare(folder) for name in names]
+    metrics = with_jury(own, terms)
+    return metrics, GradingSpec(
+        scoring=scoring,
+        metrics=tuple(metric_ref(m, benchmark.parts) for m in metrics),
+        parts=benchmark.parts,
+        jury=terms,
+        graders=grader_terms(benchmark, metrics, jury, settings) if jury is not None else (),
+    )
 
 
 def metric_names(
@@ -333,22 +346,6 @@ def metric_names(
     first = benchmark.published_metric if scoring == "helm" else ""
     own = sorted(benchmark.metrics, key=lambda name: name != first)
     return (*dict.fromkeys([*own, *metric_names_of(asking)]),)
-
-
-def grading_metrics(
-    names: Iterable[str],
-    registry: Registry,
-    scoring: Scoring,
-    terms: JuryTerms | None,
-    *,
-    folder: Path,
-) -> tuple[Metric, ...]:
-    """Return the metrics of these names, those of a jury with its judges and criteria.
-
-    `folder` holds the benchmark's data files.
-    """
-    metrics = [registry.metric(name, scoring).prepare(folder) for name in names]
-    return with_jury(metrics, terms)
 
 
 def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:

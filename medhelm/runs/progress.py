@@ -26,7 +26,6 @@ from medhelm.errors import MedhelmError
 from medhelm.models.costs import cost
 from medhelm.models.hosts import LOADING
 from medhelm.runs.planning import Run
-from medhelm.runs.unanswered import OversizeRequests
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.grid import shorten
@@ -52,7 +51,7 @@ class _Line:
 
 
 class Display:
-    """A `runner.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
+    """A `sweep.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
 
     def __init__(
         self,
@@ -74,7 +73,8 @@ class Display:
         self._answered = self._began
         """The moment of the latest answer; `_began` is that at which the weights were loaded."""
         self._new = 0
-        self._oversize = OversizeRequests()
+        self._oversize: dict[str, Counter[str]] = {}
+        """Requests that were not asked, or were refused as too long, by benchmark and model."""
         self._has_ended = threading.Event()
         self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
         """Draws in a notebook; without a screen, prints what `_live` shows on one."""
@@ -125,7 +125,9 @@ class Display:
         line.finishes[response.finish] += 1
         if response.finish == "error":
             line.errors[response.error or "unknown"] += 1
-        self._oversize.count(run, episode)
+        if response.finish == "oversize":
+            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
+            self._oversize.setdefault(cell, Counter())[response.error or "http 413"] += 1
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if episode.messages and line.usd is not None:
@@ -157,7 +159,12 @@ class Display:
 
     def oversize(self) -> list[str]:
         """Return a line for each run of which requests do not fit the model's window, and why."""
-        return self._oversize.lines()
+        return [
+            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
+            f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
+            "model.max_output_tokens, or take a model with a larger window"
+            for cell, reasons in self._oversize.items()
+        ]
 
     def _announce_loading(self) -> None:
         """Print once for each set of local weights that it is being loaded, until the run ends."""

@@ -12,20 +12,13 @@ import msgspec
 from medhelm.data import dataset
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
-from medhelm.grading.graders.terms import grader_terms
-from medhelm.grading.jury.choice import OFFLINE, jury_terms
+from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.reader import reader_terms, with_reader
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
-from medhelm.runs.planning import (
-    Run,
-    benchmark_card,
-    grading_metrics,
-    grading_spec,
-    metric_names,
-)
+from medhelm.runs.planning import Run, benchmark_card, grading_of
 from medhelm.schema.run import GradingSpec, RunRecord
 from medhelm.schema.score import Scoring, Unread
 from medhelm.store.records import (
@@ -98,7 +91,9 @@ def regrade(
                 f"{benchmark.version}; graded with today's metrics, the prompts as stored"
             )
         try:
-            record = grade_run(path, plan, registry, scoring, further, root=root)
+            run = stored_run(path, plan, registry, scoring, further, root=root)
+            with lock_file(path / "lock"):
+                record = score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
         except MedhelmError as e:
             yield Regraded(where=where, reason=str(e))
             continue
@@ -162,25 +157,6 @@ def _refuse_other_judges(path: Path, grading: GradingSpec) -> None:
             )
 
 
-def grade_run(
-    path: Path,
-    plan: Plan,
-    registry: Registry,
-    scoring: Scoring,
-    further: Sequence[str] = (),
-    *,
-    root: Path,
-) -> RunRecord:
-    """Grade the stored responses of one run and return its record.
-
-    `further` metrics come behind the benchmark's own; `root` is the data folder. Raises RunLocked
-    while a process works on the run, UnknownName for a benchmark or metric that is not installed.
-    """
-    run = stored_run(path, plan, registry, scoring, further, root=root)
-    with lock_file(path / "lock"):
-        return score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
-
-
 def runs_to_judge(
     results: Path,
     registry: Registry,
@@ -227,17 +203,15 @@ def stored_run(
 ) -> Run:
     """Return a run as it is stored, to be graded by the metrics of today; it has no rows to ask."""
     benchmark = registry.benchmark(plan.spec.benchmark)
-    names = dict.fromkeys([*metric_names(benchmark, scoring, plan.spec.asking), *further])
     if JURY in further and JURY not in benchmark.metrics:
         raise UsageError(
             f"--metric {JURY}: {benchmark.name} names no rubric, so nobody can rate it"
         )
-    jury = stored_jury(path) or OFFLINE
-    terms = jury_terms(benchmark, jury)
-    folder = dataset.data_folder(benchmark, plan.spec.data, root)
-    metrics = grading_metrics(names, registry, scoring, terms, folder=folder)
-    graders = grader_terms(benchmark, metrics, jury, stored_settings(path))
-    grading = grading_spec(metrics, scoring, benchmark.parts, terms, graders)
+    jury, settings = stored_jury(path) or OFFLINE, stored_settings(path)
+    folder, asking = dataset.data_folder(benchmark, plan.spec.data, root), plan.spec.asking
+    metrics, grading = grading_of(
+        benchmark, registry, scoring, jury, settings, folder, asking=asking, further=further
+    )
     if scoring == "fixed" and (reader := stored_reader(path, scoring)) is not None:
         grading = msgspec.structs.replace(grading, reader=reader_terms(*reader.jury.judges))
         metrics = with_reader(metrics)

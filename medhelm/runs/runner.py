@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
 
 import msgspec
 
@@ -30,16 +27,15 @@ from medhelm.models.costs import Ledger
 from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
-from medhelm.runs.logs import Log, keep_synced, opened
 from medhelm.runs.planning import Run, paid_models
 from medhelm.runs.refusals import stale_note
 from medhelm.runs.seeded_order import SeededOrder
-from medhelm.runs.selection import Selection, find_unread, select
+from medhelm.runs.selection import Selection, find_unread, select, selection_key
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
+from medhelm.runs.sweep import Progress, Sweep, opened
 from medhelm.runs.unanswered import MissingJudge, missing_judges
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.names import other_names, rename_run
@@ -58,24 +54,6 @@ from medhelm.store.records import (
 from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
 
 _YIELD_EVERY = 64
-_ACTIVE_RUNS = 4
-"""Runs of one model at a time: enough to fill its endpoint while one of them ends."""
-
-
-class Progress(Protocol):
-    """Receives the events of a sweep. All calls come from the event loop's thread."""
-
-    def planned(self, run: Run, total: int, answered: int) -> None:
-        """Say how many episodes a run has, and how many were answered before."""
-
-    def advanced(self, run: Run, episode: Episode) -> None:
-        """Report one finished episode."""
-
-    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
-        """Report the end of a run."""
-
-    def message(self, text: str) -> None:
-        """Show one line."""
 
 
 @dataclass(frozen=True)
@@ -101,36 +79,6 @@ class SweepEnd:
     """The reason for a stop before its end; else None."""
 
 
-@dataclass
-class Sweep:
-    """The state that the runs of one sweep share."""
-
-    pool: ModelPool
-    desk: Desk
-    progress: Progress
-    logs: dict[Log, asyncio.Task[Any] | None] = field(default_factory=dict)
-    """The open logs, and the task of the run that writes each."""
-    lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
-    """Reason for a cancelled task: one of its logs cannot be synced or found any more."""
-    broken: dict[Path, dict[str, MedhelmError]] = field(default_factory=dict)
-    """Reasons why judges could not be asked. The run is graded without them."""
-    errors: dict[Path, dict[str, Counter[str]]] = field(default_factory=dict)
-    """Failed requests of judges, by reason."""
-    windows: dict[Path, Counter[str]] = field(default_factory=dict)
-    """Tokens of the largest request that did not fit a judge's window."""
-    selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
-        default_factory=dict
-    )
-    places: dict[str, asyncio.Semaphore] = field(
-        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
-    )
-
-    @property
-    def stopped(self) -> MedhelmError | None:
-        """Return the reason why no further request is sent, and None while the sweep goes on."""
-        return self.desk.stopped
-
-
 async def run_sweep(
     runs: Sequence[Run], ledger: Ledger, progress: Progress, pool: ModelPool
 ) -> SweepEnd:
@@ -142,7 +90,7 @@ async def run_sweep(
     for run in runs:
         pool.servers.expect(paid_models([run]))
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
-    syncer = asyncio.create_task(keep_synced(sweep.logs, partial(_end_run, sweep)))
+    syncer = asyncio.create_task(sweep.keep_synced())
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
             endings = await work.wait()
@@ -178,27 +126,22 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
             raise
     except Exception as e:  # the boundary of a run: the others go on
         error = _as_ours(run, e)
-    broken = sweep.broken.get(run.path, {})
+    judges = sweep.judges[run.path]
+    broken = {name: own.broken for name, own in judges.items() if own.broken is not None}
     if broken and (record is None or record.state == "partial"):
         error = error or _all_broken(broken)
     sweep.progress.ended(run, record, error)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
-        errors = sweep.errors.get(run.path, {})
-        windows: Mapping[str, int] = sweep.windows.get(run.path) or {}
-        missing = missing_judges(run.path, record, broken, errors, windows)
+        missing = missing_judges(run.path, record, judges)
     return Ending(run, record, error, missing, _available(run, sweep))
 
 
 def _available(run: Run, sweep: Sweep) -> int:
     """Return how many instances the data has; 0 where they were not counted."""
-    made = sweep.selections.get(_selection_key(run))
+    made = sweep.selections.get(selection_key(run))
     is_counted = made is not None and made.done() and not made.cancelled() and not made.exception()
     return made.result().available if made is not None and is_counted else 0
-
-
-def _selection_key(run: Run) -> tuple[int, int, int | None]:
-    return id(run.dataset), run.spec.seed, run.spec.max_instances
 
 
 def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
@@ -211,14 +154,6 @@ def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
     )
     error.exit_code = first.exit_code
     return error
-
-
-def _end_run(sweep: Sweep, log: Log, error: RecordError) -> None:
-    """End the run of a log that is lost."""
-    task = sweep.logs.get(log)
-    if task is not None and task not in sweep.lost:
-        sweep.lost[task] = error
-        task.cancel()
 
 
 def _as_ours(run: Run, error: BaseException) -> MedhelmError:
@@ -409,7 +344,7 @@ def read_finished(run: Run) -> RunRecord | None:
 
 async def _selection(run: Run, sweep: Sweep) -> Selection:
     """Return the selection, made once for all models that are asked the same instances."""
-    key = _selection_key(run)
+    key = selection_key(run)
     is_first = key not in sweep.selections
     if is_first:
         made = asyncio.to_thread(select, run.dataset, run.spec)
@@ -439,15 +374,8 @@ async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep, served: ServedCheck
 ) -> None:
     desk = sweep.desk.part()
-    stage = Stage(
-        benchmark=run.benchmark,
-        protocol=run.protocol,
-        spec=run.spec,
-        models=dict(zip(run.players, map(served.open, run.players.values()), strict=True)),
-        desk=desk,
-        log=folder,
-        strategies=run.strategies,
-    )
+    models = dict(zip(run.players, map(served.open, run.players.values()), strict=True))
+    stage = Stage(run=run, models=models, desk=desk, log=folder)
     for model in stage.models.values():
         if is_instance_model(model):
             model.prepare(run.benchmark, run.dataset.instances())

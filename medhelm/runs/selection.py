@@ -30,6 +30,11 @@ class Selection:
     rows: RowCounts
 
 
+def selection_key(run: Run) -> tuple[int, int, int | None]:
+    """Return the key under which runs of several models share a selection."""
+    return id(run.dataset), run.spec.seed, run.spec.max_instances
+
+
 def select(dataset: Dataset, spec: RunSpec) -> Selection:
     """Return the selection of the first `max_instances` by a seeded hash of the ids.
 

@@ -1,4 +1,4 @@
-"""Lines that a run ends with: requests that do not fit a window, and judges without verdicts, each with the reason."""
+"""Lines that a run ends with: judges without verdicts, each with the reason."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from medhelm.errors import MedhelmError
-from medhelm.grading.graders.older_verdicts import OLDER_LOG
 from medhelm.grading.graders.panel import (
     MISSING,
     has_no_verdict,
     is_missing,
     is_silent,
-    read_gradings,
 )
-from medhelm.runs.planning import Run
-from medhelm.schema.episode import Episode
+from medhelm.runs.sweep import JudgeTroubles
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunRecord
 from medhelm.store.records import judge_folders
+from medhelm.store.runlog import read_keyed
 
 _REASONS = 2
 """The most reasons that are given for a judge's failed requests."""
@@ -38,17 +35,9 @@ class MissingJudge:
 
 
 def missing_judges(
-    run: Path,
-    record: RunRecord,
-    broken: Mapping[str, MedhelmError],
-    errors: Mapping[str, Counter[str]],
-    windows: Mapping[str, int],
+    run: Path, record: RunRecord, troubles: Mapping[str, JudgeTroubles]
 ) -> tuple[MissingJudge, ...]:
-    """Return the judges of a graded run that lack verdicts to be asked for, or have no valid one, and why.
-
-    `broken`: why judges could not be asked. `errors`: reasons of their failed requests. `windows`:
-    tokens of the largest request that did not fit a judge's window.
-    """
+    """Return the judges of a graded run that lack verdicts to be asked for, or have no valid one, and why."""
     lacking = [party for party in record.graders if is_missing(party.ends)]
     raters = record.grading.raters
     without = {party.model.name for party in lacking if has_no_verdict(party.ends)}
@@ -62,6 +51,7 @@ def missing_judges(
     found = []
     for party in lacking:
         name, ends = party.model.name, party.ends
+        own = troubles.get(name, JudgeTroubles())
         total, missing = sum(ends.values()), sum(ends.get(end, 0) for end in MISSING)
         if is_silent(ends):
             kinds = ", ".join(f"{n:,} {end}" for end, n in sorted(ends.items()))
@@ -71,10 +61,10 @@ def missing_judges(
             line = f"{party.role} {name} is missing on {missing:,} of {total:,} answers"
         else:
             line = f"{party.role} {name} has no verdict on {ends['oversize']:,} of {total:,} answers (oversize)"
-        why = broken.get(name) or _reasons(errors.get(name, Counter()))
+        why = own.broken or _reasons(own.errors)
         line += f": {why}" if missing and why else ""
         if ends.get("oversize"):
-            needed = f", which would have to hold {w:,} tokens" if (w := windows.get(name)) else ""
+            needed = f", which would have to hold {own.window:,} tokens" if own.window else ""
             line += f": {ends['oversize']:,} do not fit its window{needed}"
         line += f"; {tail}" if party.role != READER else ""
         found.append(MissingJudge(line, bool(missing)))
@@ -85,12 +75,9 @@ def _replies(run: Path, record: RunRecord, judge: ModelSpec) -> str:
     """Return the first fault of a judge's replies, and which log holds them."""
     terms = next(own for own in record.grading.judged_by if judge in own.jury.judges)
     folder = judge_folders(run, terms)[terms.jury.judges.index(judge)]
-    first = next((g.error for _, g in read_gradings(folder) if g.error), "")
+    first = next((g.error for _, g in read_keyed(folder) if g.error), "")
     fault = f", the first: {first}" if first else ""
-    log = folder / "responses.jsonl"
-    if not log.exists():
-        log = folder / OLDER_LOG
-    return f"{fault}; its replies are in {log}"
+    return f"{fault}; its replies are in {folder / 'responses.jsonl'}"
 
 
 def _reasons(errors: Counter[str]) -> str:
@@ -102,27 +89,3 @@ def _reasons(errors: Counter[str]) -> str:
         words = f" ({HTTPStatus(int(status)).phrase})" if is_known else ""
         said.append(f"{n:,} {error}{words}")
     return f"requests failed, {', '.join(said)}" if said else ""
-
-
-class OversizeRequests:
-    """Counts of requests that were not asked, or were refused as too long."""
-
-    def __init__(self) -> None:
-        self._reasons: dict[str, Counter[str]] = {}
-        """By benchmark and model."""
-
-    def count(self, run: Run, episode: Episode) -> None:
-        """Count an episode that ended as oversize; others are passed over."""
-        response = episode.response
-        if response.finish == "oversize":
-            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
-            self._reasons.setdefault(cell, Counter())[response.error or "http 413"] += 1
-
-    def lines(self) -> list[str]:
-        """Return a line for each run of which requests do not fit the model's window, and why."""
-        return [
-            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
-            f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
-            "model.max_output_tokens, or take a model with a larger window"
-            for cell, reasons in self._reasons.items()
-        ]

@@ -19,11 +19,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     benchmark: str
     benchmark_version: str
     data: Literal["sample", "full"]
-    split: str
+    split: str = ""
     dataset_sha256: str
-    prompt_name: str
-    prompt_version: str
-    prompt_sha256: str
+    prompt_name: str = ""
+    prompt_version: str = ""
+    prompt_sha256: str = ""
     """Of template, instruction and system prompt together."""
     model: ModelSpec
     max_output_tokens: int
@@ -216,14 +216,14 @@ class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     name: str
     title: str
-    category: str
-    subcategory: str
+    category: str = ""
+    subcategory: str = ""
     data_class: DataClass
-    redistributable: bool
-    licence: str
-    curation: str
-    citation: str
-    cluster: str
+    redistributable: bool = False
+    licence: str = ""
+    curation: str = ""
+    citation: str = ""
+    cluster: str = ""
     description: str = ""
     instruction: str = ""
     tasks: tuple[str, ...] = ()

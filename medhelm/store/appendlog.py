@@ -148,11 +148,10 @@ def last_line(log: Path) -> bytes:
     return b""
 
 
-def mend_log(log: Path, quarantine: Path, take: Callable[[bytes, int], bool]) -> tuple[int, int]:
+def mend_log(log: Path, quarantine: Path, take: Callable[[bytes], bool]) -> tuple[int, int]:
     """Return how many torn (0 or 1) and damaged lines were taken out of a log.
 
-    `take` is given every whole line with its place in the file and says whether it can be read;
-    it is given no line twice, and places hold only where nothing was damaged.
+    `take` is given every whole line once and says whether it can be read.
     """
     if not log.exists():
         return 0, 0
@@ -163,7 +162,7 @@ def mend_log(log: Path, quarantine: Path, take: Callable[[bytes, int], bool]) ->
             if not line.endswith(b"\n"):
                 torn = 1
                 break
-            if not take(line, start):
+            if not take(line):
                 damaged.append((start, start + len(line)))
             start += len(line)
     if damaged:

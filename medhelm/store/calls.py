@@ -57,6 +57,17 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     messages: tuple[_Text, ...] = ()
     response: Response
 
+    def with_messages(self, messages: tuple[Message, ...]) -> Call:
+        """Return the call with the messages that were sent."""
+        return Call(
+            role=self.role,
+            step=self.step,
+            attempt=self.attempt,
+            sent=self.sent,
+            messages=messages,
+            response=self.response,
+        )
+
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
     """The line of a call."""
@@ -98,6 +109,8 @@ class OpenEpisode:
         """Stored calls that name what is not there, so that their messages are unknown."""
         self.stale: list[Call] = []
         """Stored calls whose step was asked again, because another request is sent now."""
+        self.retried: list[Call] = []
+        """Tries of calls that lost answers, which may be billed, and for which the same request was sent again."""
         self.is_begun = False
         """True if the log holds its first line."""
         self.last = b""
@@ -126,14 +139,7 @@ class OpenEpisode:
         found = self._partial.get(name)
         if found is None or found.sent != sent:
             return None
-        return Call(
-            role=found.role,
-            step=found.step,
-            attempt=found.attempt,
-            sent=sent,
-            messages=messages,
-            response=found.response,
-        )
+        return found.with_messages(messages)
 
     def begun(self) -> bytes:
         """Return the first line."""
@@ -202,15 +208,7 @@ class OpenEpisode:
             messages.append(msgspec.convert({"role": text.role, "content": content}, Message))
             if not text.start:
                 self._learn(content)
-        call = Call(
-            role=stored.role,
-            step=stored.step,
-            attempt=stored.attempt,
-            sent=stored.sent,
-            messages=tuple(messages),
-            response=stored.response,
-        )
-        self._keep(call)
+        self._keep(stored.with_messages(tuple(messages)))
 
     def made_of(self, stale: Collection[str]) -> tuple[Call, ...]:
         """Return the calls but for these."""
@@ -246,6 +244,8 @@ class OpenEpisode:
         before = self.calls.pop(name, None)  # asked again: its place is that of its last ending
         if before is not None and before.sent != call.sent:
             self.stale.append(before)
+        elif before is not None and before.response.lost:
+            self.retried.append(before)
         self.calls[name] = call
         self._sent[call.role, call.messages] = name
         self._learn(call.response.text)

@@ -12,10 +12,9 @@ from pathlib import Path
 import msgspec
 
 from medhelm.errors import RecordError
-from medhelm.files.durable import AtomicFile, make_private, why
-from medhelm.files.seals import is_broken, sealed, unsealed
+from medhelm.schema.episode import SCHEMA
+from medhelm.store.records import read_struct, write_struct
 
-SCHEMA = 1
 _FOLDER = "fidelity"
 
 
@@ -50,12 +49,7 @@ class KeptFidelity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def keep(results_dir: Path, fidelity: KeptFidelity) -> Path:
     """Write what was measured in the place of what was kept before; return the file."""
     path = results_dir / _FOLDER / f"{fidelity.benchmark}.json"
-    try:
-        make_private(path.parent)
-        with AtomicFile(path) as file:
-            file.write(sealed(fidelity))
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
+    write_struct(path, fidelity)
     return path
 
 
@@ -64,14 +58,9 @@ def read_kept(results_dir: Path) -> tuple[dict[str, KeptFidelity], list[str]]:
     kept, damaged = {}, []
     for path in sorted((results_dir / _FOLDER).glob("*.json")):
         try:
-            raw = path.read_bytes()
-            if is_broken(raw):
-                raise ValueError
-            found = msgspec.json.decode(unsealed(raw), type=KeptFidelity)
-            if found.schema != SCHEMA:
-                raise ValueError
+            found = read_struct(path, KeptFidelity)
             kept[found.benchmark] = found
-        except (OSError, ValueError, msgspec.MsgspecError):
+        except RecordError:
             damaged.append(f"{_FOLDER}/{path.name}")
     return kept, damaged
 

@@ -9,7 +9,6 @@
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
     judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
-                        (of an earlier version grades.jsonl, one line per judgement)
     graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
     gradings/<grading hash>/{scores.parquet, summary.json}
 """
@@ -319,23 +318,24 @@ def write_struct(path: Path, value: msgspec.Struct) -> None:
 
 def read_plan(run: Path) -> Plan:
     """Return `spec.json` of a run folder; raises RecordError."""
-    return _read_struct(run / "spec.json", Plan)
+    return read_struct(run / "spec.json", Plan)
 
 
 def read_served(run: Path) -> Served:
     """Return `served.json` of a run folder; an empty one where there is none that can be read."""
     try:
-        return _read_struct(run / "served.json", Served)
+        return read_struct(run / "served.json", Served)
     except RecordError:
         return Served()
 
 
 def read_record(grading: Path) -> RunRecord:
     """Return `summary.json` of a grading folder; raises RecordError."""
-    return _read_struct(grading / "summary.json", RunRecord)
+    return read_struct(grading / "summary.json", RunRecord)
 
 
-def _read_struct(path: Path, kind: type[_T]) -> _T:
+def read_struct(path: Path, kind: type[_T]) -> _T:
+    """Return what `write_struct` has written; raises RecordError where it is damaged or of another version."""
     try:
         raw = path.read_bytes()
         schema = msgspec.json.decode(raw, type=_Version).schema

@@ -16,7 +16,7 @@ import msgspec
 from medhelm.errors import OtherVersion, RecordError
 from medhelm.files.durable import make_private, remove_temporary, why
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import SCHEMA, Episode, Finish, Message, Response, Usage
+from medhelm.schema.episode import MODEL, SCHEMA, Call, Episode, Finish, Message, Response, Usage
 from medhelm.store.appendlog import (
     AppendLog,
     last_line,
@@ -32,6 +32,8 @@ from medhelm.store.records import is_same_model as is_same_model
 from medhelm.store.records import order_key as order_key
 from medhelm.store.records import read_plan as read_plan
 
+Retried = Callable[[int, Call], None]
+"""Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
 """Endings that are never asked again; 'error' and 'oversize' are, on the next start."""
 
@@ -90,10 +92,6 @@ def episode_keys(instance: Instance, repeats: int) -> list[int]:
     return [episode_key(content, repeat) for repeat in range(repeats)]
 
 
-class _Version(msgspec.Struct):
-    schema: int
-
-
 class _OneCall(msgspec.Struct, frozen=True):
     schema: int
     instance: Instance
@@ -150,12 +148,13 @@ class RunFolder(AppendLog):
 
     def _refuse_later_judges(self) -> None:
         """Refuse judges' logs that another version goes on with, before any model is asked."""
-        decode = msgspec.json.Decoder(_Version).decode
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
         for log in self.path.glob("*/*/*.jsonl"):
+            _refuse_older(log.parent)
             if log.name == "quarantine.jsonl":
                 continue
             with suppress(msgspec.DecodeError):  # what is damaged is moved aside when it is opened
-                if (schema := decode(last_line(log)).schema) != SCHEMA:
+                if (schema := decode(last_line(log)).get("schema", SCHEMA)) != SCHEMA:
                     raise OtherVersion(other_version(log, schema))
 
     def set_aside(self, valid: Container[int]) -> int:
@@ -166,14 +165,13 @@ class RunFolder(AppendLog):
         stale: list[tuple[int, int]] = []
         gone: set[int] = set()
         end = 0
-        decode = msgspec.json.Decoder(_Line).decode
         with open(self.log_path, "rb") as lines:
             for line in lines:
                 start, end = end, end + len(line)
-                parsed = _read_line(line, decode)
-                if parsed is not None and parsed.key not in valid:
+                found = _read_line(line)
+                if found is not None and found[0].key not in valid:
                     stale.append((start, end))
-                    gone.add(parsed.key)
+                    gone.add(found[0].key)
         if stale:
             move_aside(self.log_path, self.path / "stale.jsonl", stale, end)
             os.close(self._fd)
@@ -194,11 +192,12 @@ def _mend(log: Path, quarantine: Path) -> Scan:
     answered: set[int] = set()
     failed: set[int] = set()
     parts = _Parts()
-    decode = msgspec.json.Decoder(_Line).decode
 
-    def take(line: bytes, start: int) -> bool:
-        parsed = _read_line(line, decode)
-        if parsed is None or (parsed.episode and not parts.take(parsed, line)):
+    def take(line: bytes) -> bool:
+        if (found := _read_line(line)) is None:
+            return False
+        parsed, body = found
+        if parsed.episode and not parts.take(parsed, body):
             return False
         if parsed.response is not None:
             is_final = is_answered(parsed.response)
@@ -222,9 +221,8 @@ class _Parts:
         self._called = msgspec.json.Decoder(Called).decode
         self._ended = msgspec.json.Decoder(Ended).decode
 
-    def take(self, head: _Line, line: bytes) -> bool:
-        """Add a line to its episode; False for a last line where one before it is missing."""
-        body = _body(line)
+    def take(self, head: _Line, body: bytes) -> bool:
+        """Add a line, its JSON, to its episode; False for a last line where one before it is missing."""
         episode = self.open.setdefault(head.episode, OpenEpisode(head.episode))
         if head.instance:
             begun = self._begun(body)
@@ -236,26 +234,19 @@ class _Parts:
         return True
 
 
-def _body(line: bytes) -> bytes:
-    """Return the JSON of a line that was read before."""
-    body = without_checksum(line)
-    assert body is not None
-    return body
-
-
-def _read_line(line: bytes, decode: Any) -> _Line | None:
-    body = without_checksum(line)
-    if body is None:
+def _read_line(line: bytes) -> tuple[_Line, bytes] | None:
+    """Return a line and its JSON; None where it is damaged."""
+    if (body := without_checksum(line)) is None:
         return None
     try:
-        parsed: _Line = decode(body)
+        parsed = _LINES.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     if not parsed.is_whole:
         return None
     if parsed.schema != SCHEMA:
         raise OtherVersion(other_version("a line of the log", parsed.schema))
-    return parsed
+    return parsed, body
 
 
 def read_log(run: Path) -> Iterator[Episode]:
@@ -268,25 +259,27 @@ def read_log(run: Path) -> Iterator[Episode]:
 def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     """Return the episodes of many calls that a log holds and that have not ended, by their key."""
     parts = _Parts()
-    decode = msgspec.json.Decoder(_Line).decode
     with suppress(FileNotFoundError), open(run / "responses.jsonl", "rb") as lines:
         for line in lines:
-            head = _read_line(line, decode) if line.startswith(_OF_MANY) else None
-            if head is None or not parts.take(head, line):
+            found = _read_line(line) if line.startswith(_OF_MANY) else None
+            if found is None or not parts.take(*found):
                 continue
+            head, _ = found
             if head.response is not None and is_answered(head.response):
                 del parts.open[head.episode]
     return {int(key, 16): episode for key, episode in parts.open.items()}
 
 
-def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
+def read_keyed(folder: Path, retried: Retried | None = None) -> Iterator[tuple[int, Episode]]:
     """Yield the episodes of many calls of a log that have ended, with the key each was given.
 
     One that failed has its calls in a later try of it, too. It comes last, where it has none. Each
     comes once, but one that was asked again though it was answered: of several the last one counts.
+    In the log of a judge the key is an answer's `judgement_key`, and the verdicts are the `state`.
     """
+    _refuse_older(folder)
     failed: dict[int, Episode] = {}
-    for _, key, episode in _episodes(folder / "responses.jsonl"):
+    for _, key, episode in _episodes(folder / "responses.jsonl", retried):
         if not key:
             continue
         failed.pop(key, None)
@@ -298,13 +291,17 @@ def read_keyed(folder: Path) -> Iterator[tuple[int, Episode]]:
 
 
 def read_episodes(
-    run: Path, plan: Plan | None = None, replaced: Callable[[Episode], None] | None = None
+    run: Path,
+    plan: Plan | None = None,
+    replaced: Callable[[Episode], None] | None = None,
+    retried: Retried | None = None,
 ) -> Iterator[Episode]:
     """Yield the last episode of every planned instance and repeat, in the order of the log.
 
     Without a plan every instance of the log is planned.
 
-    `replaced` is given those that were answered and asked again all the same, each before its last one.
+    `replaced` is given those that were answered and asked again all the same, each before its last one,
+    `retried` the failed tries of planned calls that another followed.
 
     Streams: 8 bytes an episode are held, not its text; of episodes of many calls those that have begun
     and not ended. Lines that cannot be read are passed over (opening the folder for a run moves them
@@ -313,18 +310,43 @@ def read_episodes(
     log = run / "responses.jsonl"
     superseded = _superseded(log) if log.exists() else frozenset()
     seed, cut = (plan.spec.seed, plan.cut) if plan is not None else (0, None)
-    for number, _, episode in _episodes(log):
-        if cut is not None and order_key(seed, episode.instance.id) > cut:
+
+    def is_planned(instance_id: str) -> bool:
+        return cut is None or order_key(seed, instance_id) <= cut
+
+    def note(key: int, call: Call) -> None:
+        if retried is not None and is_planned(call.response.instance_id):
+            retried(key, call)
+
+    for number, key, episode in _episodes(log, note):
+        if not is_planned(episode.instance.id):
             continue
         if number not in superseded:
             yield episode
-        elif replaced is not None and is_answered(episode.response):
-            replaced(episode)
+        elif is_answered(episode.response):
+            if replaced is not None:
+                replaced(episode)
+        elif not key:
+            note(key, _one_call(episode))
 
 
-def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
-    """Yield the episodes of a log with their line, those of many calls with their key, else 0."""
-    heads = msgspec.json.Decoder(_Line).decode
+def _refuse_older(folder: Path) -> None:
+    """Refuse verdicts in a form that is no longer read: without them a judge would seem not asked."""
+    if (older := folder / "grades.jsonl").exists():
+        raise OtherVersion(other_version(older, 0))
+
+
+def _one_call(episode: Episode) -> Call:
+    """Return the call of an episode of one."""
+    response = episode.response
+    return Call(role=MODEL, step="", sent="", messages=episode.messages, response=response)
+
+
+def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, int, Episode]]:
+    """Yield the episodes of a log with their line, those of many calls with their key, else 0.
+
+    `retried` is given the failed tries of calls of the latter as another one follows them.
+    """
     ended = msgspec.json.Decoder(Ended).decode
     parts = _Parts()
     if not log.exists():
@@ -336,15 +358,20 @@ def _episodes(log: Path) -> Iterator[tuple[int, int, Episode]]:
             if not body.startswith(_OF_MANY):
                 yield number, 0, _decode_episode(body, log, number + 1)
                 continue
-            head = heads(body)
-            if parts.take(head, line) and head.response is not None:
-                yield number, head.key, parts.open[head.episode].episode(ended(body))
+            head = _LINES.decode(body)
+            is_taken, own = parts.take(head, body), parts.open[head.episode]
+            while own.retried:
+                failed = own.retried.pop()
+                if retried is not None:
+                    retried(head.key, failed)
+            if is_taken and head.response is not None:
+                yield number, head.key, own.episode(ended(body))
                 if is_answered(head.response):
                     del parts.open[head.episode]
 
 
-_EPISODES = msgspec.json.Decoder(Episode)
-for _kind in (Begun, Called, Ended, _Line, _OneCall, _Version):
+_EPISODES, _LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(_Line)
+for _kind in (Begun, Called, Ended, _OneCall):
     # msgspec crashes where two threads are the first to decode a type: here there is one.
     msgspec.json.Decoder(_kind)
 
@@ -364,21 +391,20 @@ _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
 def _superseded(log: Path) -> Set[int]:
     """Return numbers of lines whose instance and repeat have a later line."""
     keys = array("Q")
-    decode = msgspec.json.Decoder(_Line).decode
     unreadable = episode_key(b"", -1)
     with open(log, "rb") as lines:
         for line in lines:
-            parsed = _read_line(line, decode)
-            head = None if parsed is None else parsed.response
+            found = _read_line(line)
+            head = None if found is None else found[0].response
             keys.append(unreadable if head is None else _place(head))
     import numpy as np
 
-    found = np.frombuffer(keys, dtype=np.uint64) if keys else np.empty(0, np.uint64)
-    _, last = np.unique(found[::-1], return_index=True)
-    if len(last) == len(found):
+    places = np.frombuffer(keys, dtype=np.uint64) if keys else np.empty(0, np.uint64)
+    _, last = np.unique(places[::-1], return_index=True)
+    if len(last) == len(places):
         return set()
-    kept = np.zeros(len(found), dtype=bool)
-    kept[len(found) - 1 - last] = True
+    kept = np.zeros(len(places), dtype=bool)
+    kept[len(places) - 1 - last] = True
     return set(np.flatnonzero(~kept).tolist())
 
 

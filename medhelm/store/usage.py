@@ -3,30 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
 
-from medhelm.schema.episode import Finish, Usage
+from medhelm.schema.episode import Response
 from medhelm.schema.run import UsageTotals
-
-
-class Used(Protocol):
-    """A response, or what a judge's log keeps of one."""
-
-    @property
-    def finish(self) -> Finish:
-        """Return how it ended."""
-
-    @property
-    def usage(self) -> Usage:
-        """Return the tokens that the endpoint reported."""
-
-    @property
-    def lost(self) -> int:
-        """Return the number of its requests whose answer was lost after sending."""
-
-    @property
-    def served_model(self) -> str:
-        """Return the model that the endpoint named."""
 
 
 class UsageTally:
@@ -37,12 +16,12 @@ class UsageTally:
         self._tokens: Counter[str] = Counter()
         self._served: Counter[str] = Counter()
 
-    def add(self, response: Used, *, is_sent: bool = True) -> None:
+    def add(self, response: Response, *, is_sent: bool = True) -> None:
         """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
         self._tokens["lost"] += response.lost
         if not is_counted(response):
             return
-        served = (response.served_model, getattr(response, "fingerprint", ""))
+        served = (response.served_model, response.fingerprint)
         self._served[" ".join(filter(None, served)) or "not reported"] += 1
         if not is_sent:
             return
@@ -67,6 +46,6 @@ class UsageTally:
         return dict(sorted(self._served.items()))
 
 
-def is_counted(response: Used) -> bool:
+def is_counted(response: Response) -> bool:
     """Return whether anything came back that may be billed."""
     return response.finish not in ("error", "oversize") or response.usage.input_tokens is not None

@@ -16,7 +16,7 @@ from medhelm.errors import RecordError, UnknownName
 from medhelm.extract.marks import split_thoughts
 from medhelm.grading.answer_form import stated
 from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
-from medhelm.grading.graders.panel import REASONS, end_of, read_gradings
+from medhelm.grading.graders.panel import REASONS, end_of
 from medhelm.grading.rubric.grader import explained
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass, Instance
@@ -24,7 +24,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms, JuryTerms, RunSpec
 from medhelm.schema.score import Metric, Outcome
 from medhelm.store.records import judge_folders
-from medhelm.store.runlog import read_log
+from medhelm.store.runlog import read_keyed, read_log
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import GradedRun
 
@@ -150,7 +150,7 @@ def read_judges(run: GradedRun, keys: Collection[int] | None = None) -> list[Jud
         for judge, own in zip(terms.jury.judges, judge_folders(folder, terms), strict=True):
             said = {
                 key: _verdict(judge.name, grading)
-                for key, grading in read_gradings(own)
+                for key, grading in read_keyed(own)
                 if keys is None or key in keys
             }
             found.append(Judge(judge.name, terms, said))

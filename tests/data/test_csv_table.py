@@ -45,7 +45,7 @@ def test_a_quotation_mark_inside_a_cell_is_text_where_it_is_said(tmp_path: Path)
         ("t.csv", b"id,note\nsecret,x\n", "t.csv: there is no column text"),
         ("t.csv", b"id,text\n1,x\nsecret\n", "t.csv, row 2: 1 cells, the header has 2"),
         ("t.csv", b'id,text\n1,x\n2,"secret', "t.csv, row 2: not CSV"),
-        ("t.csv", b"id,text\n1,secret\n2,caf\xe9\n", "t.csv: not UTF-8 behind row"),
+        ("t.csv", b"id,text\n1,secret\n2,caf\xe9\n", "t.csv: not UTF-8 at byte"),
         ("t.csv.gz", b"id,text\n1,secret\n", "t.csv.gz: not a whole gzip file behind row 0"),
         (
             "t.csv.gz",

@@ -510,13 +510,6 @@ def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:
     assert found[0].sha256 == hashlib.sha256(first.read_bytes()).hexdigest()
     dev = put(tmp_path, "dev.csv", "context\nthree\n")
     assert is_data_present(hub, tmp_path, "dev") and verify(hub, tmp_path)[2].path == dev
-    # what was fetched comes before what a user put beside it, for all of them
-    fetched = put(tmp_path, "abc123/test.jsonl", '{"context": "fetched"}\n')
-    (only,) = [s.path for s in verify(hub, tmp_path) if s.path != dev]
-    identity = hashlib.sha256(b"owner/name\nabc123\n\ntest\n")
-    assert open_dataset(hub, "full", root=tmp_path).sha256 == identity.hexdigest()
-    (instance,) = open_dataset(hub, "full", root=tmp_path).instances()
-    assert (only, instance.context) == (fetched, "fetched")
 
 
 def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None:

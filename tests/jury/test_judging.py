@@ -37,8 +37,8 @@ from medhelm.models.scripted import ScriptedModel
 from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
 from medhelm.runs.conduct import answer_of, keep_ended
-from medhelm.runs.logs import opened
 from medhelm.runs.sending import Desk, Sender
+from medhelm.runs.sweep import opened
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec

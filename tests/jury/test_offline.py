@@ -164,7 +164,7 @@ def test_offline_scores_are_integers_of_the_scale_and_the_gold_is_best(
 HEAD = 'name: r\nversion: "1"\ntask: t\ncriteria: '
 WRONG = {
     "name: r": "version is missing",
-    "a: [": "not readable as YAML in line 1",
+    "a: [": "not readable as YAML in line 2",
     HEAD + "[]": "at least one criterion",
     HEAD + "[{name: A b, text: t}]": "'A b': a name is snake_case",
     HEAD + "[{name: a, text: t}, {name: a, text: t}]": "'a' is there twice",

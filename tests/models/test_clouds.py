@@ -11,7 +11,7 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import check_model, open_model
+from medhelm.models import access, check_model, open_model
 from medhelm.models.access import resolve_access
 from medhelm.models.catalogue import find_model
 from medhelm.models.credentials import AwsCredentials, CredentialsLost, GoogleCredentials
@@ -31,6 +31,8 @@ KEYS = {"AKIAFIRST": "secret-canary-1", "AKIASECOND": "secret-canary-2"}
 def as_proxy(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", cloud.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    # the addresses are http ones, as the proxy is to read what is sent; to users they are refused
+    monkeypatch.setattr(access, "is_loopback", lambda host: True)
 
 
 @pytest.fixture
@@ -118,6 +120,8 @@ def test_the_region_is_that_of_the_address() -> None:
     pytest.importorskip("botocore")
     check_model(spec("bedrock", "https://bedrock-runtime.us-gov-west-1.amazonaws.com"))
     with pytest.raises(UsageError, match="no AWS region"):
+        check_model(spec("bedrock", "https://ward.amazonaws.com"))
+    with pytest.raises(UsageError, match=r"go to addresses of amazonaws\.com only"):
         check_model(spec("bedrock", "https://gateway.ward.example"))
     with pytest.raises(ModelError, match=r"base_url is missing.*bedrock-runtime\.\{REGION\}"):
         check_model(spec("bedrock", None))
@@ -187,6 +191,32 @@ def test_a_token_of_google_goes_to_google_alone(gcp: Cloud) -> None:
     check_model(spec("vertex", "http://127.0.0.1:1/v1", api_key_env="K"), {"K": "k"})
 
 
+@pytest.mark.parametrize(
+    ("provider", "host"),
+    [
+        ("azure", "ward.openai.azure.com"),
+        ("bedrock", BEDROCK),
+        ("vertex", f"{VERTEX}/v1/projects/w/locations/l"),
+        ("vertex_openai", f"{VERTEX}/v1/projects/w/locations/l"),
+        ("openai", "api.openai.com/v1"),
+        ("anthropic", "api.anthropic.com"),
+    ],
+)
+def test_no_key_goes_to_a_service_over_plain_http(provider: str, host: str) -> None:
+    environ = {"AZURE_OPENAI_API_KEY": "k", "K": "k"}
+    ways: list[dict[str, Any]] = [{"api_key_env": "K"}, {"headers": {"Authorization": "$K"}}]
+    if provider not in (
+        "openai",
+        "anthropic",
+    ):  # no key goes along to a base_url unless it is named
+        ways.append({})
+    for more in ways:
+        with pytest.raises(UsageError, match="http://.*could read.*https://"):
+            resolve_access(spec(provider, f"http://{host}", **more), environ)
+        resolve_access(spec(provider, f"https://{host}", **more), environ)
+    resolve_access(spec(provider, "http://gateway:8000", api_key_env="K"), environ)
+
+
 # Azure ------------------------------------------------------------------------------------------
 
 
@@ -200,11 +230,11 @@ def test_a_token_of_google_goes_to_google_alone(gcp: Cloud) -> None:
     ],
 )
 def test_the_address_of_a_deployment(base_url: str, query: str) -> None:
-    access = resolve_access(spec("azure", base_url), {"AZURE_OPENAI_API_KEY": "k"})
-    assert access.url == (
+    found = resolve_access(spec("azure", base_url), {"AZURE_OPENAI_API_KEY": "k"})
+    assert found.url == (
         f"https://ward.openai.azure.com/openai/deployments/m/chat/completions?api-version={query}"
     )
-    assert access.key == "k"
+    assert found.key == "k"
 
 
 def test_what_is_wrong_with_an_address_of_azure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from medhelm.errors import PrivacyRefused, UnknownName
+from medhelm.config import Job, convert
+from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.models.privacy import check
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import EndpointClass
@@ -54,8 +55,15 @@ def test_what_the_user_says_of_a_class_holds_narrower_too() -> None:
     check("notes", "private", "m", "local", {"gated": []})
 
 
-def test_a_class_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UnknownName, match="'privat'.*'private'"):
-        check("notes", "public", "m", "local", {"privat": ["local"]})
-    with pytest.raises(UnknownName, match="privacy.gated 'contract'.*'contracted'"):
-        check("notes", "public", "m", "local", {"gated": ["contract"]})
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ({"privat": ["local"]}, "'privat'.*gated, private, public"),
+        ({"gated": ["contract"]}, "'contract'.*contracted, external, local"),
+    ],
+)
+def test_a_class_that_does_not_exist_is_named(policy: dict[str, list[str]], words: str) -> None:
+    """Where the setting is read: no job has another one, from a command or from Python."""
+    job = {"model": {"name": "m"}, "benchmarks": [], "privacy": policy}
+    with pytest.raises(UsageError, match=f"privacy.*{words}"):
+        convert(job, Job, "config")

@@ -13,13 +13,12 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.plugins.registry import load_registry
-from medhelm.proof.gold_quality import GoldReview, _older_key, gold_messages
+from medhelm.proof.gold_quality import GoldReview, gold_messages
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.intervals import wilson
 from medhelm.store import records
-from medhelm.store.appendlog import with_checksum
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
@@ -240,27 +239,3 @@ def test_a_judge_that_cannot_be_reached_is_asked_again(
     for _ in range(2):
         assert judge(capsys, tmp_path)["abstained"] == {"error": 1}
     assert [e.instance_id for e in log(tmp_path)].count("e3") == 2
-
-
-def test_verdicts_of_an_earlier_version_are_read_and_not_asked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plugin(tmp_path, default=YES)
-    found = judge(capsys, tmp_path, "--max-instances=1")
-    (path,) = (tmp_path / "results").glob("gold_quality/essay/*/responses.jsonl")
-    (shown,) = (e.instance for e in log(tmp_path))
-    line = {
-        "schema": 1,
-        "key": _older_key(shown),
-        "instance_id": shown.id,
-        "repeat": 0,
-        "judge": "test/judge",
-        "scores": [0],
-        "calls": [{"reply": NO, "finish": "stop", "parsed": "scored"}],
-    }
-    path.with_name("grades.jsonl").write_bytes(with_checksum(json.dumps(line).encode()))
-    path.unlink()
-    path.with_name("spec.json").write_text('{"benchmark": "essay"}')
-    assert found["flagged"] == 0
-    assert judge(capsys, tmp_path)["flagged_ids"] == [shown.id]
-    assert len(log(tmp_path)) == 11

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import medhelm
-from medhelm.grading.graders.panel import read_gradings
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records
+from medhelm.store.runlog import read_keyed
 from tests.server import FaultServer, serve_in_thread
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "checklist.py"
@@ -72,6 +72,6 @@ def test_each_criterion_is_one_call_and_the_scores_are_by_hand(tmp_path: Path) -
     cases = Counter(p.partition("<criterion ")[0] for p in prompts)
     assert sorted(cases.values()) == [4, 4, 4]
     (log,) = tmp_path.glob("runs/*/*/*/graders/*")
-    gradings = dict(read_gradings(log))
+    gradings = dict(read_keyed(log))
     assert [g.state["met"] for g in gradings.values()] == [[False, True, True, False]] * 3
     assert all("It is in the text." in g.calls[0].response.text for g in gradings.values())

@@ -17,9 +17,9 @@ import pytest
 
 import medhelm
 from medhelm.errors import PrivacyRefused, UnknownName, UsageError
-from medhelm.grading.graders.panel import read_gradings
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, read_record
+from medhelm.store.runlog import read_keyed
 from tests.rubric.test_grader import PLUGIN, decision, judge, run, values
 from tests.server import Faults, Reply, serve_in_thread
 
@@ -200,6 +200,6 @@ def test_stored_verdicts_name_the_criteria_of_their_case(tmp_path: Path) -> None
     with serve_in_thread(decision) as server:
         run(tmp_path, judge(server))
     (log,) = tmp_path.glob("runs/*/*/*/graders/*")
-    for _, grading in read_gradings(log):
+    for _, grading in read_keyed(log):
         steps = {call.step for call in grading.calls}
         assert steps == {f"criterion/{c.name}" for c in grading.instance.criteria}

@@ -44,12 +44,14 @@ def calls_of(results: Path) -> Counter[str]:
                 if "call" in line or "episode" not in line:
                     role = line.get("call", {}).get("role", "")
                     calls[names.get(role, names[""])] += 1
-        for log in run.glob("judges/*/grades.jsonl"):
-            for line in whole_lines(log):
-                calls[line["judge"].rpartition("/")[2]] += len(line["calls"])
-        for log in run.glob("graders/*/responses.jsonl"):
-            calls["judge-a"] += sum("call" in line for line in whole_lines(log))
+        for log in (*run.glob("judges/*/*.jsonl"), *run.glob("graders/*/*.jsonl")):
+            calls.update(served_by(whole_lines(log)))
     return calls
+
+
+def served_by(lines: list[dict[str, Any]]) -> list[str]:
+    """Return the judge that answered, once for each call of its log."""
+    return [line["call"]["response"]["served_model"] for line in lines if "call" in line]
 
 
 def whole_lines(log: Path) -> list[dict[str, Any]]:
@@ -63,8 +65,7 @@ def halve(kind: Kind, results: Path) -> None:
         shutil.rmtree(run / "gradings")
         cut(run / "responses.jsonl", kind.kept[run.parent.name.replace("__", "/")])
         for log in [*run.glob("judges/*/*.jsonl"), *run.glob("graders/*/*.jsonl")]:
-            judge = json.loads(log.read_bytes().splitlines()[0]).get("judge", "judge-a")
-            if kept := kind.kept[judge.rpartition("/")[2]]:
+            if kept := kind.kept[served_by(whole_lines(log))[0]]:
                 cut(log, kept)
             else:
                 shutil.rmtree(log.parent)
@@ -172,6 +173,24 @@ def test_a_half_finished_run_goes_on_and_asks_only_what_is_missing(
     assert runs == {path.parent.relative_to(stored) for path in stored.glob("runs/*/*/*/spec.json")}
     KINDS[kind].ask(folder)
     assert asked(server) == missing, "what was missing is stored"
+
+
+def test_verdicts_in_a_form_that_is_no_longer_read_are_refused(
+    results: Copy, server: FaultServer, tmp_path: Path
+) -> None:
+    """Without them their judges would seem not asked: neither a new grading nor a new request."""
+    folder = results("jury")
+    for log in folder.glob("runs/*/*/*/judges/*/responses.jsonl"):
+        log.rename(log.with_name("grades.jsonl"))
+    before = hashes_of(folder)
+    check_tables("jury", folder, tmp_path / "tables")  # of the stored scores
+    with pytest.raises(MedhelmError, match="another version.*run again"):
+        KINDS["jury"].ask(folder)
+    warned = pytest.warns(UserWarning, match="another version.*run again")
+    with warned, pytest.raises(MedhelmError, match="graded"):
+        score(folder, data_dir=DATA, plugins=PLUGINS)
+    assert server.requests == 0
+    assert hashes_of(folder) == before
 
 
 def test_a_half_finished_run_is_graded_as_far_as_it_is(results: Copy) -> None:

@@ -89,7 +89,7 @@ KINDS = {
         models=(ASKED,),
         benchmark="essay",
         settings={"jury": jury("a", "b", "c")},
-        kept={"openai/asked": 3, "judge-a": 2, "judge-b": 1, "judge-c": 0},
+        kept={"openai/asked": 3, "judge-a": 7, "judge-b": 4, "judge-c": 0},
     ),
     "criteria": Kind(
         models=(ASKED,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,12 @@ from medhelm.grading.graders.grader import (
     judgement_key,
     shown_of,
 )
-from medhelm.grading.graders.older_verdicts import OLDER_LOG, read_older
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Episode
+from medhelm.schema.episode import Call, Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, READER, GraderTerms, Party
 from medhelm.store.records import judge_budget
-from medhelm.store.replaced_tries import replaced_tries
 from medhelm.store.runlog import is_answered, read_keyed
 from medhelm.store.usage import UsageTally
 
@@ -40,16 +38,6 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def read_gradings(folder: Path) -> Iterator[tuple[int, Episode]]:
-    """Yield the gradings of one judge, one of each answer, with the answer's `judgement_key`.
-
-    The verdicts are the episode's `state`, the judge's replies its `calls`. Of several tries of one
-    answer it is the last one, which has what the others brought; what an earlier version stored comes first.
-    """
-    yield from read_older(folder)
-    yield from read_keyed(folder)
-
-
 def end_of(grading: Episode) -> str:
     """Return how a grading ended, as records count it."""
     if grading.finish == "oversize":  # also one that the server has cut, and answered
@@ -61,7 +49,7 @@ def end_of(grading: Episode) -> str:
 
 def read_states(folder: Path) -> dict[int, dict[str, Any]]:
     """Return what one judge decided, by the answers' `judgement_key`; abstentions are left out."""
-    states = {k: g.state if has_verdict(g) else None for k, g in read_gradings(folder)}
+    states = {k: g.state if has_verdict(g) else None for k, g in read_keyed(folder)}
     return {key: state for key, state in states.items() if state is not None}
 
 
@@ -114,7 +102,7 @@ class StoredVerdicts:
         for folder in judging.folders:
             gradings: dict[int, tuple[bytes, str]] = {}
             again: set[int] = set()
-            for key, grading in read_gradings(folder):
+            for key, grading in read_keyed(folder):
                 if key in gradings and gradings[key][1] not in MISSING:
                     again.add(key)
                 state = {k: v for k, v in grading.state.items() if k != REASONS}
@@ -161,18 +149,14 @@ class StoredVerdicts:
             judging.judges, judging.folders, self._gradings, strict=True
         ):
             tally = UsageTally(judge_budget(judge, judging.terms.jury))
-            # an earlier version stored no fingerprints: with those of now one model would seem two
-            has_older = (folder / OLDER_LOG).exists()
-            for key, grading in read_gradings(folder):
+
+            def note(key: int, call: Call, tally: UsageTally = tally) -> None:
+                if key in paid:
+                    tally.add_lost(call.response.lost)
+
+            for key, grading in read_keyed(folder, note):
                 for call in (*grading.calls, *grading.stale) if key in paid else ():
-                    tally.add(
-                        msgspec.structs.replace(call.response, fingerprint="")
-                        if has_older
-                        else call.response
-                    )
-            for replaced in replaced_tries(folder / "responses.jsonl"):
-                if int(replaced.episode, 16) in paid:
-                    tally.add_lost(replaced.lost)
+                    tally.add(call.response)
             ended = Counter(
                 gradings[key][1] if key in gradings else NOT_ASKED for key in self._asked
             )

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medhelm.errors import PluginError, UnknownName, UsageError
+from medhelm.config import chosen_settings
+from medhelm.errors import PluginError, UnknownName
 from medhelm.grading.graders.grader import GradedMetric, Grader, Panel
 from medhelm.schema.data import Benchmark
 from medhelm.schema.run import GraderTerms, JurySpec
@@ -49,17 +50,10 @@ def grader_terms(
 
 
 def _chosen(given: Mapping[str, Any], grader: Grader) -> dict[str, Any]:
-    chosen = {}
-    for name, default in grader.settings.items():
-        value = given.get(name, default)
-        if type(value) is not type(default):
-            raise UsageError(
-                f"grader.{name}={value} is not of the type of its default, {default!r}"
-            )
+    chosen = chosen_settings(given, grader.settings, "grader")
+    for name, value in chosen.items():
         if value not in (known := grader.choices.get(name, (value,))):
             raise UnknownName(f"value of grader.{name}", str(value), known)
-        if value != default:
-            chosen[name] = value
     for name in grader.files:
         if name in chosen:
             key = f"{name}_sha256"

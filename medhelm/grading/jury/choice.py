@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from itertools import combinations
-from typing import Any
 
-import yaml
+import msgspec
 
 from medhelm.config import JuryChoice, convert
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import ModelError, UnknownName, UsageError
+from medhelm.files.yaml_bounds import packaged_files, read_yaml
 from medhelm.grading.graders.grader import NotAsked
 from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
 from medhelm.grading.jury.offline import OFFLINE_VERSION
@@ -67,17 +66,15 @@ def keys_lacking(models: Mapping[str, ModelSpec], environ: Mapping[str, str]) ->
 
 def jury_names() -> list[str]:
     """Return the names of the juries that come with medhelm."""
-    files = (file.name for file in (resources.files("medhelm.conf") / "jury").iterdir())
-    return sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml"))
+    return [*packaged_files("jury")]
 
 
 def packaged_jury(name: str) -> JuryChoice:
     """Return the jury of a file of `conf/jury`; raises UnknownName."""
-    if name not in (known := jury_names()):
+    if name not in (known := packaged_files("jury")):
         raise UnknownName("jury", name, known)
-    text = (resources.files("medhelm.conf") / "jury" / f"{name}.yaml").read_text("utf-8")
-    values: Any = yaml.safe_load(text)
-    choice: JuryChoice = convert(values, JuryChoice, f"conf/jury/{name}.yaml")
+    place = f"conf/jury/{name}.yaml"
+    choice: JuryChoice = convert(read_yaml(known[name].read_bytes(), place), JuryChoice, place)
     return choice
 
 
@@ -103,15 +100,7 @@ def _resolve(
                 "leave it out"
             )
         check_model(judge, environ)
-    return JurySpec(
-        name=choice.name,
-        judges=judges,
-        quorum=choice.quorum,
-        repairs=choice.repairs,
-        reasons=choice.reasons,
-        max_output_tokens=choice.max_output_tokens,
-        reasoning_output_tokens=choice.reasoning_output_tokens,
-    )
+    return JurySpec(**msgspec.structs.asdict(choice) | {"judges": judges})
 
 
 OFFLINE = JurySpec(name="offline")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from statistics import fmean
 
-from medhelm.data.rubrics import criteria_of, read_rubric
+from medhelm.data.rubrics import criteria_of, packaged_rubric
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import Panel, below_quorum
 from medhelm.grading.jury.offline import OfflinePanel
@@ -106,7 +105,4 @@ def offline_jury(rubric: Rubric, quorum: int = 2) -> tuple[Jury, ...]:
 
 def default_jury() -> Jury:
     """Return the score of the offline jury by the rubric that most benchmarks name."""
-    text = (
-        resources.files("medhelm.grading.jury") / "rubrics" / f"{DEFAULT_RUBRIC}.yaml"
-    ).read_text("utf-8")
-    return offline_jury(read_rubric(text, DEFAULT_RUBRIC))[0]
+    return offline_jury(packaged_rubric(DEFAULT_RUBRIC))[0]

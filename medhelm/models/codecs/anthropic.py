@@ -15,6 +15,7 @@ from medhelm.models.codecs.wire import (
     Failure,
     count,
     decode_answer,
+    decoding,
     end_answer,
     read_error,
     read_failure,
@@ -45,7 +46,6 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     A reasoning effort is a level, or a number: the tokens that the model may think. The API
     knows no seed.
     """
-    sampling = request.sampling
     body: dict[str, Any] = {
         **spec.extra_body,
         "model": spec.model,
@@ -56,13 +56,9 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     }
     if system := [m.content for m in request.messages if m.role == "system"]:
         body["system"] = "\n\n".join(system)
-    if sampling.temperature is not None:
-        body["temperature"] = sampling.temperature
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
-    if sampling.stop:
-        body["stop_sequences"] = list(sampling.stop)
-    effort = sampling.reasoning_effort
+    names = ("temperature", "top_p", "stop")
+    body |= decoding(spec, request, *names, stop="stop_sequences")
+    effort = request.sampling.reasoning_effort
     if effort is not None and effort.isdecimal():
         body["thinking"] = {"type": "enabled", "budget_tokens": int(effort)}
     elif effort is not None:

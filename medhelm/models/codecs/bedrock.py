@@ -18,6 +18,7 @@ from medhelm.models.codecs.wire import (
     Failure,
     count,
     decode_answer,
+    decoding,
     end_answer,
     read_failure,
 )
@@ -69,17 +70,11 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
 
     Raises UnicodeEncodeError for a prompt with lone surrogates.
     """
-    sampling = request.sampling
-    limits: dict[str, Any] = {"maxTokens": request.max_output_tokens}
-    if sampling.temperature is not None:
-        limits["temperature"] = sampling.temperature
-    if sampling.top_p is not None:
-        limits["topP"] = sampling.top_p
-    if sampling.stop:
-        limits["stopSequences"] = sampling.stop
+    names = ("temperature", "top_p", "stop")
+    limits = decoding(spec, request, *names, top_p="topP", stop="stopSequences")
     body: dict[str, Any] = {
         **spec.extra_body,
-        "inferenceConfig": limits,
+        "inferenceConfig": {"maxTokens": request.max_output_tokens, **limits},
         "messages": [
             {"role": m.role, "content": [{"text": m.content}]}
             for m in request.messages

@@ -15,6 +15,7 @@ from medhelm.models.codecs.wire import (
     Failure,
     count,
     decode_answer,
+    decoding,
     end_answer,
     read_failure,
 )
@@ -50,20 +51,13 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
 
     A reasoning effort is a level, or a number: the tokens that the model may think.
     """
-    sampling = request.sampling
     config: dict[str, Any] = {
         **spec.extra_body.get("generationConfig", {}),
         "maxOutputTokens": request.max_output_tokens,
     }
-    if sampling.temperature is not None:
-        config["temperature"] = sampling.temperature
-    if (seed := spec.seed_of(request)) is not None:
-        config["seed"] = seed
-    if sampling.top_p is not None:
-        config["topP"] = sampling.top_p
-    if sampling.stop:
-        config["stopSequences"] = list(sampling.stop)
-    if (effort := sampling.reasoning_effort) is not None:
+    names = ("temperature", "seed", "top_p", "stop")
+    config |= decoding(spec, request, *names, top_p="topP", stop="stopSequences")
+    if (effort := request.sampling.reasoning_effort) is not None:
         is_number = effort.lstrip("-").isdecimal()
         thinking = {"thinkingBudget": int(effort)} if is_number else {"thinkingLevel": effort}
         config["thinkingConfig"] = {**config.get("thinkingConfig", {}), **thinking}

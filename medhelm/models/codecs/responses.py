@@ -16,6 +16,7 @@ from medhelm.models.codecs.wire import (
     FailureKind,
     count,
     decode_answer,
+    decoding,
     end_answer,
     read_failure,
 )
@@ -63,7 +64,7 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
     The service is told not to keep the answer, unless `extra_body` says that it may. Raises
     UnicodeEncodeError for a prompt with lone surrogates.
     """
-    sampling, schema = request.sampling, request.json_schema
+    schema = request.json_schema
     body: dict[str, Any] = {
         "store": False,
         **spec.extra_body,
@@ -71,12 +72,9 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
         "input": request.messages,
         "max_output_tokens": request.max_output_tokens,
     }
-    if sampling.temperature is not None:
-        body["temperature"] = sampling.temperature
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
-    if sampling.reasoning_effort is not None:
-        body["reasoning"] = {**body.get("reasoning", {}), "effort": sampling.reasoning_effort}
+    body |= decoding(spec, request, "temperature", "top_p")
+    if (effort := request.sampling.reasoning_effort) is not None:
+        body["reasoning"] = {**body.get("reasoning", {}), "effort": effort}
     if schema is not None:
         wanted = {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
         body["text"] = {**body.get("text", {}), "format": wanted}

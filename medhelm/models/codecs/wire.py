@@ -197,7 +197,6 @@ def encode_completion(spec: ModelSpec, request: Request) -> bytes:
 def _encode(
     spec: ModelSpec, request: Request, prompt: dict[str, Any], rated: dict[str, Any]
 ) -> bytes:
-    sampling = request.sampling
     body: dict[str, Any] = {
         **spec.extra_body,
         "model": spec.model,
@@ -206,20 +205,28 @@ def _encode(
     }
     if request.candidates:
         body |= rated
-    if sampling.temperature is not None:
-        body["temperature"] = sampling.temperature
-    if (seed := spec.seed_of(request)) is not None:
-        body["seed"] = seed
-    if sampling.top_p is not None:
-        body["top_p"] = sampling.top_p
-    if sampling.stop:
-        body["stop"] = sampling.stop
-    if sampling.reasoning_effort is not None:
-        body["reasoning_effort"] = sampling.reasoning_effort
+    body |= decoding(spec, request, "temperature", "seed", "top_p", "stop")
+    if request.sampling.reasoning_effort is not None:
+        body["reasoning_effort"] = request.sampling.reasoning_effort
     if request.json_schema is not None:
         wanted = {"name": "answer", "strict": True, "schema": request.json_schema}
         body[SCHEMA_FIELD] = {"type": "json_schema", "json_schema": wanted}
     return _ENCODER.encode(body)
+
+
+def decoding(spec: ModelSpec, request: Request, *names: str, **renamed: str) -> dict[str, Any]:
+    """Return the settings of decoding that are chosen, in the order of `names`; the others are the endpoint's.
+
+    `renamed`: what a protocol calls them where that is another name.
+    """
+    sampling = request.sampling
+    chosen = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "stop": [*sampling.stop] or None,
+        "seed": spec.seed_of(request),
+    }
+    return {renamed.get(n, n): chosen[n] for n in names if chosen[n] is not None}
 
 
 def read_answer(payload: bytes) -> Answer | Failure:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medhelm import hookimpl
 from medhelm.errors import UsageError
-from medhelm.models.access import has_key, is_own_host
 from medhelm.models.codecs.bedrock import CONVERSE, region_of
 from medhelm.models.codecs.bedrock import check_spec as check_bedrock
 from medhelm.models.codecs.google import GEMINI
@@ -20,8 +20,14 @@ from medhelm.schema.model import ModelSpec
 if TYPE_CHECKING:
     from medhelm.models.credentials import Credentials
 
-_LOCATION = "https://{REGION}-aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}"
-_GOOGLE_LOGIN = "the application default credentials of Google Cloud"
+_ON_GOOGLE_CLOUD: Mapping[str, Any] = {
+    "base_url": "https://{REGION}-aiplatform.googleapis.com/v1/projects/{PROJECT}/locations/{REGION}",
+    "key_env": "",
+    "own_hosts": (".googleapis.com",),
+    "credentials": "the application default credentials of Google Cloud",
+    "packages": {"google.auth": "google-auth", "requests": "requests"},
+    "extra": "vertex",
+}
 
 
 def _check_azure(spec: ModelSpec) -> None:
@@ -45,25 +51,6 @@ def _google_login(spec: ModelSpec) -> Credentials:
     return GoogleCredentials()
 
 
-def _refuse_others(provider: Provider, spec: ModelSpec) -> None:
-    """Refuse to send credentials of a cloud to anyone else."""
-    if spec.base_url and not (is_own_host(provider, spec.base_url) or has_key(spec)):
-        raise UsageError(
-            f"model {spec.name!r}: {provider.credentials} go to addresses of "
-            f"{provider.own_hosts[0].lstrip('.')} only: for another one name a variable with its key in "
-            "model.api_key_env"
-        )
-
-
-def _check_vertex(spec: ModelSpec) -> None:
-    _refuse_others(VERTEX, spec)
-
-
-def _check_bedrock(spec: ModelSpec) -> None:
-    check_bedrock(spec)
-    _refuse_others(BEDROCK, spec)
-
-
 AZURE = dataclasses.replace(
     OPENAI,
     name="azure",
@@ -82,7 +69,7 @@ BEDROCK = Provider(
     name="bedrock",
     help="Amazon Bedrock",
     open_host=over_http(CONVERSE, login=_aws_login),
-    check=_check_bedrock,
+    check=check_bedrock,
     own_hosts=(".amazonaws.com", ".amazonaws.com.cn"),
     base_url="https://bedrock-runtime.{REGION}.amazonaws.com",
     credentials="the AWS credentials that botocore finds",
@@ -104,31 +91,20 @@ VERTEX = dataclasses.replace(
     name="vertex",
     help="Gemini on Google Cloud",
     open_host=over_http(GEMINI, login=_google_login),
-    check=_check_vertex,
     is_open=True,
-    base_url=_LOCATION,
-    key_env="",
-    own_hosts=(".googleapis.com",),
-    credentials=_GOOGLE_LOGIN,
     dropped=(),
     path="/publishers/google/models/{model}:generateContent",
-    packages={"google.auth": "google-auth", "requests": "requests"},
-    extra="vertex",
+    **_ON_GOOGLE_CLOUD,
 )
 VERTEX_OPENAI = dataclasses.replace(
     OPENAI,
     name="vertex_openai",
     help="Google Cloud's OpenAI-compatible address",
     open_host=over_http(CHAT, login=_google_login),
-    check=_check_vertex,
     spec_of=None,
-    base_url=_LOCATION,
-    key_env="",
-    credentials=_GOOGLE_LOGIN,
     dropped=("/endpoints/openapi",),
     path="/endpoints/openapi/chat/completions",
-    packages=VERTEX.packages,
-    extra="vertex",
+    **_ON_GOOGLE_CLOUD,
 )
 
 

@@ -10,7 +10,7 @@ from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.panel import read_gradings, read_states
+from medhelm.grading.graders.panel import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
@@ -19,6 +19,7 @@ from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms
 from medhelm.schema.run import RunRecord as RunRecord
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
+from medhelm.store.runlog import read_keyed
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.rated_answers import RunChoice as RunChoice
@@ -125,7 +126,7 @@ def explained_answers(
     if terms is None:
         return
     folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
-    said = [{key: explained(own) for key, own in read_gradings(folder)} for folder in folders]
+    said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
     for episode in stored_episodes(run):
         key = judgement_key(episode)
         if votes := [own[key] for own in said if own.get(key)]:
