@@ -12,15 +12,13 @@ import msgspec
 
 from medhelm.errors import RecordError
 from medhelm.schema.page import Page
-from medhelm.schema.run import BenchmarkCard
 from medhelm.tables.instances import Line, Lines, Transcript, read_lines
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import JudgeLine, Problem, RunPage
+from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
 from medhelm_leaderboard.texts import (
-    BenchmarkTexts,
     Shards,
     places,
     write_answers,
@@ -78,22 +76,19 @@ def write_runs(
             lines[run.model] = read_lines(run, publish.metric_name)
         except RecordError:
             problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
-    readable = [run for run in runs if run.model in lines]
-    if publish.has_text(runs[0].record.card):
+    readable, card = [run for run in runs if run.model in lines], runs[0].record.card
+    if publish.has_text(card):
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
-    _write_hidden(site, readable, lines, publish.publishing_key(results))
-    return problems
-
-
-def _write_hidden(
-    site: SiteFolder, runs: Sequence[GradedRun], lines: Mapping[str, Lines], key: bytes
-) -> None:
-    for run in runs:
-        own, card = lines[run.model], run.record.card
-        ids = {i: publish.hashed_id(key, card.name, i) for i, _ in own.keys}
+    secret = publish.publishing_key(results)
+    state = f"The data are {card.data_class}"
+    state = state if card.data_class != "public" else "The data are not declared redistributable"
+    for run in readable:
+        own = lines[run.model]
+        ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}
         own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would reveal them
-        page = _page(run, own, [ids[i] for i, _ in own.keys], note=_why_hidden(card))
-        site.put_data(_key(run), page)
+        page = _page(run, own, [ids[i] for i, _ in own.keys])
+        site.put_data(_key(run), page | {"note": f"{state}: scores and hashes only."})
+    return problems
 
 
 def _write_open(
@@ -116,8 +111,17 @@ def _write_open(
     group = short_hash(scoring, runs[0].benchmark)
     shards = write_instances(site, f"text-{group}", texts, details) if answers else ()
     for run in runs:
-        page = _with_text(run, lines[run.model], answers.get(run.model, ()), shards, texts)
-        site.put_data(_key(run), page)
+        ids = [i for i, _ in lines[run.model].keys]
+        place = [texts.ids[i] for i in ids]
+        own = {
+            "answers": answers.get(run.model, ()),
+            "texts": shards,
+            "place": [] if place == [*range(len(place))] else place,
+            "note": ""
+            if run.model in answers
+            else "The answers of this run cannot be read: scores only.",
+        }
+        site.put_data(_key(run), _page(run, lines[run.model], ids) | own)
     return problems + details.problems
 
 
@@ -125,77 +129,51 @@ def _key(run: GradedRun) -> str:
     return run_key(run.record.grading.scoring, run.benchmark, run.model)
 
 
-def _why_hidden(card: BenchmarkCard) -> str:
-    if card.data_class != "public":
-        return f"The data are {card.data_class}: scores and hashes only."
-    return "The data are not declared redistributable: scores and hashes only."
+def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
+    """Return one run: its settings, and its lines as lists in one order, without text.
 
-
-def _with_text(
-    run: GradedRun, own: Lines, answers: Shards, shards: Shards, texts: BenchmarkTexts
-) -> RunPage:
-    place = tuple(texts.ids[i] for i, _ in own.keys)
-    return _page(
-        run,
-        own,
-        [i for i, _ in own.keys],
-        answers=answers,
-        texts=shards,
-        place=() if place == tuple(range(len(place))) else place,
-        note="" if answers else "The answers of this run cannot be read: scores only.",
-    )
-
-
-def _page(
-    run: GradedRun,
-    own: Lines,
-    ids: Sequence[str],
-    *,
-    answers: Shards = (),
-    texts: Shards = (),
-    place: tuple[int, ...] = (),
-    note: str = "",
-) -> RunPage:
+    Ids are those of the source where text is published, else hashes of the whole instance.
+    """
     record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
     outcomes, outcome = _legend([line.scores[0].outcome for line in found])
-    return RunPage(
-        benchmark=spec.column,
-        model=spec.model.name,
-        scoring=record.grading.scoring,
-        folder=run.folder,
-        request_hash=record.request_hash,
-        grading_hash=record.grading_hash,
-        state=record.state,
-        instances=record.instances,
-        settings=tuple(publish.settings(record)),
-        provenance=tuple(publish.provenance(record)),
-        served=tuple(publish.served(record)),
-        usage=tuple(publish.usage(record.own.usage)),
-        judges=tuple(
-            JudgeLine(
-                name=judge.model.name,
-                judgements=tuple(sorted(judge.ends.items())),
-                input_tokens=judge.usage.input_tokens,
-                output_tokens=judge.usage.output_tokens,
-            )
+    return {
+        "benchmark": spec.column,
+        "model": spec.model.name,
+        "scoring": record.grading.scoring,
+        "folder": run.folder,
+        "request_hash": record.request_hash,
+        "grading_hash": record.grading_hash,
+        "state": record.state,
+        "instances": record.instances,
+        "settings": publish.settings(record),
+        "provenance": publish.provenance(record),
+        "served": publish.served(record),
+        "usage": publish.usage(record.own.usage),
+        "judges": [
+            {
+                "name": judge.model.name,
+                "judgements": sorted(judge.ends.items()),
+                "input_tokens": judge.usage.input_tokens,
+                "output_tokens": judge.usage.output_tokens,
+            }
             for judge in record.graders
-        ),
-        metrics=tuple(m.name for m in record.grading.metrics),
-        results=tuple((r.metric, r.value, r.counted, r.scored) for r in record.results),
-        command=publish.run_command(record),
-        parts=record.grading.parts if publish.has_text(record.card) else (),
-        outcomes=outcomes,
-        ids=tuple(ids),
-        repeat=tuple(repeat for _, repeat in own.keys) if spec.repeats > 1 else (),
-        part=_parts(record.grading.parts, found) if publish.has_text(record.card) else (),
-        outcome=outcome,
-        value=tuple(line.scores[0].value for line in found),
-        answers=answers,
-        texts=texts,
-        place=place,
-        note=note,
-    )
+        ],
+        "metrics": [m.name for m in record.grading.metrics],
+        "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
+        "command": publish.run_command(record),  # that makes it again; empty where none can be told
+        "parts": record.grading.parts if publish.has_text(record.card) else (),
+        "outcomes": outcomes,
+        "ids": ids,
+        "repeat": [repeat for _, repeat in own.keys] if spec.repeats > 1 else [],
+        "part": _parts(record.grading.parts, found) if publish.has_text(record.card) else [],
+        "outcome": outcome,  # on the main metric, as places in `outcomes`
+        "value": [line.scores[0].value for line in found],
+        "answers": [],  # (first line, key) of its shards
+        "texts": [],  # (first place, key) of the shards of the benchmark's instances
+        "place": [],  # of each line's instance in `texts`; empty: as in the lines
+        "note": "",  # the reason, where there is no text
+    }
 
 
 def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
@@ -204,9 +182,7 @@ def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
     return tuple(names), tuple(names[value] for value in values)
 
 
-def _parts(parts: Sequence[str], lines: Sequence[Line]) -> tuple[int, ...]:
+def _parts(parts: Sequence[str], lines: Sequence[Line]) -> list[int]:
     """Return the place of each line's part; -1 where it has none. Empty without parts."""
-    if not parts:
-        return ()
     names = {part: place for place, part in enumerate(parts)}
-    return tuple(names.get(line.part, -1) for line in lines)
+    return [names.get(line.part, -1) for line in lines] if parts else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,17 +26,7 @@ from medhelm_leaderboard.assets import assets, logo_file
 from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import (
-    SCHEMA,
-    BenchmarkLine,
-    CategoryLine,
-    ModelCard,
-    Problem,
-    SitePage,
-    SubcategoryLine,
-    TaskLine,
-    page_table,
-)
+from medhelm_leaderboard.pages import SCHEMA, Content, Problem, page_table
 from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import fingerprint
 from medhelm_leaderboard.scoring_pages import Made, SiteOptions, write_scoring
@@ -188,7 +178,7 @@ def _site_page(
     options: SiteOptions,
     made: Made,
     built_at: str,
-) -> SitePage:
+) -> Content:
     cells = [c for own in found.cells.values() for c in own]
     ordered = sorted(cells, key=lambda c: c.run.benchmark)
     cards = {c.run.benchmark: c.record.column_card for c in ordered}
@@ -197,66 +187,59 @@ def _site_page(
     agreement = None
     if options.agreement is not None:
         agreement = site.put_data("agreement", page_table(options.agreement))
-    return SitePage(
-        title=options.title,
-        logo="" if options.logo is None else logo_file(options.logo)[0],
-        data=found.data,
-        medhelm=__version__,
-        built_at=built_at,
-        models=tuple(
-            ModelCard(
-                name=name,
-                weights=spec.weights,
-                provider=spec.provider,
-                is_baseline=not reads_prompt(spec),
-                is_ranked=is_ranked(spec),
-                reasoning=spec.reasoning,
-            )
+    return {
+        "schema": SCHEMA,
+        "title": options.title,
+        "logo": "" if options.logo is None else logo_file(options.logo)[0],
+        "data": found.data,
+        "medhelm": __version__,
+        "built_at": built_at,
+        "models": [
+            {
+                "name": name,
+                "weights": spec.weights,
+                "provider": spec.provider,
+                "is_baseline": not reads_prompt(spec),
+                "is_ranked": is_ranked(spec),
+                "reasoning": spec.reasoning,
+            }
             for name, spec in models.items()
+        ],
+        "benchmarks": [publish.benchmark_line(card) for card in cards.values()],
+        "offline_jury": [b for b, jury in sorted(juries.items()) if jury and not jury.judges],
+        "pages": [page for _, page in sorted(made.pages.items())],
+        "incomplete": sorted(
+            {(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"}
         ),
-        benchmarks=tuple(_line(card) for card in cards.values()),
-        offline_jury=tuple(b for b, jury in sorted(juries.items()) if jury and not jury.judges),
-        pages=tuple(page for _, page in sorted(made.pages.items())),
-        incomplete=tuple(
-            sorted({(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"})
-        ),
-        taxonomy=tuple(_categories(registry.taxonomy, cards)),
-        views=tuple(made.views),
-        first_suite=next(iter(suites)) if len(suites := grouped(cards)) > 1 else "",
-        scorings=tuple(made.scorings),
-        problems=tuple(made.problems),
-        agreement=agreement,
-        downloads=tuple(made.downloads),
-        command=options.command,
-    )
+        "taxonomy": _categories(registry.taxonomy, cards),
+        "views": made.views,
+        # What is shown where no suite is chosen; empty: all benchmarks, which are of one.
+        "first_suite": next(iter(suites)) if len(suites := grouped(cards)) > 1 else "",
+        "scorings": made.scorings,
+        "problems": made.problems,
+        "agreement": agreement,
+        "downloads": made.downloads,
+        "command": options.command,
+    }
 
 
-def _line(card: BenchmarkCard) -> BenchmarkLine:
-    return BenchmarkLine(
-        name=card.name,
-        title=card.title,
-        category=card.category,
-        subcategory=card.subcategory,
-        access=card.data_class,
-        has_text=publish.has_text(card),
-        tasks=card.tasks,
-    )
-
-
-def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> Iterator[CategoryLine]:
+def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> list[Content]:
+    """Return the taxonomy with the benchmarks of the site on its subcategories and tasks."""
+    found: list[Content] = []
     for category in taxonomy.categories:
         subcategories = []
         for sub in category.subcategories:
             own = [b for b, card in cards.items() if card.subcategory == sub.name]
-            tasks = tuple(
-                TaskLine(
-                    id=task.id,
-                    title=task.name,
-                    benchmarks=tuple(b for b in own if task.id in cards[b].tasks),
-                )
+            tasks = [
+                {
+                    "id": task.id,
+                    "title": task.name,
+                    "benchmarks": [b for b in own if task.id in cards[b].tasks],
+                }
                 for task in sub.tasks
-            )
+            ]
             subcategories.append(
-                SubcategoryLine(id=sub.id, title=sub.name, tasks=tasks, benchmarks=tuple(own))
+                {"id": sub.id, "title": sub.name, "tasks": tasks, "benchmarks": own}
             )
-        yield CategoryLine(id=category.id, title=category.name, subcategories=tuple(subcategories))
+        found.append({"id": category.id, "title": category.name, "subcategories": subcategories})
+    return found

@@ -20,7 +20,7 @@ from medhelm.tables.instances import JudgeReply, Line, Lines, judged_key, main_m
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import AnswerLine, InstanceLine
+from medhelm_leaderboard.pages import Content
 from medhelm_leaderboard.plugin_pages import PluginDetails
 
 SHARD = 256 * 1024
@@ -101,22 +101,21 @@ def _answer(
     judges: tuple[JudgeReply, ...],
     prompt: tuple[tuple[str, str], ...] | None,
     details: PluginDetails,
-) -> AnswerLine:
+) -> Content:
     response = episode.response
-    return AnswerLine(
-        text=response.text,
-        finish=response.finish,
-        error=response.error,
-        extracted=line.extracted,
-        scores=line.scores,
-        judges=judges,
-        latency_s=round(response.latency_s, 3),
-        input_tokens=response.usage.input_tokens,
-        output_tokens=response.usage.output_tokens,
-        prompt=prompt,
-        details=details.of_answer(episode, line.scores),
-        turns=details.turns(episode),
-    )
+    return {
+        "text": response.text,
+        "finish": response.finish,
+        "error": response.error,
+        "extracted": line.extracted,
+        "scores": line.scores,
+        "judges": judges,
+        "latency_s": round(response.latency_s, 3),
+        "input_tokens": response.usage.input_tokens,
+        "output_tokens": response.usage.output_tokens,
+        "prompt": prompt,  # where it differs from the instance's
+        **details.of_answer(episode, line.scores),
+    }
 
 
 def write_instances(
@@ -133,21 +132,21 @@ def write_instances(
 
 def _instance(
     instance: Instance, prompt: tuple[tuple[str, str], ...], details: PluginDetails
-) -> InstanceLine:
-    own, gold = details.of_instance(instance)
-    return InstanceLine(
-        id=instance.id,
-        context=instance.context,
-        question=instance.question,
-        choices=instance.choices,
-        references=() if gold else instance.references,
-        answer_key=() if gold else tuple(instance.answer_key.items()),
-        metadata=tuple(instance.metadata.items()),
-        criteria=tuple((c.name, c.text) for c in instance.criteria),
-        prompt=prompt,
-        details=own,
-        gold=gold,
-    )
+) -> Content:
+    own = details.of_instance(instance)
+    is_shown = "gold" in own  # by a page of a plugin, in place of references and answer key
+    return {
+        "id": instance.id,
+        "context": instance.context,
+        "question": instance.question,
+        "choices": instance.choices,
+        "references": () if is_shown else instance.references,
+        "answer_key": () if is_shown else tuple(instance.answer_key.items()),
+        "metadata": tuple(instance.metadata.items()),
+        "criteria": tuple((c.name, c.text) for c in instance.criteria),
+        "prompt": prompt,  # as models are asked; empty where only baselines ran
+        **own,
+    }
 
 
 def _shards(site: SiteFolder, name: str, lines: Sequence[bytes]) -> Shards:

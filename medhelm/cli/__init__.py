@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
     FILE,
+    Broken,
     Command,
     KnownCommands,
     command_module,
@@ -149,15 +150,16 @@ def command_parser(command: Command) -> argparse.ArgumentParser:
 def _print_help(word: str, argv: Sequence[str]) -> int:
     """Print what commands a first word has."""
     known = known_commands(argv)
-    _name_broken(known)
+    name_broken(known.broken)
     print(f"usage: medhelm {word} WORD [ARGUMENT ...]\n\ncommands:")
     print("\n".join(f"  {c.name:<20} {c.help}" for c in known.of(word)))
     print(f"\n`medhelm {word} WORD --help` says more.")
     return 0
 
 
-def _name_broken(known: KnownCommands) -> None:
-    for broken in known.broken:
+def name_broken(plugins: Iterable[Broken]) -> None:
+    """Name on stderr the plugins that were left out."""
+    for broken in plugins:
         print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
@@ -174,7 +176,7 @@ def _print_all(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--version", action="store_true", help="version, distribution and folder")
     if "--version" not in argv:
-        _name_broken(known)
+        name_broken(known.broken)
     if parser.parse_args(argv).version:
         return _print_version()
     parser.print_help()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ import msgspec
 
 from medhelm.cli.options import (
     NO_ROOM,
-    add_data_dir,
-    add_format,
-    add_plugins,
+    add_options,
     data_folder,
+    name_broken,
     open_registry,
     print_json,
     print_rows,
@@ -37,7 +35,6 @@ from medhelm.listing.listed import (
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.profiles import packaged_profiles
 from medhelm.plugins.registry import Registry
-from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
 from medhelm.tables.format.grid import print_grid
 
@@ -47,9 +44,7 @@ Entry = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("what", nargs="?", default="benchmarks", help=", ".join(LISTS))
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,9 +99,7 @@ def _tables(registry: Registry, root: Path) -> list[Entry]:
     from medhelm.tables.known_tables import find_tables
 
     known = find_tables(registry.files)
-    for broken in known.broken:
-        if broken not in registry.broken:
-            print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    name_broken(broken for broken in known.broken if broken not in registry.broken)
     return [
         {
             "name": spec.name,
@@ -124,42 +117,16 @@ def _tables(registry: Registry, root: Path) -> list[Entry]:
 
 
 def _taxonomy(registry: Registry, root: Path) -> list[Entry]:
-    on = _by_subcategory(registry)
-    return [
-        {
-            "id": category.id,
-            "name": category.name,
-            "definition": category.definition,
-            "inclusion": category.inclusion,
-            "performer": category.performer,
-            "subcategories": [
-                {
-                    "id": sub.id,
-                    "name": sub.name,
-                    "tasks": [
-                        {
-                            "id": task.id,
-                            "name": task.name,
-                            "benchmarks": [
-                                b.name for b in on.get(sub.id, ()) if task.id in b.tasks
-                            ],
-                        }
-                        for task in sub.tasks
-                    ],
-                    "benchmarks": [b.name for b in on.get(sub.id, ())],
-                }
-                for sub in category.subcategories
-            ],
-        }
-        for category in registry.taxonomy.categories
-    ]
-
-
-def _by_subcategory(registry: Registry) -> Mapping[str, list[Benchmark]]:
-    on: dict[str, list[Benchmark]] = {}
-    for benchmark in registry.benchmarks.values():
-        on.setdefault(registry.taxonomy.subcategory(benchmark.subcategory).id, []).append(benchmark)
-    return on
+    of = registry.taxonomy.subcategory
+    placed = [(of(b.subcategory).id, b) for b in registry.benchmarks.values()]
+    entries: list[Entry] = msgspec.to_builtins(registry.taxonomy.categories)
+    for sub in (sub for category in entries for sub in category["subcategories"]):
+        own = [b for place, b in placed if place == sub["id"]]
+        for task in sub["tasks"]:
+            task["benchmarks"] = [b.name for b in own if task["id"] in b.tasks]
+        del sub["aliases"]
+        sub["benchmarks"] = [b.name for b in own]
+    return entries
 
 
 def _coverage(registry: Registry, root: Path) -> list[Entry]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from medhelm.cli.options import add_format, print_json, print_rows
+from medhelm.cli.options import add_options, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
@@ -73,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="as of `medhelm run`: model=NAME model.base_url=URL ...",
     )
-    parser.add_argument("--config-dir", metavar="DIR", help="as of `medhelm run`")
-    add_format(parser)
+    add_options(parser, "--config-dir", "--format")
 
 
 def complete(words: Sequence[str]) -> list[str]:

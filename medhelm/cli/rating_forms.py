@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli.tables import add_file, add_results, chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
+from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
+from medhelm.cli.tables import add_file, chosen_format, emit
 from medhelm.errors import UsageError, closest
 from medhelm.schema.data import DataClass
 
@@ -240,11 +240,9 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    add_results(parser)
+    add_options(parser, *OF_GRADINGS)
     for name in ("benchmark", "model") if has_benchmark else ("model",):
-        parser.add_argument(
-            f"--{name}", nargs="+", action="extend", metavar="NAME", help=f"only these {name}s"
-        )
+        add_options(parser, f"--{name}", help=f"only these {name}s")
 
 
 def run_choice(args: argparse.Namespace) -> RunChoice:
