@@ -24,11 +24,6 @@ from medhelm_leaderboard.run_pages import short_hash
 _BINS = 20
 
 
-def benchmark_key(scoring: str, benchmark: str) -> str:
-    """Return the key of a benchmark's page."""
-    return f"benchmark-{short_hash(scoring, benchmark)}"
-
-
 def write_benchmark(
     site: SiteFolder, study: Study, benchmark: str, scores: Table, registry: Registry
 ) -> str:
@@ -48,7 +43,7 @@ def write_benchmark(
             for m in panel.cells
         ],
     }
-    return site.put_data(benchmark_key(record.grading.scoring, benchmark), page)
+    return site.put_data(f"benchmark-{short_hash(record.grading.scoring, benchmark)}", page)
 
 
 def _page(record: RunRecord, panel: Panel) -> Content:

@@ -7,7 +7,7 @@
 | `table-*`, `agreement` | a table | `page_table` |
 | `benchmark-*` | one benchmark under one scoring | `benchmark_pages` |
 | `run-*` | one graded run, with a line of each instance and repeat | `run_pages` |
-| `text-*`, `answers-*` | shards of instances and of answers, of open data only | `texts` |
+| `text-*`, `answers-*` | shards of instances and of answers, of open data only | `run_pages` |
 | `made-*` | how and when each run was made | `publish` |
 | `page-*` | what else a plugin's page reads | the plugin |
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
 from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
@@ -89,7 +88,18 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
             made.problems += workers.finish()
         finally:
             workers.close()
-        removed = _write_first_page(site, found, registry, options, made, inputs)
+        built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        site.put_data("site", _site_page(site, found, registry, options, made, built_at))
+        removed = site.finish(  # it names all other files
+            {
+                "medhelm": __version__,
+                "built_at": built_at,
+                "inputs": inputs,
+                "problems": made.problems,
+                "scores": made.scores,
+                "ranks": made.ranks,
+            }
+        )
     elif site.before is not None:
         made.problems = list(site.before.problems)
     shown = [c.run for cells in found.cells.values() for c in cells]
@@ -128,15 +138,11 @@ def _inputs(
         digest.update(f"{page.name} {page.title!r} {code_hash(page)}".encode())
     for cells in found.cells.values():
         digest.update(fingerprint((cell.run for cell in cells), secret).encode())
-        digest.update(repr([embedded(registry, cell.record) for cell in _firsts(cells)]).encode())
+        firsts = {cell.run.benchmark: cell.record for cell in cells}.values()
+        digest.update(repr([embedded(registry, record) for record in firsts]).encode())
     for name, content in files.items():
         digest.update(name.encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()
-
-
-def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
-    """Return one cell of each benchmark."""
-    return {cell.run.benchmark: cell for cell in cells}.values()
 
 
 def _by_benchmark(found: Collected) -> list[list[GradedRun]]:
@@ -146,29 +152,6 @@ def _by_benchmark(found: Collected) -> list[list[GradedRun]]:
         for cell in cells:
             groups.setdefault((scoring, cell.run.benchmark), []).append(cell.run)
     return list(groups.values())
-
-
-def _write_first_page(
-    site: SiteFolder,
-    found: Collected,
-    registry: Registry,
-    options: SiteOptions,
-    made: Made,
-    inputs: str,
-) -> int:
-    """Write what names all other files; return how many of before are gone."""
-    built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    site.put_data("site", _site_page(site, found, registry, options, made, built_at))
-    return site.finish(
-        {
-            "medhelm": __version__,
-            "built_at": built_at,
-            "inputs": inputs,
-            "problems": made.problems,
-            "scores": made.scores,
-            "ranks": made.ranks,
-        }
-    )
 
 
 def _site_page(

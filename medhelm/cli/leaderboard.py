@@ -131,18 +131,15 @@ def _command(args: argparse.Namespace) -> str:
     for name in ("access", "benchmark", "model"):
         if chosen := getattr(args, name):
             words += [f"--{name}", *chosen]
-    if args.title:
-        words += ["--title", args.title]
-    if args.logo:
-        words += ["--logo", f"LOGO{Path(args.logo).suffix}"]
-    if args.ratings:
-        words += ["--ratings", "RATINGS.csv"]
-    if args.key:
-        words += ["--key", "KEY.json"]
-    if args.plugin:
-        words += ["--plugin", "PLUGIN.py"]
-    if args.data:
-        words += ["--data", args.data]
+    for name, shown in {
+        "title": args.title,
+        "logo": f"LOGO{Path(args.logo or '').suffix}",
+        "ratings": "RATINGS.csv",
+        "key": "KEY.json",
+        "plugin": "PLUGIN.py",
+        "data": args.data,
+    }.items():
+        words += [f"--{name}", shown] if getattr(args, name) else []
     words += ["--latest"] * args.latest
     words += ["--draws", str(args.draws), "--bootstrap-seed", str(args.bootstrap_seed)]
     words += ["--confidence", f"{args.confidence:g}"]

@@ -55,13 +55,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     requests: int
     status: str
-    message: str
+    message: str = ""
     """The server's words on a request that failed."""
-    reply: str
-    served_model: str
-    usage: Usage
+    reply: str = ""
+    served_model: str = ""
+    usage: Usage = Usage()
     seconds: float
-    takes: dict[str, str]
+    takes: dict[str, str] = {}
     settings: dict[str, Any]
 
 
@@ -141,11 +141,7 @@ async def _probe(spec: ModelSpec) -> Probe:
             requests=requests,
             status=status,
             message=found.words,
-            reply="",
-            served_model="",
-            usage=Usage(),
             seconds=seconds,
-            takes={},
             settings=settings,
         )
     ways = _ways(spec)
@@ -158,7 +154,6 @@ async def _probe(spec: ModelSpec) -> Probe:
         model=spec.name,
         requests=requests + len(ways),
         status=f"200, {found.finish}",
-        message="",
         reply=found.text,
         served_model=found.model,
         usage=found.usage,
