@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 import medhelm
 from medhelm.models.catalogue import load_models
@@ -93,12 +93,10 @@ def render(stored: Mapping[str, Any]) -> str:
     cells = {(row["model"], row["benchmark"]): row for row in stored["rows"]}
     models = list(dict.fromkeys(model for model, _ in cells))
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in cells))
-    lines = [f"| model | {' | '.join(benchmarks)} |", f"|---|{'---:|' * len(benchmarks)}"]
-    for model in models:
-        shown = [_cell(cells[model, benchmark]) for benchmark in benchmarks]
-        lines.append(f"| `{model}` | {' | '.join(shown)} |")
+    rows = [(f"`{m}`", *(_cell(cells[m, benchmark]) for benchmark in benchmarks)) for m in models]
     settings = stored["settings"]
-    lines += [
+    lines = [
+        *grid("l" + "r" * len(benchmarks), ("model", *benchmarks), rows),
         "",
         f"The same {stored['questions']} questions of each public set for all rows. In brackets: "
         f"{settings['confidence']:.0%} intervals ({settings['draws']:,} bootstrap draws, seed "

@@ -80,24 +80,19 @@ def core_commands() -> list[Command]:
 
 def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in ("-sc", "--shell-completion"):
-        from medhelm.cli.completion import complete
+        from medhelm.cli.completion import print_completions
 
-        return complete(argv[1:], known_commands(argv))
+        return print_completions(argv[1:], known_commands(argv))
     if argv and not argv[0].startswith("-"):
         core = KnownCommands({c.words: c for c in core_commands()})
         is_core = (argv[0],) in core.commands
         known = core if is_core else known_commands(argv)
         command, rest = known.chosen(argv)
         if command is not None:
-            return _run(command, rest)
+            with _boundary(command), env_files(rest if command.asks else ()):
+                return _run(command, rest)
         return _print_help(argv[0], rest)
     return _print_all(argv)
-
-
-def _run(command: Command, argv: list[str]) -> int:
-    """Run a command; its module is imported here, and by nothing before."""
-    with _boundary(command), env_files(argv if command.asks else ()):
-        return _run_module(command, argv)
 
 
 @contextmanager
@@ -120,7 +115,8 @@ def _boundary(command: Command) -> Iterator[None]:
         ) from None
 
 
-def _run_module(command: Command, argv: list[str]) -> int:
+def _run(command: Command, argv: list[str]) -> int:
+    """Run a command; its module is imported here, and by nothing before."""
     module = command_module(command)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)

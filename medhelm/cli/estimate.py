@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import add_options, print_json, print_rows
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
@@ -31,13 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
     add_options(parser, "--config-dir", "--format")
-
-
-def complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word of a line can become."""
-    from medhelm.cli.completion import complete_config
-
-    return complete_config(words)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -60,10 +60,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _models(registry: Registry, root: Path) -> list[Entry]:
-    return [model_entry(spec) for spec in registry.models.values()]
-
-
 def _metrics(registry: Registry, root: Path) -> list[Entry]:
     used = Counter(name for b in registry.benchmarks.values() for name in b.metrics)
     return [
@@ -81,18 +77,6 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
         }
         for metric in registry.metrics.values()
     ]
-
-
-def _suites(registry: Registry, root: Path) -> list[Entry]:
-    return [{"name": name, "benchmarks": own} for name, own in packaged_suites().items()]
-
-
-def _juries(registry: Registry, root: Path) -> list[Entry]:
-    return [jury_entry(packaged_jury(name)) for name in jury_names()]
-
-
-def _profiles(registry: Registry, root: Path) -> list[Entry]:
-    return [profile_entry(profile) for profile in packaged_profiles().values()]
 
 
 def _tables(registry: Registry, root: Path) -> list[Entry]:
@@ -224,10 +208,6 @@ def _show_profiles(entries: Sequence[Entry]) -> None:
     print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
 
 
-def _askings(registry: Registry, root: Path) -> list[Entry]:
-    return [msgspec.to_builtins(asking) for asking in registry.askings.values()]
-
-
 def _show_askings(entries: Sequence[Entry]) -> None:
     columns = {
         "name": [e["name"] for e in entries],
@@ -289,12 +269,18 @@ def _show_coverage(entries: Sequence[Entry]) -> None:
 
 LISTS: dict[str, tuple[Callable[[Registry, Path], Sequence[Any]], Callable[[Any], None]]] = {
     "benchmarks": (benchmark_list, _show_benchmarks),
-    "models": (_models, _show_models),
+    "models": (lambda known, _: [model_entry(m) for m in known.models.values()], _show_models),
     "metrics": (_metrics, _show_metrics),
-    "suites": (_suites, _show_suites),
-    "juries": (_juries, _show_juries),
-    "askings": (_askings, _show_askings),
-    "profiles": (_profiles, _show_profiles),
+    "suites": (
+        lambda *_: [{"name": n, "benchmarks": own} for n, own in packaged_suites().items()],
+        _show_suites,
+    ),
+    "juries": (lambda *_: [jury_entry(packaged_jury(n)) for n in jury_names()], _show_juries),
+    "askings": (lambda known, _: msgspec.to_builtins([*known.askings.values()]), _show_askings),
+    "profiles": (
+        lambda *_: [profile_entry(profile) for profile in packaged_profiles().values()],
+        _show_profiles,
+    ),
     "tables": (_tables, _show_tables),
     "taxonomy": (_taxonomy, _show_taxonomy),
     "coverage": (_coverage, _show_coverage),

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import add_options, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
@@ -74,13 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="as of `medhelm run`: model=NAME model.base_url=URL ...",
     )
     add_options(parser, "--config-dir", "--format")
-
-
-def complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word of a line can become."""
-    from medhelm.cli.completion import complete_config
-
-    return complete_config(words)
 
 
 def run(args: argparse.Namespace) -> int:
