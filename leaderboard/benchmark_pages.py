@@ -18,15 +18,10 @@ from medhelm.tables.format.table import Table
 from medhelm.tables.study.study import Panel, Study
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import BenchmarkPage, Histogram, page_table
+from medhelm_leaderboard.pages import Content, page_table
 from medhelm_leaderboard.run_pages import short_hash
 
 _BINS = 20
-
-
-def benchmark_key(scoring: str, benchmark: str) -> str:
-    """Return the key of a benchmark's page."""
-    return f"benchmark-{short_hash(scoring, benchmark)}"
 
 
 def write_benchmark(
@@ -38,50 +33,41 @@ def write_benchmark(
     record = next((r for r in records if r.spec.asking is None), records[0])
     own = [r for r in scores.rows if r["benchmark"] == benchmark]
     edges = np.linspace(panel.metric.minimum, panel.metric.maximum, _BINS + 1)
-    page = _page(
-        record,
-        panel,
-        embedded=embedded(registry, record),
-        scores=replace(scores, rows=tuple(own), title=f"Scores on {benchmark}"),
-        edges=edges.tolist(),
-    )
-    return site.put_data(benchmark_key(record.grading.scoring, benchmark), page)
+    own_scores = replace(scores, rows=tuple(own), title=f"Scores on {benchmark}")
+    page = _page(record, panel) | {
+        "embedded": embedded(registry, record),
+        "scores": page_table(own_scores),  # of `--table benchmarks --metrics all`
+        "bins": edges.tolist(),  # of equal width
+        "histograms": [
+            {"model": m, "counts": np.histogram(panel.scores(m).values, edges)[0].tolist()}
+            for m in panel.cells
+        ],
+    }
+    return site.put_data(f"benchmark-{short_hash(record.grading.scoring, benchmark)}", page)
 
 
-def _page(
-    record: RunRecord,
-    panel: Panel,
-    *,
-    embedded: list[tuple[str, float | None]],
-    scores: Table,
-    edges: list[float],
-) -> BenchmarkPage:
+def _page(record: RunRecord, panel: Panel) -> Content:
+    """Return what a benchmark is and how it is scored."""
     card, spec, terms = record.column_card, record.spec, record.grading.jury
     is_open = card.data_class == "public"
-    return BenchmarkPage(
-        name=card.name,
-        title=card.title,
-        description=card.description,
-        category=card.category,
-        subcategory=card.subcategory,
-        tasks=card.tasks,
-        access=card.data_class,
-        has_text=publish.has_text(card),
-        licence=card.licence,
-        curation=card.curation,
-        citation=card.citation,
-        source=card.source if is_open else "",
-        version=spec.benchmark_version,
-        split=spec.split,
-        dataset_sha256=spec.dataset_sha256,
-        prompt_name=spec.prompt_name,
-        prompt_version=spec.prompt_version,
-        prompt_sha256=spec.prompt_sha256,
-        instruction=publish.instruction(card),
-        cluster=card.cluster,
-        instances=max(c.record.instances for c in panel.cells.values()),
-        max_output_tokens=max(c.record.spec.max_output_tokens for c in panel.cells.values()),
-        metrics=tuple(
+    return {
+        **publish.benchmark_line(card),
+        "description": card.description,
+        "licence": card.licence,
+        "curation": card.curation,
+        "citation": card.citation,
+        "source": card.source if is_open else "",
+        "version": spec.benchmark_version,
+        "split": spec.split,
+        "dataset_sha256": spec.dataset_sha256,
+        "prompt_name": spec.prompt_name,
+        "prompt_version": spec.prompt_version,
+        "prompt_sha256": spec.prompt_sha256,
+        "instruction": publish.instruction(card),
+        "cluster": card.cluster,
+        "instances": max(c.record.instances for c in panel.cells.values()),
+        "max_output_tokens": max(c.record.spec.max_output_tokens for c in panel.cells.values()),
+        "metrics": [  # the main one first
             (
                 m.name,
                 _version(m, record.grading.scoring),
@@ -92,20 +78,10 @@ def _page(
                 m.aggregation,
             )
             for m in record.grading.metrics
-        ),
-        jury=notes.jury_name(panel),
-        rubric=tuple((c.name, c.text) for c in terms.rubric.criteria) if terms and is_open else (),
-        embedded=tuple(embedded),
-        scores=page_table(scores),
-        bins=tuple(edges),
-        histograms=tuple(
-            Histogram(
-                model=model,
-                counts=tuple(np.histogram(panel.scores(model).values, edges)[0].tolist()),
-            )
-            for model in panel.cells
-        ),
-    )
+        ],
+        "jury": notes.jury_name(panel),
+        "rubric": [(c.name, c.text) for c in terms.rubric.criteria] if terms and is_open else [],
+    }
 
 
 def _version(metric: MetricRef, scoring: Scoring) -> str:

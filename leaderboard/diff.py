@@ -64,20 +64,21 @@ def _build(site: Path) -> Build:
     return found
 
 
+def _by_cell(build: Build) -> dict[tuple[str, ...], Score]:
+    return {(s.scoring, s.benchmark, s.model, s.metric): s for s in build.scores}
+
+
 def _scores(before: Build, after: Build) -> Iterator[Row]:
-    old = {(s.scoring, s.benchmark, s.model, s.metric): s for s in before.scores}
-    new = {(s.scoring, s.benchmark, s.model, s.metric): s for s in after.scores}
+    old, new = _by_cell(before), _by_cell(after)
     for key in sorted(old.keys() | new.keys()):
         a, b = old.get(key), new.get(key)
         if change := _change(a, b):
             row: Row = dict(zip(("scoring", "benchmark", "model", "metric"), key, strict=True))
             row["change"] = change
-            if a is not None:
-                row |= {"old": a.value, "old_low": a.low, "old_high": a.high, "old_n": a.n}
-                row["was"] = a.version
-            if b is not None:
-                row |= {"new": b.value, "new_low": b.low, "new_high": b.high, "new_n": b.n}
-                row["now"] = b.version
+            for side, version, own in (("old", "was", a), ("new", "now", b)):
+                if own is not None:
+                    row |= {side: own.value, f"{side}_low": own.low, f"{side}_high": own.high}
+                    row |= {f"{side}_n": own.n, version: own.version}
             if a is not None and b is not None:
                 if a.version == b.version:
                     del row["was"], row["now"]
@@ -88,12 +89,10 @@ def _scores(before: Build, after: Build) -> Iterator[Row]:
 
 def _moved(before: Build, after: Build) -> int:
     """Return how many scores are as they were with another interval."""
-    old = {(s.scoring, s.benchmark, s.model, s.metric): s for s in before.scores}
-    pairs = ((old.get((s.scoring, s.benchmark, s.model, s.metric)), s) for s in after.scores)
+    old, new = _by_cell(before), _by_cell(after)
+    pairs = [(old[key], new[key]) for key in old.keys() & new.keys()]
     return sum(
-        not _change(a, b) and (_differ(a.low, b.low) or _differ(a.high, b.high))
-        for a, b in pairs
-        if a is not None
+        not _change(a, b) and (_differ(a.low, b.low) or _differ(a.high, b.high)) for a, b in pairs
     )
 
 

@@ -20,7 +20,7 @@ import msgspec
 from medhelm.errors import UsageError
 from medhelm.files.durable import why
 from medhelm.files.seals import is_broken, sealed
-from medhelm_leaderboard.pages import Problem
+from medhelm_leaderboard.pages import Content, Problem
 
 SCHEMA: Literal["medhelm.build/1"] = "medhelm.build/1"
 _NAME = "build.json"
@@ -210,7 +210,7 @@ class SiteFolder:
         finally:
             part.unlink(missing_ok=True)
 
-    def put_data(self, key: str, value: msgspec.Struct | bytes) -> str:
+    def put_data(self, key: str, value: Content | bytes) -> str:
         """Write `data/<key>.js` with a page, or with JSON as it is, and return the key."""
         json = value if isinstance(value, bytes) else msgspec.json.encode(value)
         self.put(f"data/{key}.js", as_script(key, json))

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -24,9 +23,12 @@ from medhelm.tables.instances import MetricLine, Transcript, by_call
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import own_pages
-from medhelm_leaderboard.pages import Details, PluginPage, Problem
+from medhelm_leaderboard.pages import Content, PluginPage, Problem
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
+
+Details = tuple[tuple[str, msgspec.Raw], ...]
+"""(page, what it shows), as the page's plugin returned it."""
 
 
 class Unusable(Exception):
@@ -151,26 +153,32 @@ class PluginDetails:
         """A line for each page that failed, which then shows nothing more."""
         return list(self._failed.values())
 
-    def of_instance(self, instance: Instance) -> tuple[Details | UnsetType, str | UnsetType]:
-        """Return the details of an instance, and the page whose detail shows its gold."""
+    def of_instance(self, instance: Instance) -> Content:
+        """Return the `details` of an instance, and the page whose detail shows its `gold`."""
         details = self._instance(instance)
         shown = [name for name, _ in details]
         gold = [p.name for p in self._pages if p.shows_gold and p.name in shown]
-        return details or UNSET, gold[0] if gold else UNSET
+        return ({"details": details} if details else {}) | ({"gold": gold[0]} if gold else {})
 
-    def of_answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Details | UnsetType:
+    def of_answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Content:
+        """Return the `details` of an answer, and the `turns` of an episode of many calls."""
+        details = self._answer(episode, scores)
+        turns = tuple((self._transcript or by_call)(episode))
+        return ({"details": details} if details else {}) | ({"turns": turns} if turns else {})
+
+    def _answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Details:
         """Return the details of an answer. System prompts and paths are not handed on."""
         shown = [name for name, _ in self._instance(episode.instance)]
         own = [(p, p.answer) for p in self._pages if p.instance is None or p.name in shown]
         if not own:
-            return UNSET
+            return ()
         messages = tuple(m for m in episode.messages if m.role != "system")
         served = publish.plain_name(episode.response.served_model)
         response = msgspec.structs.replace(episode.response, served_model=served)
         stripped = msgspec.structs.replace(episode, messages=messages, response=response)
         values = {line.metric: line.value for line in scores}
         calls = {page: partial(answer, stripped, values) for page, answer in own if answer}
-        return self._details(calls) or UNSET
+        return self._details(calls)
 
     def _instance(self, instance: Instance) -> Details:
         """Return the details of an instance, which each of its answers asks for."""
@@ -178,11 +186,6 @@ class PluginDetails:
             calls = {p: partial(p.instance, instance) for p in self._pages if p.instance}
             self._of_instances[instance.id] = self._details(calls)
         return self._of_instances[instance.id]
-
-    def turns(self, episode: Episode) -> tuple[tuple[str, str], ...] | UnsetType:
-        """Return who said what in an episode of many calls: as its protocol shows it, else call by call."""
-        told = self._transcript or by_call
-        return tuple(told(episode)) or UNSET
 
     def _details(self, calls: Mapping[Page, Callable[[], object]]) -> Details:
         found = []

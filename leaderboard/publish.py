@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import secrets
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -46,7 +47,7 @@ from medhelm.tables.study.cells import (
 )
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
-from medhelm_leaderboard.pages import RunLine
+from medhelm_leaderboard.pages import Content
 
 KEY_FILE = "publishing.key"
 """A file in the results folder, without which nobody can find an instance by its published hash."""
@@ -72,29 +73,36 @@ def instruction(card: BenchmarkCard) -> str | None:
     return card.instruction if card.data_class == "public" else None
 
 
+def benchmark_line(card: BenchmarkCard) -> Content:
+    """Return what every page is told of a benchmark."""
+    return {
+        "name": card.name,
+        "title": card.title,
+        "category": card.category,
+        "subcategory": card.subcategory,
+        "access": card.data_class,
+        "has_text": has_text(card),
+        "tasks": card.tasks,
+    }
+
+
 def strictest(runs: Iterable[GradedRun]) -> list[GradedRun]:
     """Return the runs with the strictest class of data that any run of their benchmark states.
 
     A benchmark that was public by mistake stays closed while runs of both kinds are stored.
     """
     runs, order = list(runs), get_args(DataClass)
-    rank: dict[str, int] = {}
-    is_free: dict[str, bool] = {}
+    cards = defaultdict(list)
     for run in runs:
-        card = run.record.card
-        rank[card.name] = max(rank.get(card.name, 0), order.index(card.data_class))
-        is_free[card.name] = is_free.get(card.name, True) and card.redistributable
-    return [
-        _with_card(r, order[rank[r.record.card.name]], is_free[r.record.card.name]) for r in runs
-    ]
-
-
-def _with_card(run: GradedRun, data_class: DataClass, redistributable: bool) -> GradedRun:
-    card = run.record.card
-    if (card.data_class, card.redistributable) == (data_class, redistributable):
-        return run
-    card = msgspec.structs.replace(card, data_class=data_class, redistributable=redistributable)
-    return replace(run, record=msgspec.structs.replace(run.record, card=card))
+        cards[run.record.card.name].append(run.record.card)
+    found, change = [], msgspec.structs.replace
+    for run in runs:
+        own = cards[run.record.card.name]
+        strict = max((card.data_class for card in own), key=order.index)
+        is_free = all(card.redistributable for card in own)
+        card = change(run.record.card, data_class=strict, redistributable=is_free)
+        found.append(replace(run, record=change(run.record, card=card)))
+    return found
 
 
 def metric_name(name: str) -> str:
@@ -293,19 +301,13 @@ def publishing_key(results: Path) -> bytes:
     try:
         if not path.exists():
             with AtomicFile(path) as handle:
-                handle.write(hashlib.sha256(_random()).hexdigest().encode() + b"\n")
+                handle.write(f"{secrets.token_hex(_KEY_BYTES)}\n".encode())
         key = path.read_bytes().strip()
     except OSError as e:
         raise RecordError(f"cannot keep the secret of published hashes {path}: {why(e)}") from None
     if len(key) < _KEY_BYTES:  # else hashes could be found by trying all record numbers
         raise RecordError(f"{path} is damaged; remove it, and published hashes will be others")
     return key
-
-
-def _random() -> bytes:
-    import secrets
-
-    return secrets.token_bytes(32)
 
 
 def key_mark(key: bytes) -> str:
@@ -414,22 +416,20 @@ def provenance(record: RunRecord) -> list[tuple[str, str]]:
     return [(k, v) for k, v in sorted(record.provenance.items()) if _PROVENANCE.fullmatch(k)]
 
 
-def run_line(record: RunRecord) -> RunLine:
+def run_line(record: RunRecord) -> Content:
     """Return what must be known to make a run again, and when it was made."""
     spec, known = record.spec, dict(provenance(record))
-    return RunLine(
-        benchmark=spec.column,
-        model=spec.model.name,
-        seed=spec.seed,
-        repeats=spec.repeats,
-        state=record.state,
-        dataset_sha256=spec.dataset_sha256,
-        prompt_sha256=spec.prompt_sha256,
-        answered_from=known.get("answered_from", ""),
-        answered_until=known.get("answered_until", ""),
-        graded_at=known.get("graded_at", ""),
-        medhelm=" ".join(filter(None, (known.get("version.medhelm"), known.get("git_commit")))),
-    )
+    return {
+        "benchmark": spec.column,
+        "model": spec.model.name,
+        "seed": spec.seed,
+        "repeats": spec.repeats,
+        "state": record.state,
+        "dataset_sha256": spec.dataset_sha256,
+        "prompt_sha256": spec.prompt_sha256,
+        **{n: known.get(n, "") for n in ("answered_from", "answered_until", "graded_at")},
+        "medhelm": " ".join(filter(None, (known.get("version.medhelm"), known.get("git_commit")))),
+    }
 
 
 def served(record: RunRecord) -> list[tuple[str, int]]:

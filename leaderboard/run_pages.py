@@ -1,33 +1,50 @@
-"""The pages of the runs of one benchmark: scores of every answer, and the texts that may be shown."""
+"""The pages of the runs of one benchmark: scores of every answer, and the texts that may be shown.
+
+Instances are stored once for all models, in the order of their ids, and each run has its answers in
+the same order: as shards that are cut by size, so that one page never loads much.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from medhelm.errors import RecordError
+from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
 from medhelm.schema.page import Page
-from medhelm.schema.run import BenchmarkCard
-from medhelm.tables.instances import Line, Lines, Transcript, read_lines
+from medhelm.store.runlog import read_log
+from medhelm.tables.instances import (
+    JudgeReply,
+    Line,
+    Lines,
+    Transcript,
+    judged_key,
+    main_metric,
+    read_judges,
+    read_lines,
+)
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import JudgeLine, Problem, RunPage
+from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
-from medhelm_leaderboard.texts import (
-    BenchmarkTexts,
-    Shards,
-    places,
-    write_answers,
-    write_instances,
-)
 
 _T = TypeVar("_T")
+SHARD = 256 * 1024
+"""Bytes of JSON in a shard, but for one instance that is longer."""
+
+_encode = msgspec.json.Encoder().encode
+
+Shards = tuple[tuple[int, str], ...]
+"""(first line, key of the data file), in order."""
 
 
 def short_hash(*names: str) -> str:
@@ -49,7 +66,7 @@ def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
     for own in runs:
         folder = own.path.parents[1]
         files = [own.path / "scores.parquet", folder / "responses.jsonl"]
-        files += sorted(folder.glob("*/*/responses.jsonl"))
+        files += sorted(folder.glob("*/*/responses.jsonl"))  # of judges and graders
         found.update(msgspec.json.encode(own.record))
         found.update(repr([own.folder, *map(_stat, files)]).encode())
     return found.hexdigest()
@@ -78,22 +95,19 @@ def write_runs(
             lines[run.model] = read_lines(run, publish.metric_name)
         except RecordError:
             problems.append(Problem(where=run.folder, what="its scores.parquet is damaged"))
-    readable = [run for run in runs if run.model in lines]
-    if publish.has_text(runs[0].record.card):
+    readable, card = [run for run in runs if run.model in lines], runs[0].record.card
+    if publish.has_text(card):
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
-    _write_hidden(site, readable, lines, publish.publishing_key(results))
-    return problems
-
-
-def _write_hidden(
-    site: SiteFolder, runs: Sequence[GradedRun], lines: Mapping[str, Lines], key: bytes
-) -> None:
-    for run in runs:
-        own, card = lines[run.model], run.record.card
-        ids = {i: publish.hashed_id(key, card.name, i) for i, _ in own.keys}
+    secret = publish.publishing_key(results)
+    state = f"The data are {card.data_class}"
+    state = state if card.data_class != "public" else "The data are not declared redistributable"
+    for run in readable:
+        own = lines[run.model]
+        ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}
         own.keys.sort(key=lambda k: (ids[k[0]], k[1]))  # the order of ids would reveal them
-        page = _page(run, own, [ids[i] for i, _ in own.keys], note=_why_hidden(card))
-        site.put_data(_key(run), page)
+        page = _page(run, own, [ids[i] for i, _ in own.keys])
+        site.put_data(_key(run), page | {"note": f"{state}: scores and hashes only."})
+    return problems
 
 
 def _write_open(
@@ -103,21 +117,31 @@ def _write_open(
     details: PluginDetails,
 ) -> list[Problem]:
     problems = []
-    texts = places(lines.values())
+    ids = sorted({instance for own in lines.values() for instance, _ in own.keys})
+    texts = _Texts({instance: place for place, instance in enumerate(ids)})
     answers: dict[str, Shards] = {}
     for run in runs:
         name = _key(run).replace("run-", "answers-", 1)
         try:
-            answers[run.model] = write_answers(site, name, run, lines[run.model], texts, details)
+            answers[run.model] = _write_answers(site, name, run, lines[run.model], texts, details)
         except RecordError:
             what = "its answers cannot be read; its page shows scores without text"
             problems.append(Problem(where=run.folder, what=what))
     scoring = runs[0].record.grading.scoring
     group = short_hash(scoring, runs[0].benchmark)
-    shards = write_instances(site, f"text-{group}", texts, details) if answers else ()
+    shards = _write_instances(site, f"text-{group}", texts, details) if answers else ()
     for run in runs:
-        page = _with_text(run, lines[run.model], answers.get(run.model, ()), shards, texts)
-        site.put_data(_key(run), page)
+        ids = [i for i, _ in lines[run.model].keys]
+        place = [texts.ids[i] for i in ids]
+        own = {
+            "answers": answers.get(run.model, ()),
+            "texts": shards,
+            "place": [] if place == [*range(len(place))] else place,
+            "note": ""
+            if run.model in answers
+            else "The answers of this run cannot be read: scores only.",
+        }
+        site.put_data(_key(run), _page(run, lines[run.model], ids) | own)
     return problems + details.problems
 
 
@@ -125,77 +149,51 @@ def _key(run: GradedRun) -> str:
     return run_key(run.record.grading.scoring, run.benchmark, run.model)
 
 
-def _why_hidden(card: BenchmarkCard) -> str:
-    if card.data_class != "public":
-        return f"The data are {card.data_class}: scores and hashes only."
-    return "The data are not declared redistributable: scores and hashes only."
+def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
+    """Return one run: its settings, and its lines as lists in one order, without text.
 
-
-def _with_text(
-    run: GradedRun, own: Lines, answers: Shards, shards: Shards, texts: BenchmarkTexts
-) -> RunPage:
-    place = tuple(texts.ids[i] for i, _ in own.keys)
-    return _page(
-        run,
-        own,
-        [i for i, _ in own.keys],
-        answers=answers,
-        texts=shards,
-        place=() if place == tuple(range(len(place))) else place,
-        note="" if answers else "The answers of this run cannot be read: scores only.",
-    )
-
-
-def _page(
-    run: GradedRun,
-    own: Lines,
-    ids: Sequence[str],
-    *,
-    answers: Shards = (),
-    texts: Shards = (),
-    place: tuple[int, ...] = (),
-    note: str = "",
-) -> RunPage:
+    Ids are those of the source where text is published, else hashes of the whole instance.
+    """
     record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
     outcomes, outcome = _legend([line.scores[0].outcome for line in found])
-    return RunPage(
-        benchmark=spec.column,
-        model=spec.model.name,
-        scoring=record.grading.scoring,
-        folder=run.folder,
-        request_hash=record.request_hash,
-        grading_hash=record.grading_hash,
-        state=record.state,
-        instances=record.instances,
-        settings=tuple(publish.settings(record)),
-        provenance=tuple(publish.provenance(record)),
-        served=tuple(publish.served(record)),
-        usage=tuple(publish.usage(record.own.usage)),
-        judges=tuple(
-            JudgeLine(
-                name=judge.model.name,
-                judgements=tuple(sorted(judge.ends.items())),
-                input_tokens=judge.usage.input_tokens,
-                output_tokens=judge.usage.output_tokens,
-            )
+    return {
+        "benchmark": spec.column,
+        "model": spec.model.name,
+        "scoring": record.grading.scoring,
+        "folder": run.folder,
+        "request_hash": record.request_hash,
+        "grading_hash": record.grading_hash,
+        "state": record.state,
+        "instances": record.instances,
+        "settings": publish.settings(record),
+        "provenance": publish.provenance(record),
+        "served": publish.served(record),
+        "usage": publish.usage(record.own.usage),
+        "judges": [
+            {
+                "name": judge.model.name,
+                "judgements": sorted(judge.ends.items()),
+                "input_tokens": judge.usage.input_tokens,
+                "output_tokens": judge.usage.output_tokens,
+            }
             for judge in record.graders
-        ),
-        metrics=tuple(m.name for m in record.grading.metrics),
-        results=tuple((r.metric, r.value, r.counted, r.scored) for r in record.results),
-        command=publish.run_command(record),
-        parts=record.grading.parts if publish.has_text(record.card) else (),
-        outcomes=outcomes,
-        ids=tuple(ids),
-        repeat=tuple(repeat for _, repeat in own.keys) if spec.repeats > 1 else (),
-        part=_parts(record.grading.parts, found) if publish.has_text(record.card) else (),
-        outcome=outcome,
-        value=tuple(line.scores[0].value for line in found),
-        answers=answers,
-        texts=texts,
-        place=place,
-        note=note,
-    )
+        ],
+        "metrics": [m.name for m in record.grading.metrics],
+        "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
+        "command": publish.run_command(record),  # that makes it again; empty where none can be told
+        "parts": record.grading.parts if publish.has_text(record.card) else (),
+        "outcomes": outcomes,
+        "ids": ids,
+        "repeat": [repeat for _, repeat in own.keys] if spec.repeats > 1 else [],
+        "part": _parts(record.grading.parts, found) if publish.has_text(record.card) else [],
+        "outcome": outcome,  # on the main metric, as places in `outcomes`
+        "value": [line.scores[0].value for line in found],
+        "answers": [],  # (first line, key) of its shards
+        "texts": [],  # (first place, key) of the shards of the benchmark's instances
+        "place": [],  # of each line's instance in `texts`; empty: as in the lines
+        "note": "",  # the reason, where there is no text
+    }
 
 
 def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
@@ -204,9 +202,141 @@ def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
     return tuple(names), tuple(names[value] for value in values)
 
 
-def _parts(parts: Sequence[str], lines: Sequence[Line]) -> tuple[int, ...]:
+def _parts(parts: Sequence[str], lines: Sequence[Line]) -> list[int]:
     """Return the place of each line's part; -1 where it has none. Empty without parts."""
-    if not parts:
-        return ()
     names = {part: place for place, part in enumerate(parts)}
-    return tuple(names.get(line.part, -1) for line in lines)
+    return [names.get(line.part, -1) for line in lines] if parts else []
+
+
+# Texts -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Texts:
+    """Instances of one benchmark as they are seen in its runs."""
+
+    ids: dict[str, int]
+    """Id -> place."""
+    prompts: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Prompt of each instance as the first model was asked."""
+    instances: dict[str, Instance] = field(default_factory=dict)
+
+
+def _write_answers(
+    site: SiteFolder,
+    name: str,
+    run: GradedRun,
+    lines: Lines,
+    texts: _Texts,
+    details: PluginDetails,
+) -> Shards:
+    """Write the answers of a run and return its shards; raises RecordError where its log is unread.
+
+    What it sees of instances goes into `texts`.
+    """
+    judges, spec, metric = read_judges(run), run.record.spec, main_metric(run, load_registry)
+    has_prompt = publish.has_prompt(spec)
+    found: dict[tuple[str, int], bytes] = {}
+    try:
+        for episode in read_log(run.path.parents[1]):
+            key = (episode.instance.id, episode.response.repeat)
+            if key in lines.found:
+                prompt = _see(texts, episode, has_prompt=has_prompt)
+                judged = judged_key(episode, spec, metric) if judges else 0
+                said = tuple(judge.on(judged) for judge in judges)
+                found[key] = _encode(_answer(episode, lines.found[key], said, prompt, details))
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+        raise RecordError(f"{run.folder}: responses.jsonl cannot be read") from None
+    if len(found) < len(lines.keys):
+        raise RecordError(
+            f"{run.folder}: responses.jsonl holds {len(found)} of {len(lines.keys)} answers"
+        )
+    return _shards(site, name, [found[key] for key in lines.keys])
+
+
+def _see(
+    texts: _Texts, episode: Episode, *, has_prompt: bool
+) -> tuple[tuple[str, str], ...] | None:
+    """Keep an instance and its prompt when first seen; return the prompt where it differs."""
+    instance = episode.instance
+    texts.instances.setdefault(instance.id, instance)
+    if not (episode.messages and has_prompt):
+        return None
+    # A system prompt is its owner's: the page of the run names its hash.
+    prompt = tuple((m.role, m.content) for m in episode.messages if m.role != "system")
+    first = texts.prompts.setdefault(instance.id, prompt)
+    return None if first == prompt else prompt
+
+
+def _answer(
+    episode: Episode,
+    line: Line,
+    judges: tuple[JudgeReply, ...],
+    prompt: tuple[tuple[str, str], ...] | None,
+    details: PluginDetails,
+) -> Content:
+    response = episode.response
+    return {
+        "text": response.text,
+        "finish": response.finish,
+        "error": response.error,
+        "extracted": line.extracted,
+        "scores": line.scores,
+        "judges": judges,
+        "latency_s": round(response.latency_s, 3),
+        "input_tokens": response.usage.input_tokens,
+        "output_tokens": response.usage.output_tokens,
+        "prompt": prompt,  # where it differs from the instance's
+        **details.of_answer(episode, line.scores),
+    }
+
+
+def _write_instances(site: SiteFolder, name: str, texts: _Texts, details: PluginDetails) -> Shards:
+    """Write the instances of a benchmark and return its shards."""
+    lines = []
+    for i in texts.ids:
+        instance = texts.instances.get(i)  # None: only in a run whose log cannot be read
+        prompt = texts.prompts.get(i, ())
+        lines.append(b"null" if instance is None else _encode(_instance(instance, prompt, details)))
+    return _shards(site, name, lines)
+
+
+def _instance(
+    instance: Instance, prompt: tuple[tuple[str, str], ...], details: PluginDetails
+) -> Content:
+    own = details.of_instance(instance)
+    is_shown = "gold" in own  # by a page of a plugin, in place of references and answer key
+    return {
+        "id": instance.id,
+        "context": instance.context,
+        "question": instance.question,
+        "choices": instance.choices,
+        "references": () if is_shown else instance.references,
+        "answer_key": () if is_shown else tuple(instance.answer_key.items()),
+        "metadata": tuple(instance.metadata.items()),
+        "criteria": tuple((c.name, c.text) for c in instance.criteria),
+        "prompt": prompt,  # as models are asked; empty where only baselines ran
+        **own,
+    }
+
+
+def _shards(site: SiteFolder, name: str, lines: Sequence[bytes]) -> Shards:
+    """Write encoded lines as shards `name-0`, `name-1`, ..."""
+    found = []
+    for number, (start, part) in enumerate(_cut(lines)):
+        key = f"{name}-{number}"
+        site.put_data(key, b"[" + b",".join(part) + b"]")
+        found.append((start, key))
+    return tuple(found)
+
+
+def _cut(lines: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    start, part, size = 0, list[bytes](), 0
+    for number, line in enumerate(lines):
+        if part and size + len(line) > SHARD:
+            yield start, part
+            start, part, size = number, [], 0
+        part.append(line)
+        size += len(line)
+    if part:
+        yield start, part

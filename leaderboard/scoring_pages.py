@@ -26,15 +26,7 @@ from medhelm.tables.suites import suites_apart
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
-from medhelm_leaderboard.pages import (
-    Download,
-    PluginPage,
-    Problem,
-    ScoringPages,
-    View,
-    ViewPage,
-    page_table,
-)
+from medhelm_leaderboard.pages import Content, PluginPage, Problem, page_table
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
 from medhelm_leaderboard.run_pages import run_key, short_hash
 
@@ -61,9 +53,11 @@ class SiteOptions:
 class Made:
     """The additions of all scorings' pages to the site's first page and to `build.json`."""
 
-    scorings: list[ScoringPages] = field(default_factory=list)
-    views: list[View] = field(default_factory=list)
-    downloads: list[Download] = field(default_factory=list)
+    scorings: list[Content] = field(default_factory=list)
+    views: list[Content] = field(default_factory=list)
+    """Choices of filters, each with the key of the tables of the benchmarks that it leaves."""
+    downloads: list[Content] = field(default_factory=list)
+    """Tables as files."""
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -110,7 +104,7 @@ def write_scoring(
             path = f"tables/{scoring}/{name}.{form}"
             site.put(path, content)
             made.downloads.append(
-                Download(title=table.title, path=path, format=form, scoring=scoring)
+                {"title": table.title, "path": path, "format": form, "scoring": scoring}
             )
     benchmarks, run_keys = [], []
     for benchmark, own in study.cells.items():
@@ -119,18 +113,19 @@ def write_scoring(
         run_keys += [(benchmark, model, run_key(scoring, benchmark, model)) for model in own]
     made.views += _views(site, scoring, study, packaged_suites())
     lines = [publish.run_line(cell.record) for cell in cells]
-    made.scorings.append(
-        ScoringPages(
-            scoring=scoring,
-            tables=tuple(keys),
-            benchmarks=tuple(benchmarks),
-            runs=tuple(run_keys),
-            values=tuple(values),
-            made=site.put_data(f"made-{scoring}", msgspec.json.encode(lines)),
-        )
+    made.scorings.append(  # with the keys of its data files
+        {
+            "scoring": scoring,
+            "tables": keys,
+            "benchmarks": benchmarks,
+            "runs": run_keys,
+            "values": values,
+            "made": site.put_data(f"made-{scoring}", msgspec.json.encode(lines)),
+        }
     )
     made.scores += _scores(scoring, tables["benchmarks"], study)
-    made.ranks += _ranks(scoring, tables["overall"])
+    ranks = tables["overall"].rows
+    made.ranks += [msgspec.convert({**row, "scoring": scoring}, Rank) for row in ranks]
 
 
 def _plugin_pages(
@@ -200,40 +195,26 @@ def _scores(scoring: str, table: Table, study: Study) -> Iterator[Score]:
             continue
         spec = study.cells[str(row["benchmark"])][str(row["model"])].record.spec
         panel = study.panel(str(row["benchmark"]), str(row["metric"]))
-        yield msgspec.convert(
-            {
-                "scoring": scoring,
-                "benchmark": row["benchmark"],
-                "model": row["model"],
-                "metric": row["metric"],
-                "version": f"{spec.benchmark_version}, metric {panel.metric.version}, "
-                f"data {spec.dataset_sha256[:12]}",
-                "value": row["score"],
-                "low": row["low"],
-                "high": row["high"],
-                "n": row["n"],
-                "grading": row["grading_hash"],
-            },
-            Score,
-        )
-
-
-def _ranks(scoring: str, table: Table) -> Iterator[Rank]:
-    for row in table.rows:
-        wanted = ("model", "rank", "win_rate", "macro_average")
-        yield msgspec.convert({"scoring": scoring} | {n: row[n] for n in wanted}, Rank)
+        more = {
+            "scoring": scoring,
+            "version": f"{spec.benchmark_version}, metric {panel.metric.version}, "
+            f"data {spec.dataset_sha256[:12]}",
+            "value": row["score"],
+            "grading": row["grading_hash"],
+        }
+        yield msgspec.convert({**row, **more}, Score)
 
 
 def _views(
     site: SiteFolder, scoring: str, study: Study, suites: Mapping[str, Iterable[str]]
-) -> list[View]:
+) -> list[Content]:
     """Write the tables of every choice of filters that leaves a benchmark; return the choices.
 
     A choice of suite, access and category leaves some benchmarks, never of two suites that are apart:
     without a choice those of the first one. Ranks and win rates on them are computed here, so that
     the page only chooses. They are those of `medhelm tables --benchmark ...`.
     """
-    views: list[View] = []
+    views: list[Content] = []
     done: dict[tuple[str, ...], str] = {}
     cards = {b: panel.card for b, panel in study.panels.items()}
     apart = {name: set(own.cells) for name, own in suites_apart(study).items()}
@@ -258,24 +239,17 @@ def _views(
                     continue
                 if chosen not in done:
                     done[chosen] = _view(site, scoring, study, chosen)
-                views.append(
-                    View(
-                        scoring=scoring,
-                        suite=suite,
-                        access=access,
-                        category=category,
-                        key=done[chosen],
-                    )
-                )
+                choice = {"suite": suite, "access": access, "category": category}
+                views.append({"scoring": scoring, **choice, "key": done[chosen]})
     return views
 
 
 def _view(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...]) -> str:
     part = study.on(chosen)
-    page = ViewPage(
-        benchmarks=chosen,
-        half=page_table(overall(part)),
-        literal=page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
-        categories=page_table(categories(part)),
-    )
+    page: Content = {
+        "benchmarks": chosen,
+        "half": page_table(overall(part)),
+        "literal": page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
+        "categories": page_table(categories(part)),
+    }
     return site.put_data(f"view-{short_hash(scoring, *chosen)}", page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.schema.run import BenchmarkCard
 from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
@@ -26,17 +25,7 @@ from medhelm_leaderboard.assets import assets, logo_file
 from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import SiteFolder
-from medhelm_leaderboard.pages import (
-    SCHEMA,
-    BenchmarkLine,
-    CategoryLine,
-    ModelCard,
-    Problem,
-    SitePage,
-    SubcategoryLine,
-    TaskLine,
-    page_table,
-)
+from medhelm_leaderboard.pages import SCHEMA, Content, Problem, page_table
 from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import fingerprint
 from medhelm_leaderboard.scoring_pages import Made, SiteOptions, write_scoring
@@ -99,7 +88,18 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
             made.problems += workers.finish()
         finally:
             workers.close()
-        removed = _write_first_page(site, found, registry, options, made, inputs)
+        built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        site.put_data("site", _site_page(site, found, registry, options, made, built_at))
+        removed = site.finish(  # it names all other files
+            {
+                "medhelm": __version__,
+                "built_at": built_at,
+                "inputs": inputs,
+                "problems": made.problems,
+                "scores": made.scores,
+                "ranks": made.ranks,
+            }
+        )
     elif site.before is not None:
         made.problems = list(site.before.problems)
     shown = [c.run for cells in found.cells.values() for c in cells]
@@ -138,15 +138,11 @@ def _inputs(
         digest.update(f"{page.name} {page.title!r} {code_hash(page)}".encode())
     for cells in found.cells.values():
         digest.update(fingerprint((cell.run for cell in cells), secret).encode())
-        digest.update(repr([embedded(registry, cell.record) for cell in _firsts(cells)]).encode())
+        firsts = {cell.run.benchmark: cell.record for cell in cells}.values()
+        digest.update(repr([embedded(registry, record) for record in firsts]).encode())
     for name, content in files.items():
         digest.update(name.encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()
-
-
-def _firsts(cells: Iterable[Cell]) -> Iterable[Cell]:
-    """Return one cell of each benchmark."""
-    return {cell.run.benchmark: cell for cell in cells}.values()
 
 
 def _by_benchmark(found: Collected) -> list[list[GradedRun]]:
@@ -158,29 +154,6 @@ def _by_benchmark(found: Collected) -> list[list[GradedRun]]:
     return list(groups.values())
 
 
-def _write_first_page(
-    site: SiteFolder,
-    found: Collected,
-    registry: Registry,
-    options: SiteOptions,
-    made: Made,
-    inputs: str,
-) -> int:
-    """Write what names all other files; return how many of before are gone."""
-    built_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    site.put_data("site", _site_page(site, found, registry, options, made, built_at))
-    return site.finish(
-        {
-            "medhelm": __version__,
-            "built_at": built_at,
-            "inputs": inputs,
-            "problems": made.problems,
-            "scores": made.scores,
-            "ranks": made.ranks,
-        }
-    )
-
-
 def _site_page(
     site: SiteFolder,
     found: Collected,
@@ -188,7 +161,7 @@ def _site_page(
     options: SiteOptions,
     made: Made,
     built_at: str,
-) -> SitePage:
+) -> Content:
     cells = [c for own in found.cells.values() for c in own]
     ordered = sorted(cells, key=lambda c: c.run.benchmark)
     cards = {c.run.benchmark: c.record.column_card for c in ordered}
@@ -197,66 +170,59 @@ def _site_page(
     agreement = None
     if options.agreement is not None:
         agreement = site.put_data("agreement", page_table(options.agreement))
-    return SitePage(
-        title=options.title,
-        logo="" if options.logo is None else logo_file(options.logo)[0],
-        data=found.data,
-        medhelm=__version__,
-        built_at=built_at,
-        models=tuple(
-            ModelCard(
-                name=name,
-                weights=spec.weights,
-                provider=spec.provider,
-                is_baseline=not reads_prompt(spec),
-                is_ranked=is_ranked(spec),
-                reasoning=spec.reasoning,
-            )
+    return {
+        "schema": SCHEMA,
+        "title": options.title,
+        "logo": "" if options.logo is None else logo_file(options.logo)[0],
+        "data": found.data,
+        "medhelm": __version__,
+        "built_at": built_at,
+        "models": [
+            {
+                "name": name,
+                "weights": spec.weights,
+                "provider": spec.provider,
+                "is_baseline": not reads_prompt(spec),
+                "is_ranked": is_ranked(spec),
+                "reasoning": spec.reasoning,
+            }
             for name, spec in models.items()
+        ],
+        "benchmarks": [publish.benchmark_line(card) for card in cards.values()],
+        "offline_jury": [b for b, jury in sorted(juries.items()) if jury and not jury.judges],
+        "pages": [page for _, page in sorted(made.pages.items())],
+        "incomplete": sorted(
+            {(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"}
         ),
-        benchmarks=tuple(_line(card) for card in cards.values()),
-        offline_jury=tuple(b for b, jury in sorted(juries.items()) if jury and not jury.judges),
-        pages=tuple(page for _, page in sorted(made.pages.items())),
-        incomplete=tuple(
-            sorted({(c.run.benchmark, c.run.model) for c in cells if c.record.state == "partial"})
-        ),
-        taxonomy=tuple(_categories(registry.taxonomy, cards)),
-        views=tuple(made.views),
-        first_suite=next(iter(suites)) if len(suites := grouped(cards)) > 1 else "",
-        scorings=tuple(made.scorings),
-        problems=tuple(made.problems),
-        agreement=agreement,
-        downloads=tuple(made.downloads),
-        command=options.command,
-    )
+        "taxonomy": _categories(registry.taxonomy, cards),
+        "views": made.views,
+        # What is shown where no suite is chosen; empty: all benchmarks, which are of one.
+        "first_suite": next(iter(suites)) if len(suites := grouped(cards)) > 1 else "",
+        "scorings": made.scorings,
+        "problems": made.problems,
+        "agreement": agreement,
+        "downloads": made.downloads,
+        "command": options.command,
+    }
 
 
-def _line(card: BenchmarkCard) -> BenchmarkLine:
-    return BenchmarkLine(
-        name=card.name,
-        title=card.title,
-        category=card.category,
-        subcategory=card.subcategory,
-        access=card.data_class,
-        has_text=publish.has_text(card),
-        tasks=card.tasks,
-    )
-
-
-def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> Iterator[CategoryLine]:
+def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> list[Content]:
+    """Return the taxonomy with the benchmarks of the site on its subcategories and tasks."""
+    found: list[Content] = []
     for category in taxonomy.categories:
         subcategories = []
         for sub in category.subcategories:
             own = [b for b, card in cards.items() if card.subcategory == sub.name]
-            tasks = tuple(
-                TaskLine(
-                    id=task.id,
-                    title=task.name,
-                    benchmarks=tuple(b for b in own if task.id in cards[b].tasks),
-                )
+            tasks = [
+                {
+                    "id": task.id,
+                    "title": task.name,
+                    "benchmarks": [b for b in own if task.id in cards[b].tasks],
+                }
                 for task in sub.tasks
-            )
+            ]
             subcategories.append(
-                SubcategoryLine(id=sub.id, title=sub.name, tasks=tasks, benchmarks=tuple(own))
+                {"id": sub.id, "title": sub.name, "tasks": tasks, "benchmarks": own}
             )
-        yield CategoryLine(id=category.id, title=category.name, subcategories=tuple(subcategories))
+        found.append({"id": category.id, "title": category.name, "subcategories": subcategories})
+    return found

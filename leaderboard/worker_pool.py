@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import reduction
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 import msgspec
@@ -59,9 +58,9 @@ class WorkerPool:
         self._groups: list[Sequence[GradedRun]] = []
         self._left: deque[int] = deque()
         """Places of the groups that nobody has begun."""
-        self._futures: dict[int, Future[_Done]] = {}
-        self._lock = Lock()
         self._pool: ProcessPool | None = None
+        self._threads = ThreadPoolExecutor()
+        self._driven: list[Future[dict[int, _Done]]] = []
 
     def start(self, groups: Sequence[Sequence[GradedRun]]) -> None:
         """Begin to write the pages of these benchmarks, each with its runs under one scoring."""
@@ -71,23 +70,21 @@ class WorkerPool:
         count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
         if count:
             locks = tuple(map(_Lock, self._site.locks))
-            self._pool = ProcessPool(count, _prepare, self._registry.files, locks)
-            for _ in range(count):
-                self._hand_out()
+            pool = self._pool = ProcessPool(count, _prepare, self._registry.files, locks)
+            begun = [self._begin(pool) for _ in range(count)]
+            self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
     def finish(self) -> list[Problem]:
         """Write what is left and wait for the others; return what could not be read.
 
         Raises MedhelmError where something could not be written.
         """
-        done = dict(self._work_here())
+        done = self._work_here()
+        for driven in self._driven:
+            done |= driven.result()
         problems: list[Problem] = []
         for place, runs in enumerate(self._groups):
-            own, begun = done.get(place), self._futures.get(place)
-            if own is None and begun is not None:
-                with suppress(BrokenExecutor):
-                    own = begun.result()
-            own = own or self._write(runs)
+            own = done[place] if place in done else self._write(runs)
             if own.error:
                 raise MedhelmError(own.error)
             self._site.add(own.files, own.written)
@@ -99,30 +96,36 @@ class WorkerPool:
         self._left.clear()
         if self._pool is not None:
             self._pool.__exit__()
+        self._threads.shutdown()
 
-    def _hand_out(self, _: object = None) -> None:
-        """Give the next group to the pool, one a process at a time.
+    def _begin(self, pool: ProcessPool) -> tuple[int, Future[_Done]]:
+        """Give the next group to the pool; raises IndexError where there is none."""
+        place = self._left.popleft()
+        # A record goes as JSON: unpickled, its defaults would not be known as such, and the hashes
+        # by which judgements are found would be others.
+        packed = [(r.path, r.folder, msgspec.json.encode(r.record)) for r in self._groups[place]]
+        return place, pool.submit(_work, self._site.path, self._results, packed)
 
-        Nothing that the pool holds is ever cancelled: where it breaks then, Python 3.11 loses the ends of others.
+    def _drive(self, pool: ProcessPool, place: int, begun: Future[_Done]) -> dict[int, _Done]:
+        """Return what the pool has written, given one group at a time, until none is left or it breaks.
+
+        Nothing that it holds is ever cancelled: where it breaks then, Python 3.11 loses the ends of others.
         """
-        assert self._pool is not None
-        where = self._site.path, self._results
-        with self._lock, suppress(RuntimeError):  # broken, or closed
-            if not self._left:
-                return
-            place = self._left.popleft()
-            self._futures[place] = self._pool.submit(_work, *where, _packed(self._groups[place]))
-        if place in self._futures:
-            self._futures[place].add_done_callback(self._hand_out)
+        done: dict[int, _Done] = {}
+        with suppress(IndexError, BrokenExecutor):
+            while True:
+                done[place] = begun.result()
+                place, begun = self._begin(pool)
+        return done
 
-    def _work_here(self) -> Iterator[tuple[int, _Done]]:
-        """Yield what this process has written of what no other has begun, from the end."""
-        while True:
-            with self._lock:
-                if not self._left:
-                    return
+    def _work_here(self) -> dict[int, _Done]:
+        """Return what this process has written of what no other has begun, from the end."""
+        done: dict[int, _Done] = {}
+        with suppress(IndexError):
+            while True:
                 place = self._left.pop()
-            yield place, self._write(self._groups[place])
+                done[place] = self._write(self._groups[place])
+        return done
 
     def _write(self, runs: Sequence[GradedRun]) -> _Done:
         return _write(self._site.path, self._results, runs, self._registry)
@@ -131,14 +134,9 @@ class WorkerPool:
 def _write(site_path: Path, results: Path, runs: Sequence[GradedRun], registry: Registry) -> _Done:
     site = SiteFolder(site_path)
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
+    pages, _ = usable(registry.pages.values())
     try:
-        problems = write_runs(
-            site,
-            runs,
-            results,
-            usable(registry.pages.values())[0],
-            protocol.transcript if protocol else None,
-        )
+        problems = write_runs(site, runs, results, pages, protocol and protocol.transcript)
     except MedhelmError as e:
         return _Done({}, 0, [], str(e))
     return _Done(dict(site.files), site.written, problems)
@@ -152,16 +150,7 @@ def _prepare(plugins: Sequence[str], locks: Sequence[object]) -> None:
     _held.extend((load_registry(plugins), locks))
 
 
-_Packed = list[tuple[Path, str, bytes]]
-"""Runs as they are sent. A record goes as JSON: unpickled, its defaults would not be known as such,
-and the hashes by which judgements are found would be others."""
-
-
-def _packed(runs: Sequence[GradedRun]) -> _Packed:
-    return [(run.path, run.folder, msgspec.json.encode(run.record)) for run in runs]
-
-
-def _work(site: Path, results: Path, packed: _Packed) -> _Done:
+def _work(site: Path, results: Path, packed: Sequence[tuple[Path, str, bytes]]) -> _Done:
     registry = _held[0]
     assert isinstance(registry, Registry)
     decode = msgspec.json.Decoder(RunRecord).decode

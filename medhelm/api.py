@@ -89,29 +89,8 @@ def evaluate(
     `ask` a name, a file or an `Asking`. `progress` is shown on a terminal and in a notebook alone. Raises
     MedhelmError before any request, or after all runs where one failed; KeyboardInterrupt once what came is graded.
     """
-    registry = _registry(plugins)
-    asked = _asked(
-        data=data,
-        data_dir=data_dir,
-        results_dir=results_dir,
-        max_instances=max_instances,
-        repeats=repeats,
-        seed=seed,
-        ask=_asking(ask, registry, examples, form),
-        reader=msgspec.to_builtins(reader),
-        variants=variants,
-        scoring=scoring,
-        jury=jury,
-        cast=cast,
-        protocol=protocol,
-        grader=grader,
-        budget_usd=budget_usd,
-        budget_tokens=budget_tokens,
-        privacy=privacy,
-        rename=rename,
-        ask_again=ask_again,
-    )
-    jobs = _jobs("evaluate", asked, registry, models, benchmarks, split)
+    given, registry = locals(), _registry(plugins)
+    jobs = _jobs("evaluate", given, registry)
     return _run(jobs, registry, is_shown=progress and has_viewer())
 
 
@@ -142,23 +121,8 @@ def estimate(
     Nothing is sent and no key is needed. What would be refused, by privacy or because it is
     stored under another name, is estimated all the same, and the refusal is a warning. Raises MedhelmError where a name or the data is missing.
     """
-    registry = _registry(plugins)
-    asked = _asked(
-        data=data,
-        data_dir=data_dir,
-        results_dir=results_dir,
-        max_instances=max_instances,
-        repeats=repeats,
-        seed=seed,
-        ask=_asking(ask, registry, examples, form),
-        reader=msgspec.to_builtins(reader),
-        variants=variants,
-        jury=jury,
-        cast=cast,
-        protocol=protocol,
-        grader=grader,
-    )
-    jobs = _jobs("estimate", asked, registry, models, benchmarks, split)
+    given, registry = locals(), _registry(plugins)
+    jobs = _jobs("estimate", given, registry)
     environ = without_keys(os.environ, jobs, registry)
     planned = plan_runs(jobs, registry, environ, is_sending=False)
     for refusal in planned.refused:
@@ -285,45 +249,34 @@ def _benchmark_names(benchmarks: Any, registry: Registry) -> list[str]:
     return [name for b in several for name in _matching(b, known, "benchmark")]
 
 
-def _asked(**given: Any) -> Job:
-    """Return a job without model and benchmarks; what is given is checked with the whole job."""
+def _jobs(caller: str, given: Mapping[str, Any], registry: Registry) -> list[Job]:
+    """Return one checked job for each model, of what a caller was given by name.
+
+    Raises MedhelmError for unknown names and for what no job can have.
+    """
+    values = {name: value for name, value in given.items() if name in Job.__struct_fields__}
     for name in ("cast", "protocol", "grader", "privacy"):
-        values = given.get(name)
-        given[name] = dict(values) if isinstance(values, Mapping) else values or {}
-    root, again = given["data_dir"], tuple(given.pop("ask_again", ()))
-    given |= {"data_dir": None if root is None else str(root), "jury": _jury(given["jury"])}
-    given["results_dir"] = str(given["results_dir"])
-    return Job(model=ModelSpec(name=""), benchmarks=(), ask_again=again, **given)
-
-
-def _jobs(
-    caller: str, asked: Job, registry: Registry, models: Any, benchmarks: Any, split: str | None
-) -> list[Job]:
-    """Return one checked job for each model; raises MedhelmError for unknown names."""
-    names = _benchmark_names(benchmarks, registry)
-    choices = tuple(BenchmarkChoice(name=name, split=split) for name in names)
+        own = values.get(name)
+        values[name] = dict(own) if isinstance(own, Mapping) else own or {}
+    named = given["ask"]
+    named = named if isinstance(named, Asking) else find_asking(named, registry.askings)
+    names = _benchmark_names(given["benchmarks"], registry)
+    values |= {
+        "benchmarks": [BenchmarkChoice(name=name, split=given["split"]) for name in names],
+        "ask": chosen_asking(named, examples=given["examples"], form=given["form"]),
+        "ask_again": tuple(values.get("ask_again", ())),
+        "data_dir": None if values["data_dir"] is None else str(values["data_dir"]),
+        "jury": _jury(values["jury"]),
+        "results_dir": str(values["results_dir"]),
+    }
     jobs: list[Job] = [
-        convert(
-            msgspec.to_builtins(msgspec.structs.replace(asked, model=spec, benchmarks=choices)),
-            Job,
-            caller,
-        )
-        for model in _several(models, "models")
+        convert(msgspec.to_builtins(values | {"model": spec}), Job, caller)
+        for model in _several(given["models"], "models")
         for spec in _specs(model, registry)
     ]
     if not jobs or not names:
         raise UsageError(f"{'benchmarks' if jobs else 'models'} is empty")
     return jobs
-
-
-def _asking(
-    ask: str | Asking,
-    registry: Registry,
-    examples: int | None,
-    form: Form | None,
-) -> Asking | None:
-    named = ask if isinstance(ask, Asking) else find_asking(ask, registry.askings)
-    return chosen_asking(named, examples=examples, form=form)
 
 
 def _jury(jury: str | JurySpec | None) -> JuryChoice | None:

@@ -1,6 +1,6 @@
 """Flips single bits in every kind of file of finished runs, and counts wrong numbers without a word.
 
-    python perf/bit_flips.py [--flips 300] [--seed 1] [--write]
+    python perf/bit_flips.py [--times 300] [--seed 1] [--write]
 
 The runs: a benchmark of choices and one that three judges have rated, by baselines and a server on
 loopback. After each flip the files are read as the commands read them: `tables` after a flip in
@@ -11,7 +11,6 @@ row says that something is amiss. `--write` puts the figures into docs/reliabili
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
@@ -22,18 +21,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT, measure_reliability
 
-from measuring import show  # noqa: E402
-
-from medhelm.errors import MedhelmError  # noqa: E402
-from medhelm.plugins.registry import Registry, load_registry  # noqa: E402
-from medhelm.runs.regrading import regrade  # noqa: E402
-from medhelm.tables.format.table import Settings  # noqa: E402
-from medhelm.tables.loading import load_results  # noqa: E402
-from tests.quiz import PLUGIN, medhelm, write_quiz  # noqa: E402
-from tests.server import serve_in_thread  # noqa: E402
+from medhelm.errors import MedhelmError
+from medhelm.plugins.registry import Registry, load_registry
+from medhelm.runs.regrading import regrade
+from medhelm.tables.format.table import Settings
+from medhelm.tables.loading import load_results
+from tests.quiz import PLUGIN, medhelm, write_quiz
+from tests.server import serve_in_thread
 
 ESSAY = ROOT / "tests" / "plugins" / "essay.py"
 VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
@@ -117,8 +113,13 @@ def flip(path: Path, rng: random.Random) -> str:
     return f"{path.name} byte {place} bit {bit}"
 
 
-def measure(flips: int, seed: int, folder: Path) -> list[Sequence[object]]:
-    """Return the rows of the table."""
+def measure(flips: int, seed: int) -> list[Sequence[object]]:
+    """Return the rows of the table, of so many flips in each kind of file."""
+    with tempfile.TemporaryDirectory() as name:
+        return _measure(flips, seed, Path(name))
+
+
+def _measure(flips: int, seed: int, folder: Path) -> list[Sequence[object]]:
     make_runs(folder)
     clean, work = folder / "results", folder / "work"
     registry = load_registry([str(PLUGIN), str(ESSAY)])
@@ -148,16 +149,5 @@ def measure(flips: int, seed: int, folder: Path) -> list[Sequence[object]]:
     return rows
 
 
-def main() -> None:
-    """Print, and write where asked, the table of flipped bits."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flips", type=int, default=300, help="in each kind of file")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        show("bit flips", measure(args.flips, args.seed, Path(name)), write=args.write)
-
-
 if __name__ == "__main__":
-    main()
+    measure_reliability(__doc__, "bit flips", measure, 300)

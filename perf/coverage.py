@@ -1,6 +1,6 @@
 """Measures by simulation how often 95 % intervals of clustered scores hold the true mean.
 
-    python perf/coverage.py [FIELDS]
+    python perf/coverage.py [--fields 2000]
 
 Values are normal or log-normal with half of their variance between clusters, or right and wrong
 with rates that are beta-distributed over clusters; the intervals are those of the tables.
@@ -8,18 +8,13 @@ with rates that are beta-distributed over clusters; the intervals are those of t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from medhelm.stats.aggregation import Floats, Ints  # noqa: E402
-from medhelm.stats.intervals import bootstrap, cluster_sums, score_interval  # noqa: E402
-from medhelm.tables.study.cells import OF_VALUES  # noqa: E402
+from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.intervals import bootstrap, cluster_sums, score_interval
+from medhelm.tables.study.cells import OF_VALUES
 
 DRAWS = 400
 EVEN = (5,) * 9
@@ -63,7 +58,9 @@ def coverage(kind: str, p: float, within: float, sizes: Sequence[int], fields: i
 
 def main() -> None:
     """Print one line for each case."""
-    fields = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    from measuring import parser  # a test imports this module from elsewhere
+
+    fields = parser(__doc__, fields=2000).parse_args().fields
     print(f"{fields} data sets; the simulation's standard error is about 0.005 at 2,000")
     for kind, p, within, sizes in CASES:
         what = f"{kind} {p:g}" if kind == "rate" else kind

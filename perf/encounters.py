@@ -11,7 +11,6 @@ the run has logged: the same messages, for the same roles, as often.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -28,7 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import ROOT, FixedServer, bare, completion, http, serve, server_process
+from measuring import ROOT, FixedServer, bare, completion, http, parser, serve, server_process
 
 PLUGIN = ROOT / "tests" / "benchmarks" / "encounters" / "stage_plugin.py"
 ENV = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"}
@@ -211,13 +210,7 @@ def open_page(folder: Path, results: Path, turns: int) -> str:
 
 def main() -> None:
     """Print the rows of the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--turns", type=int, default=12)
-    parser.add_argument("--paced", type=int, default=300, help="cases of the rounds of throughput")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parser(__doc__, cases=1000, turns=12, paced=300, rounds=3).parse_args()
     if asked.serve:
         asyncio.run(serve(role_server()))
     with server_process(__file__) as base, tempfile.TemporaryDirectory() as name:

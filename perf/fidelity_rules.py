@@ -11,25 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from medhelm.data.dataset import open_dataset  # noqa: E402
-from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000  # noqa: E402
-from medhelm_benchmarks.encounters.grading.cast_fidelity import (  # noqa: E402
+from medhelm.data.dataset import open_dataset
+from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
+from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_RULE,
     KINDS,
     Line,
-    faults_by_rule,  # noqa: E402
+    faults_by_rule,
 )
-from medhelm_benchmarks.encounters.packets import Packets, packets_of  # noqa: E402
+from medhelm_benchmarks.encounters.packets import Packets, packets_of
 
-LINES = ROOT / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"
+LINES = Path(__file__).parents[1] / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"
 
 
 SPEAKERS = frozenset({"role_break", "mixed_speech"})

@@ -22,10 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT
 
-from tests.benchmarks.clinconsensus.tiny_judge import (  # noqa: E402
+from tests.benchmarks.clinconsensus.tiny_judge import (
     MODELS,
     make_model,
     make_rows,

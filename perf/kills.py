@@ -9,29 +9,24 @@ docs/reliability.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT, measure_reliability
 
-from measuring import show  # noqa: E402
-
-from medhelm.store.records import find_gradings, read_record  # noqa: E402
-from tests.benchmarks.encounters.players import TURNS, reply  # noqa: E402
-from tests.protocols.interview import options, play  # noqa: E402
-from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz  # noqa: E402
-from tests.server import FaultServer, serve_in_thread  # noqa: E402
+from medhelm.store.records import find_gradings, read_record
+from tests.benchmarks.encounters.players import TURNS, reply
+from tests.protocols.interview import options, play
+from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
+from tests.server import FaultServer, serve_in_thread
 
 ESSAY = ROOT / "tests" / "plugins" / "essay.py"
 VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
@@ -276,20 +271,13 @@ def _pages(site: Path) -> dict[str, Any]:
     return {name: d for name, d in build["files"].items() if name != "data/site.js"}
 
 
-def main() -> None:
-    """Print, and write where asked, the table of kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=20, help="each command")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
-    args = parser.parse_args()
-    rng = random.Random(args.seed)
-    rows = []
+def measure(times: int, seed: int) -> Iterator[Sequence[object]]:
+    """Yield the rows of the table, of so many kills of each command."""
+    rng = random.Random(seed)
     for part in (kill_runs, kill_episodes, kill_encounters, kill_judges, kill_scores, kill_builds):
         with tempfile.TemporaryDirectory() as name:
-            rows.append(part(Path(name), args.times, rng))
-    show("kills", rows, write=args.write)
+            yield part(Path(name), times, rng)
 
 
 if __name__ == "__main__":
-    main()
+    measure_reliability(__doc__, "kills", measure, 20)

@@ -1,6 +1,6 @@
 """Measures the leaderboard of 9 models x 35 benchmarks x 1,000 instances with texts.
 
-    python perf/leaderboard.py [MODELS BENCHMARKS INSTANCES]
+    python perf/leaderboard.py [--models 9] [--benchmarks 35] [--instances 1000]
 
 Prints seconds and peak memory of a whole build, of one after nothing changed and of one after one
 run was graded again, which is whole too but writes only what differs; sizes of what a page loads; and, where Playwright's package and Chromium
@@ -17,8 +17,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT, parser
 
 BUILD = """
 import resource, sys, time
@@ -38,7 +37,8 @@ def main() -> None:
     """Write the folders, build three times, then open the site."""
     from tests.build_runs import write_suite
 
-    models, benchmarks, instances = (int(a) for a in sys.argv[1:4] or ("9", "35", "1000"))
+    args = parser(__doc__, models=9, benchmarks=35, instances=1000).parse_args()
+    models, benchmarks, instances = args.models, args.benchmarks, args.instances
     with tempfile.TemporaryDirectory() as folder:
         results, site = Path(folder, "results"), Path(folder, "site")
         write_suite(results, models, benchmarks, instances, has_texts=True)

@@ -8,7 +8,6 @@ simulated. `--real` asks a token bucket behind a real socket on loopback instead
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import math
 import random
@@ -16,12 +15,9 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from aiohttp import web
-from measuring import completion, print_row, server_process
+from measuring import completion, parser, print_row, server_process
 from virtual_time import run_virtually
 
 from medhelm.models import open_model
@@ -375,11 +371,11 @@ def real(seeds: int) -> Iterator[tuple[str, str, str]]:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=9)
-    parser.add_argument("--real", action="store_true", help="only the bucket on real sockets, 60 s")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    options = parser(__doc__, seeds=9)
+    options.add_argument(
+        "--real", action="store_true", help="only the bucket on real sockets, 60 s"
+    )
+    args = options.parse_args()
     if args.serve:
         asyncio.run(serve(Bucket(0)))
         return 0

@@ -9,13 +9,11 @@ figures into docs/reliability.md.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -23,13 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import measure_reliability
 
-from measuring import show  # noqa: E402
-
-from tests.quiz import arguments, command, environment, scores_of, write_quiz  # noqa: E402
-from tests.server import FaultServer, serve_in_thread  # noqa: E402
+from tests.quiz import arguments, command, environment, scores_of, write_quiz
+from tests.server import FaultServer, serve_in_thread
 
 REQUESTS = 400
 Fault = Callable[[Path], None]
@@ -126,7 +121,7 @@ def _is_right(folder: Path) -> bool:
 
 
 def measure(times: int, seed: int) -> list[Sequence[object]]:
-    """Return the rows of the table."""
+    """Return the rows of the table, of so many of each fault."""
     rng = random.Random(seed)
     rows: list[Sequence[object]] = []
     for what, fault in FAULTS.items():
@@ -146,15 +141,5 @@ def _in_folder(work: Callable[..., tuple[bool, bool, int]], *given: object) -> t
     return int(noticed), int(went_on), lost
 
 
-def main() -> None:
-    """Print, and write where asked, the table of lost files."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=5, help="each fault")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
-    args = parser.parse_args()
-    show("lost files", measure(args.times, args.seed), write=args.write)
-
-
 if __name__ == "__main__":
-    main()
+    measure_reliability(__doc__, "lost files", measure, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import re
@@ -16,6 +17,7 @@ import aiohttp
 
 ROOT = Path(__file__).resolve().parent.parent
 RELIABILITY = ROOT / "docs" / "reliability.md"
+sys.path.insert(0, str(ROOT))  # for `tests`, whose servers and benchmarks are measured with
 
 
 def http(body: bytes) -> bytes:
@@ -122,14 +124,33 @@ def row(cells: Iterable[object]) -> str:
     return f"| {' | '.join(shown)} |"
 
 
-def show(name: str, rows: Iterable[Sequence[object]], *, write: bool) -> None:
-    """Print the rows of a table, and put them into docs/reliability.md where `write` says so.
+def parser(doc: str | None, **numbers: float) -> argparse.ArgumentParser:
+    """Return the parser of a measure, with its numbers as options; `--serve` is for `server_process`."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default in numbers.items():
+        made.add_argument(f"--{name}", type=type(default), default=default, help="(%(default)s)")
+    made.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    return made
+
+
+Rows = Iterable[Sequence[object]]
+
+
+def measure_reliability(
+    doc: str | None, name: str, measure: Callable[[int, int], Rows], times: int
+) -> None:
+    """Print the rows of a measure that is repeated so often, from a seed; `--write` puts them into docs/reliability.md.
 
     The table lies between `<!-- NAME -->` and `<!-- end NAME -->`; its head is part of the page.
     """
-    lines = [row(cells) for cells in rows]
+    made = parser(doc, times=times, seed=1)
+    made.add_argument("--write", action="store_true", help="into docs/reliability.md")
+    args = made.parse_args()
+    lines = [row(cells) for cells in measure(args.times, args.seed)]
     print("\n".join(lines))
-    if not write:
+    if not args.write:
         return
     text = RELIABILITY.read_text(encoding="utf-8")
     block = re.compile(

@@ -1,6 +1,6 @@
 """Scores 9 models' stored replies to 100 cases of 50 actions, printed as rows of a Markdown table.
 
-    python perf/noharm.py [MODELS CASES ACTIONS]
+    python perf/noharm.py [--models 9] [--cases 100] [--actions 50]
 
 Cases and replies are drawn and stored as a run stores them. Then a process of its own reads the
 logs and scores each reply by all metrics of the benchmark; parsing the same replies with the
@@ -19,9 +19,7 @@ import time
 from pathlib import Path
 
 import msgspec
-
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT, parser
 
 WORK = """
 import json, sys, time
@@ -126,7 +124,8 @@ def whole(folder: Path, *command: str) -> float:
 
 def main() -> None:
     """Print the rows."""
-    models, cases, actions = (int(a) for a in sys.argv[1:4] or ("9", "100", "50"))
+    args = parser(__doc__, models=9, cases=100, actions=50).parse_args()
+    models, cases, actions = args.models, args.cases, args.actions
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_runs(folder, models, cases, actions)

@@ -9,7 +9,6 @@ machine; the ratios carry over.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,9 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from measuring import print_row, server_process
+from measuring import parser, print_row, server_process
 from throughput import bare_loop
 
 SERVER = str(Path(__file__).with_name("throughput.py"))
@@ -212,10 +209,9 @@ def first_request(log: Path) -> float:
 
 def main() -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--big", type=int, default=100_000, help="instances of the large run")
-    parser.add_argument("--only", choices=("start", "throughput", "latency", "size"))
-    args = parser.parse_args()
+    options = parser(__doc__, big=100_000)
+    options.add_argument("--only", choices=("start", "throughput", "latency", "size"))
+    args = options.parse_args()
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
     print("| what | target | measured |\n|---|---|---|")
     measures: dict[str, Callable[[Path], list[tuple[str, str, str]]]] = {

@@ -1,6 +1,6 @@
 """Measures by simulation how often ranks part equal models and hold the true rank.
 
-    python perf/ranks.py [FIELDS]
+    python perf/ranks.py [--fields 200]
 
 Each field is nine models on B benchmarks of n instances, every second one graded in fifths, the
 others right or wrong; answers to one instance correlate by 1/2. Skills are shifts on the scale of
@@ -11,21 +11,16 @@ the true rank is that of the population's scores.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from medhelm.stats import aggregation as stats  # noqa: E402
-from medhelm.stats.aggregation import Floats  # noqa: E402
-from medhelm.stats.intervals import bootstrap  # noqa: E402
-from medhelm.tables.format.table import RankBy, Settings  # noqa: E402
-from medhelm.tables.study.ranking import Ranking  # noqa: E402
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats
+from medhelm.stats.intervals import bootstrap
+from medhelm.tables.format.table import RankBy, Settings
+from medhelm.tables.study.ranking import Ranking
 
 MODELS = 9
 DRAWS = 1000
@@ -111,7 +106,9 @@ def measure(kind: str, benchmarks: int, n: int, fields: int, by: RankBy) -> tupl
 def main() -> None:
     """Print one line for each kind and size of field."""
     rankings: tuple[RankBy, ...] = ("half", "macro")
-    fields = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    from measuring import parser  # a test imports this module from elsewhere
+
+    fields = parser(__doc__, fields=200).parse_args().fields
     print(f"{fields} fields of {MODELS} models; +- is the simulation's standard error")
     print("by    field       B    n  equal parted   rank held    all held  width")
     for by in rankings:

@@ -7,11 +7,12 @@ Starting the processes is in the time; reading a log is not.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import time
 from collections.abc import Sequence
+
+from measuring import parser
 
 from medhelm.grading.slow_metrics import score_all
 from medhelm.plugins.registry import load_registry
@@ -49,9 +50,7 @@ def measure(
 
 def main() -> None:
     """Print one line of a Markdown table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=10_000)
-    episodes = make_episodes(parser.parse_args().pairs)
+    episodes = make_episodes(parser(__doc__, pairs=10_000).parse_args().pairs)
     registry = load_registry()
     metrics = [registry.metric(name) for name in METRICS]
     alone, expected = measure(episodes, metrics, 1)

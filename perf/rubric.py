@@ -10,7 +10,6 @@ of 2,500 cases x 30 criteria x 11 models.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from measuring import FixedServer, bare, completion, http, serve, server_process
+from measuring import FixedServer, bare, completion, http, parser, serve, server_process
 
 import medhelm
 from medhelm.schema.model import ModelSpec, Price
@@ -104,11 +103,7 @@ def send(base_url: str, bodies: Sequence[bytes | dict[str, Any]]) -> float:
 
 def main() -> int:
     """Print the two figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parser(__doc__, cases=100, rounds=3).parse_args()
     if args.serve:
         answer = http(json.dumps(completion(VERDICT, 1000, 20)).encode())
         asyncio.run(serve(lambda: FixedServer(lambda head, body: answer)))

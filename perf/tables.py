@@ -1,7 +1,7 @@
 """Measures all tables for 9 models x 35 benchmarks x 1,000 instances with 1,000 bootstrap draws.
 
-    python perf/tables.py [MODELS BENCHMARKS INSTANCES]
-    python perf/tables.py 1000 35 20
+    python perf/tables.py [--models 9] [--benchmarks 35] [--instances 1000]
+    python perf/tables.py --models 1000 --instances 20
 
 Prints the seconds and the peak memory of one process that reads the folders, makes every table
 and writes each as JSON. The targets are 10 s and 1 GiB on 2 cores, and for 1,000 models 2 GiB:
@@ -16,8 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from measuring import ROOT, parser
 
 WORK = """
 import resource, sys, time
@@ -46,7 +45,8 @@ def main() -> None:
     """Write the folders, then measure a process of its own."""
     from tests.build_runs import write_suite
 
-    models, benchmarks, instances = (int(a) for a in sys.argv[1:4] or ("9", "35", "1000"))
+    args = parser(__doc__, models=9, benchmarks=35, instances=1000).parse_args()
+    models, benchmarks, instances = args.models, args.benchmarks, args.instances
     with tempfile.TemporaryDirectory() as folder:
         write_suite(Path(folder), models, benchmarks, instances)
         print(f"{models} models x {benchmarks} benchmarks x {instances} instances, 1,000 draws")

@@ -10,7 +10,6 @@ printed too: their ratio does not depend on how fast the server is.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
@@ -18,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from measuring import FixedServer, bare, completion, http, serve, server_process
+from measuring import FixedServer, bare, completion, http, parser, serve, server_process
 
 from medhelm.models import open_model
 from medhelm.models.http_endpoint import HttpModel
@@ -87,13 +86,7 @@ async def measure(loop: Loop, base_url: str, count: int, concurrency: int) -> tu
 
 def main() -> int:
     """Print the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=5000)
-    parser.add_argument("--concurrency", type=int, default=100)
-    parser.add_argument("--latency", type=float, default=0.0)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parser(__doc__, requests=5000, concurrency=100, latency=0.0, rounds=5).parse_args()
     if args.serve:
         answer = http(json.dumps(completion("A")).encode())
         asyncio.run(serve(lambda: FixedServer(lambda head, body: answer, args.latency)))

@@ -18,7 +18,7 @@ from html import escape
 from pathlib import Path
 
 import msgspec
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 from medhelm.data.dataset import open_dataset
 from medhelm.grading.jury.metric import NAME as JURY
@@ -117,11 +117,7 @@ def render_each() -> dict[str, str]:
 def _overview(
     benchmarks: Sequence[Benchmark], registry: Registry, link: Callable[[Benchmark], str]
 ) -> Iterator[str]:
-    yield (
-        "| benchmark | name | access | subcategory | instances | main metric | best constant | "
-        "oracle, `helm` |"
-    )
-    yield "|---|---|---|---|---:|---|---:|---:|"
+    rows = []
     for benchmark in benchmarks:
         main = benchmark.metrics[0]
         cells = [
@@ -133,7 +129,9 @@ def _overview(
             f"`{main}`",
             *_measured(read_manifest(benchmark, "full"), main, benchmark.published_metric or main),
         ]
-        yield f"| {' | '.join(cells)} |"
+        rows.append(cells)
+    heads = ["benchmark", "name", "access", "subcategory", "instances", "main metric"]
+    yield from grid("llllrlrr", [*heads, "best constant", "oracle, `helm`"], rows)
 
 
 def _count(benchmark: Benchmark, split: str) -> str:
@@ -293,11 +291,9 @@ def _scores(benchmark: Benchmark) -> Iterator[str]:
         yield ""
         yield f"`{names[0]}` in each part:"
         yield ""
-        yield f"| answer | {' | '.join(f'`{part}`' for part in benchmark.parts)} |"
-        yield f"|---|{'---:|' * len(benchmark.parts)}"
-        for answer, by_part in facts.parts.items():
-            cells = [_score(by_part[part]) for part in benchmark.parts]
-            yield f"| {answer} | {' | '.join(cells)} |"
+        rows = [(a, *(_score(own[p]) for p in benchmark.parts)) for a, own in facts.parts.items()]
+        heads = ["answer", *(f"`{part}`" for part in benchmark.parts)]
+        yield from grid("l" + "r" * len(benchmark.parts), heads, rows)
 
 
 def _score(value: float | None) -> str:

@@ -21,7 +21,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 PAGE = ROOT / "docs" / "install.md"
 OWN = "medhelm-framework"
@@ -100,9 +100,9 @@ def measure(folder: Path) -> str:
     ]
     rows.append((f"`{OWN}`", sizes[OWN].all, 0, "this"))
     rows.append(("others", 0, sum(sizes[n].all for n in shared), "what several of these need"))
-    lines = ["| package | MB | brings MB | what it is for |", "|---|---:|---:|---|"]
-    for name, own, more, use in sorted(rows, key=lambda row: -row[1] - row[2]):
-        lines.append(f"| {name} | {_mb(own)} | {_mb(more)} | {use} |")
+    rows.sort(key=lambda row: -row[1] - row[2])
+    cells = [(name, _mb(own), _mb(more), use) for name, own, more, use in rows]
+    lines = grid("lrrl", ("package", "MB", "brings MB", "what it is for"), cells)
     of_all = [sizes[name] for name in (OWN, *everything)]
     total, compiled = sum(s.all for s in of_all), sum(s.compiled for s in of_all)
     lines += [

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import msgspec
-from pages import ROOT, parser, put
+from pages import ROOT, grid, make
 
 PAGE = ROOT / "docs" / "others.md"
 RESULTS = ROOT / "scripts" / "others" / "results"
@@ -106,12 +106,12 @@ def render(results: list[Stored], footprints: Footprints) -> str:
 
 def _harnesses(results: list[Stored]) -> list[str]:
     """Return the table of what was measured, with the version that dates it."""
-    lines = ["| harness | package | version | script |", "|---|---|---|---|"]
-    for own in results:
-        for package, version in own.packages.items():
-            cells = (own.harness, f"`{package}`", version, f"`scripts/others/{own.script}`")
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    rows = [
+        (own.harness, f"`{package}`", version, f"`scripts/others/{own.script}`")
+        for own in results
+        for package, version in own.packages.items()
+    ]
+    return grid("llll", ("harness", "package", "version", "script"), rows)
 
 
 def _table(benchmark: str, results: list[Stored]) -> list[str]:
@@ -126,12 +126,9 @@ def _table(benchmark: str, results: list[Stored]) -> list[str]:
                 cells.setdefault((score.answers, score.part), {})[column] = _cell(score)
     has_parts = any(part != "all" for _, part in cells)
     names = ["answers", "part"] if has_parts else ["answers"]
-    head = " | ".join([*names, *(f"{harness}, `{metric}`" for harness, metric in columns)])
-    lines = [f"| {head} |", f"|{'---|' * len(names)}{'---:|' * len(columns)}"]
-    for row, own_cells in cells.items():
-        values = " | ".join([*row[: len(names)], *(own_cells.get(c, "") for c in columns)])
-        lines.append(f"| {values} |")
-    return lines
+    heads = [*names, *(f"{harness}, `{metric}`" for harness, metric in columns)]
+    rows = [[*row[: len(names)], *(own.get(c, "") for c in columns)] for row, own in cells.items()]
+    return grid("l" * len(names) + "r" * len(columns), heads, rows)
 
 
 def _cell(score: Score) -> str:
@@ -144,27 +141,23 @@ def _cell(score: Score) -> str:
 
 def _likelihoods(stored: Likelihoods) -> list[str]:
     """Return how far the log-probabilities of two harnesses are apart."""
-    lines = [
-        f"| rated | options | largest difference of this package to `lm-eval` {stored.lm_eval.version} | same option likeliest |",
-        "|---|---:|---:|---:|",
-    ]
+    apart = f"largest difference of this package to `lm-eval` {stored.lm_eval.version}"
+    rows = []
     for name in ("labels", "texts"):
         ours, theirs = getattr(stored.medhelm, name), getattr(stored.lm_eval, name)
         pairs = [(ours[q], theirs[q]) for q in ours]
         most = max(abs(a - b) for own, other in pairs for a, b in zip(own, other, strict=True))
         same = sum(own.index(max(own)) == other.index(max(other)) for own, other in pairs)
         options = sum(len(own) for own, _ in pairs)
-        lines.append(f"| `{name}` | {options} | {most:.1e} | {same} of {len(pairs)} |")
-    return lines
+        rows.append((f"`{name}`", options, f"{most:.1e}", f"{same} of {len(pairs)}"))
+    return grid("lrrr", ("rated", "options", apart, "same option likeliest"), rows)
 
 
 def _footprints(footprints: Footprints) -> list[str]:
     """Return the table of what harnesses install and use, with ratios to this package."""
     ours = footprints.harnesses[0]
-    lines = [
-        "| installed | packages | MiB | command | CPU s | ratio | CPU s of a run | ratio | requests/s |",
-        "|---|---:|---:|---|---:|---:|---:|---:|---:|",
-    ]
+    heads = ["installed", "packages", "MiB", "command", "CPU s", "ratio"]
+    rows = []
     for own in footprints.harnesses:
         names = ", ".join(f"`{name}` {version}" for name, version in own.installed.items())
         cells = [names, f"{own.packages}", f"{own.mib:,}", f"`{own.command}`"]
@@ -174,8 +167,8 @@ def _footprints(footprints: Footprints) -> list[str]:
         else:
             cells += [f"{own.run_cpu_s:.1f}", f"{own.run_cpu_s / ours.run_cpu_s:.1f}"]
             cells += [f"{footprints.items / own.run_wall_s:.0f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(cells)
+    return grid("lrrlrrrrr", [*heads, "CPU s of a run", "ratio", "requests/s"], rows)
 
 
 def _files(results: list[Stored]) -> list[str]:
@@ -185,8 +178,8 @@ def _files(results: list[Stored]) -> list[str]:
         for file, sha256 in own.files.items():
             if sums.setdefault(file, sha256) != sha256:
                 raise SystemExit(f"{file}: not the same for every harness in {RESULTS}")
-    lines = ["| file | SHA-256 begins |", "|---|---|"]
-    return lines + [f"| `{file}` | `{sums[file][:16]}` |" for file in sorted(sums)]
+    rows = [(f"`{file}`", f"`{sums[file][:16]}`") for file in sorted(sums)]
+    return grid("ll", ("file", "SHA-256 begins"), rows)
 
 
 TEXT = """# medhelm-framework and others
@@ -262,11 +255,6 @@ FILES = """## Files
 Of the folder of the full data."""
 
 
-def main() -> int:
-    """Write or check the page and return the exit code."""
-    page = render(read_results(RESULTS), read_footprints(FOOTPRINT))
-    return put(PAGE, page, check=parser(__doc__).parse_args().check)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    stored = read_results(RESULTS), read_footprints(FOOTPRINT)
+    sys.exit(make(__doc__, PAGE, lambda: render(*stored)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,6 +15,19 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     made.add_argument("--check", action="store_true", help="fail where the page is out of date")
     return made
+
+
+def grid(columns: str, heads: Sequence[object], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return the lines of a Markdown table; `columns` holds a letter each, `l` of text and `r` of numbers."""
+    rule = "|".join({"l": "---", "r": "---:"}[column] for column in columns)
+    first, *others = (f"| {' | '.join(map(str, cells))} |" for cells in (heads, *rows))
+    return [first, f"|{rule}|", *others]
+
+
+def make(doc: str | None, page: Path, render: Callable[[], str], part: str = "") -> int:
+    """Write or check a page, or a part of one, as a script without further options; return the exit code."""
+    check = parser(doc).parse_args().check
+    return put(page, render(), part=part, check=check)
 
 
 def put(page: Path, made: str, *, part: str = "", check: bool) -> int:

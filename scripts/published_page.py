@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import yaml
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 sys.path.insert(0, str(ROOT))
 
@@ -229,8 +229,7 @@ def _stored_table_2(page: str) -> str:
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Cells]) -> str:
-    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return "\n".join(grid("l" + "r" * (len(heads) - 1), heads, rows))
 
 
 def _beside(printed: float, made: Value, digits: int = 2) -> str:

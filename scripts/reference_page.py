@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from pages import ROOT, parser, put
+from pages import ROOT, grid, make
 
 from medhelm.cli import command_parser, known_commands
 from medhelm.tables.known_tables import find_tables
@@ -51,8 +51,8 @@ def _options(made: argparse.ArgumentParser, above: str) -> Iterator[str]:
         if action.nargs != argparse.PARSER
     ]
     if rows:
-        yield from [f"| {above or 'option'} | meaning |", "|---|---|"]
-        yield from (f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows)
+        cells = [(f"`{_cell(name)}`", _cell(text)) for name, text in rows]
+        yield from grid("ll", (above or "option", "meaning"), cells)
     for action in made._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, child in action.choices.items():
@@ -78,19 +78,13 @@ def _called(action: argparse.Action) -> str:
 
 def _tables() -> Iterator[str]:
     for spec in find_tables().specs.values():
-        yield from [f"### {spec.name}", "", "| column | meaning |", "|---|---|"]
-        yield from (f"| `{c.name}` | {_cell(c.description)} |" for c in spec.columns)
-        yield ""
+        cells = [(f"`{c.name}`", _cell(c.description)) for c in spec.columns]
+        yield from [f"### {spec.name}", "", *grid("ll", ("column", "meaning"), cells), ""]
 
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
-def main() -> int:
-    """Write or check the page and return the exit code."""
-    return put(PAGE, render(), check=parser(__doc__).parse_args().check)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(make(__doc__, PAGE, render))

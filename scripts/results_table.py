@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 import medhelm
 from medhelm.models.catalogue import load_models
@@ -40,16 +40,17 @@ def _lines(results: medhelm.Results) -> Iterator[str]:
     cells = results.typed("benchmarks")
     sizes = {str(row["benchmark"]): row["n"] for row in cells.rows}
     heads = [f"{name}<br>n = {n:,}" for name, n in sizes.items()]
-    yield f"| model | rank | win rate | macro-average | {' | '.join(heads)} |"
-    yield f"|---|---:|---:|---:|{'---:|' * len(heads)}"
     scores = {(str(row["model"]), str(row["benchmark"])): row for row in cells.rows}
     overall = results.typed("overall")
+    rows = []
     for row in overall.rows:
         model = str(row["model"])
         shown = [f"`{model}`", _rank(row), _number(row, "win_rate", "win")]
         shown.append(_number(row, "macro_average", "macro"))
         shown += [_number(scores[model, name], "score", "") for name in sizes]
-        yield f"| {' | '.join(shown)} |"
+        rows.append(shown)
+    heads = ["model", "rank", "win rate", "macro-average", *heads]
+    yield from grid("l" + "r" * (len(heads) - 1), heads, rows)
     settings = overall.settings
     yield ""
     yield (

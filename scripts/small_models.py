@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pages import ROOT, parser, put
+from pages import ROOT, grid, parser, put
 
 import medhelm
 from medhelm import Asking
@@ -131,18 +131,18 @@ def read_models(given: Iterable[str]) -> list[ModelSpec]:
 def render(stored: Mapping[str, Any]) -> str:
     """Return the table: a row for each model and way, a score, its interval and the replies read per cell."""
     cells = {(row["model"], row["way"], row["benchmark"]): row for row in stored["rows"]}
-    lines = [
-        f"| model | asked | {' | '.join(BENCHMARKS)} |",
-        f"|---|---|{'---:|' * len(BENCHMARKS)}",
-    ]
     models = list(dict.fromkeys(model for model, _, _ in cells))
-    for model, way in sorted(
-        dict.fromkeys(key[:2] for key in cells), key=lambda k: models.index(k[0])
-    ):
-        shown = [_cell(cells[model, way, benchmark]) for benchmark in BENCHMARKS]
-        said = way if model not in RULES else "a rule, without a model"
-        lines.append(f"| `{model}` | {said} | {' | '.join(shown)} |")
-    lines += [
+    pairs = sorted(dict.fromkeys(key[:2] for key in cells), key=lambda k: models.index(k[0]))
+    rows = [
+        (
+            f"`{model}`",
+            way if model not in RULES else "a rule, without a model",
+            *(_cell(cells[model, way, benchmark]) for benchmark in BENCHMARKS),
+        )
+        for model, way in pairs
+    ]
+    lines = [
+        *grid("ll" + "r" * len(BENCHMARKS), ("model", "asked", *BENCHMARKS), rows),
         "",
         f"The same {stored['questions']} questions of each public set for all rows. In brackets: 95% intervals. "
         "Below: how many of the replies could be read; one that could not counts as wrong. Examples are of the "

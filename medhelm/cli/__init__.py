@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
     FILE,
+    Broken,
     Command,
     KnownCommands,
     command_module,
@@ -79,24 +80,19 @@ def core_commands() -> list[Command]:
 
 def _dispatch(argv: list[str]) -> int:
     if argv and argv[0] in ("-sc", "--shell-completion"):
-        from medhelm.cli.completion import complete
+        from medhelm.cli.completion import print_completions
 
-        return complete(argv[1:], known_commands(argv))
+        return print_completions(argv[1:], known_commands(argv))
     if argv and not argv[0].startswith("-"):
         core = KnownCommands({c.words: c for c in core_commands()})
         is_core = (argv[0],) in core.commands
         known = core if is_core else known_commands(argv)
         command, rest = known.chosen(argv)
         if command is not None:
-            return _run(command, rest)
+            with _boundary(command), env_files(rest if command.asks else ()):
+                return _run(command, rest)
         return _print_help(argv[0], rest)
     return _print_all(argv)
-
-
-def _run(command: Command, argv: list[str]) -> int:
-    """Run a command; its module is imported here, and by nothing before."""
-    with _boundary(command), env_files(argv if command.asks else ()):
-        return _run_module(command, argv)
 
 
 @contextmanager
@@ -119,7 +115,8 @@ def _boundary(command: Command) -> Iterator[None]:
         ) from None
 
 
-def _run_module(command: Command, argv: list[str]) -> int:
+def _run(command: Command, argv: list[str]) -> int:
+    """Run a command; its module is imported here, and by nothing before."""
     module = command_module(command)
     if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
         code: int = module.run(argv)
@@ -149,15 +146,16 @@ def command_parser(command: Command) -> argparse.ArgumentParser:
 def _print_help(word: str, argv: Sequence[str]) -> int:
     """Print what commands a first word has."""
     known = known_commands(argv)
-    _name_broken(known)
+    name_broken(known.broken)
     print(f"usage: medhelm {word} WORD [ARGUMENT ...]\n\ncommands:")
     print("\n".join(f"  {c.name:<20} {c.help}" for c in known.of(word)))
     print(f"\n`medhelm {word} WORD --help` says more.")
     return 0
 
 
-def _name_broken(known: KnownCommands) -> None:
-    for broken in known.broken:
+def name_broken(plugins: Iterable[Broken]) -> None:
+    """Name on stderr the plugins that were left out."""
+    for broken in plugins:
         print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
@@ -174,7 +172,7 @@ def _print_all(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--version", action="store_true", help="version, distribution and folder")
     if "--version" not in argv:
-        _name_broken(known)
+        name_broken(known.broken)
     if parser.parse_args(argv).version:
         return _print_version()
     parser.print_help()

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from medhelm.cli.options import add_plugins
-from medhelm.cli.tables import add_common, add_reduce, chosen_format, emit, load, settings
+from medhelm.cli.options import OF_GRADINGS, add_options
+from medhelm.cli.tables import add_output, chosen_format, emit, load, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("a", metavar="A", help="a model as tables name it; * stands for any text")
     parser.add_argument("b", metavar="B", help="another one")
-    parser.add_argument(
-        "--benchmark", nargs="+", action="extend", metavar="NAME", help="only these benchmarks"
-    )
-    add_reduce(parser)
-    add_plugins(parser)
-    add_common(parser)
+    add_options(parser, "--benchmark", help="only these benchmarks")
+    add_options(parser, "--reduce", "--plugin", *OF_GRADINGS)
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:

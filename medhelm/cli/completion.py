@@ -22,7 +22,7 @@ _SHELLS = ("bash", "zsh", "fish")
 _VALUES: Mapping[str, Sequence[str]] = {"data": ("full", "sample"), "scoring": get_args(Scoring)}
 
 
-def complete(argv: Sequence[str], known: KnownCommands | None = None) -> int:
+def print_completions(argv: Sequence[str], known: KnownCommands | None = None) -> int:
     """Return 0 after printing a shell's function, or the words that it can offer."""
     what, _, shell = argv[0].partition("=") if argv else ("", "", "")
     if what not in ("install", "uninstall", "query") or shell not in _SHELLS:
@@ -55,7 +55,7 @@ def _offers(words: Sequence[str], known: KnownCommands) -> list[str]:
     return [] if offer is None else offer(words[len(command.words) if command else 0 :])
 
 
-def complete_config(words: Sequence[str]) -> list[str]:
+def complete(words: Sequence[str]) -> list[str]:
     """Return what the last word of a line of configuration can become."""
     given, last = words[:-1], words[-1]
     registry = load_registry(plugin_files(given))

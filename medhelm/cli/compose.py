@@ -278,37 +278,33 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
         _forget(store.repo.get(group, {}))
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
-    for kind, node in {
-        "model": empty | {"name": None, "rename": False},
-        "benchmark": {"name": None, "split": None, "instruction": None},
-        "jury": jury | {"name": None},
-        "ask": dict.fromkeys(Asking.__struct_fields__),
-        "suite": {"name": None, "benchmarks": []},
-    }.items():
-        store.store(name=f"{kind}_defaults", node=node, provider="medhelm")
+    nodes: dict[str, Any] = {
+        "model_defaults": empty | {"name": None, "rename": False},
+        "benchmark_defaults": {"name": None, "split": None, "instruction": None},
+        "jury_defaults": jury | {"name": None},
+        "ask_defaults": dict.fromkeys(Asking.__struct_fields__),
+        "suite_defaults": {"name": None, "benchmarks": []},
+    }
     own_askings = _take_askings(asked, registry)
     names = group_names(asked, registry)
     names["ask"] = sorted({*names["ask"], *own_askings})
     # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
     # may say more of a benchmark than its name (the split).
     files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
-    for name in registry.benchmarks.keys() - files:
-        store.store(group="benchmark", name=name, node={"name": name}, provider="medhelm")
+    nodes |= {f"benchmark/{name}": {"name": name} for name in registry.benchmarks.keys() - files}
     packaged_askings = load_askings()
     askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
-    for name, asking in (askings | own_askings).items():
-        node = msgspec.to_builtins(asking)
-        store.store(group="ask", name=name, node=node, provider="medhelm")
+    nodes |= {f"ask/{n}": msgspec.to_builtins(a) for n, a in (askings | own_askings).items()}
     packaged = load_models()
     models = {n: spec for n, spec in registry.models.items() if n not in packaged}
     for override in (o for o in asked.overrides if o.startswith("model=") and "(" not in o):
         for name in _items(override.partition("=")[2]):
             if name not in names["model"] and open_provider(name):
                 models[name] = find_model(name)
-    for name, spec in models.items():
-        vendor, slash, short = name.rpartition("/")
-        node = msgspec.to_builtins(spec)
-        store.store(group=f"model{slash}{vendor}", name=short, node=node, provider="medhelm")
+    nodes |= {f"model/{name}": msgspec.to_builtins(spec) for name, spec in models.items()}
+    for path, node in nodes.items():
+        group, _, name = path.rpartition("/")
+        store.store(group=group or None, name=name, node=node, provider="medhelm")
     return names
 
 

@@ -14,9 +14,7 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.options import (
-    add_data_dir,
-    add_format,
-    add_plugins,
+    add_options,
     data_folder,
     how_to_get,
     open_registry,
@@ -71,9 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 action="store_true",
                 help="fetch the files of worked examples, too (`medhelm run ... examples=N`)",
             )
-        add_data_dir(action)
-        add_plugins(action)
-        add_format(action)
+        add_options(action, "--data-dir", "--plugin", "--format")
     text = "write a file with the columns of a benchmark of your own data, and two synthetic rows"
     template = actions.add_parser("template", help=text, description=text)
     template.add_argument("benchmark", metavar="BENCHMARK")
@@ -82,8 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to write (default: BENCHMARK.csv, in this folder); FILE.jsonl: as JSON lines",
     )
-    add_data_dir(template)
-    add_plugins(template)
+    add_options(template, "--data-dir", "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

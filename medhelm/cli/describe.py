@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from medhelm.cli.options import (
-    add_data_dir,
-    add_format,
-    add_plugins,
-    data_folder,
-    open_registry,
-    print_json,
-)
+from medhelm.cli.options import add_options, data_folder, open_registry, print_json
 from medhelm.listing.description import KINDS, describe_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("name", metavar="NAME", help=f"a {KINDS}")
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medhelm.cli.options import add_format, print_json, print_rows
+from medhelm.cli.completion import complete as complete
+from medhelm.cli.options import add_options, print_json, print_rows
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
-    RoleEstimate,
     RunEstimate,
     Totals,
     add_up,
@@ -19,7 +19,6 @@ from medhelm.runs.estimation import (
     sum_up,
     without_keys,
 )
-from medhelm.runs.judge_estimates import JudgeEstimate
 from medhelm.runs.planning import plan_runs
 
 
@@ -32,15 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
     )
     parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
-    parser.add_argument("--config-dir", metavar="DIR", help="as of `medhelm run`")
-    add_format(parser)
-
-
-def complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word of a line can become."""
-    from medhelm.cli.completion import complete_config
-
-    return complete_config(words)
+    add_options(parser, "--config-dir", "--format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -75,12 +66,11 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
 
 def print_estimates(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     """Print what runs are expected to need, and at most."""
-    numbers = [*map(_numbers, estimates), _numbers(totals)]
     columns = {
         "model": [*(e.model for e in estimates), "total"],
         "benchmark": [*(_benchmark(e) for e in estimates), ""],
         "n": [*(f"{e.instances:,}" for e in estimates), ""],
-        **_by_heading(("to ask", "in", "out exp.", "out max", "USD exp.", "USD max"), numbers),
+        **_sums(_OF_RUN, [[e] for e in (*estimates, totals)]),
     }
     leaving = ("n", "in", "out max", "out exp.", "to ask")
     print_rows(columns, numbers=tuple(columns)[2:], leaving=leaving)
@@ -120,41 +110,25 @@ def _print_cast(estimates: Sequence[RunEstimate]) -> None:
     """Print one row per role and model, summed over the runs."""
     cast = [role for e in estimates for role in e.cast]
     names = [*dict.fromkeys((r.role, r.model) for r in cast)]
-    rows = [_role_numbers([r for r in cast if (r.role, r.model) == name]) for name in names]
-    headings = ("calls exp.", "calls max", "in exp.", "out exp.", "out max", "USD exp.", "USD max")
     columns = {
         "role": [role for role, _ in names],
         "model": [model for _, model in names],
-        **_by_heading(headings, rows),
+        **_sums(_OF_ROLE, [[r for r in cast if (r.role, r.model) == name] for name in names]),
     }
     print()
     leaving = ("calls max", "in exp.", "out exp.", "out max", "calls exp.")
-    print_rows(columns, numbers=headings, leaving=leaving)
-
-
-def _role_numbers(roles: Sequence[RoleEstimate]) -> list[str]:
-    return [
-        f"{sum(r.calls_expected for r in roles):,}",
-        f"{sum(r.calls_limit for r in roles):,}",
-        f"{sum(r.input_tokens_expected for r in roles):,}",
-        f"{sum(r.output_tokens_expected for r in roles):,}",
-        f"{sum(r.output_tokens_limit for r in roles):,}",
-        _usd(add_up(r.usd_expected for r in roles)),
-        _usd(add_up(r.usd_limit for r in roles)),
-    ]
+    print_rows(columns, numbers=tuple(_OF_ROLE), leaving=leaving)
 
 
 def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     """Print one row per judge, summed over the runs, and what answers and judges cost together."""
     judges = [j for e in estimates for j in e.judges if j.calls]
     names = [*dict.fromkeys(j.judge for j in judges)]
-    numbers = [_judge_numbers([j for j in judges if j.judge == name]) for name in names]
-    numbers.append(_judge_numbers(judges))
-    headings = ("calls", "in exp.", "in max", "out exp.", "out max", "USD exp.", "USD max")
-    columns = {"judge": [*names, "total"], **_by_heading(headings, numbers)}
+    own = [[j for j in judges if j.judge == name] for name in names]
+    columns = {"judge": [*names, "total"], **_sums(_OF_JUDGE, [*own, judges])}
     print()
     leaving = ("in max", "in exp.", "out max", "out exp.", "calls")
-    print_rows(columns, numbers=headings, leaving=leaving)
+    print_rows(columns, numbers=tuple(_OF_JUDGE), leaving=leaving)
     print(
         f"Judges: {totals.judge_calls:,} calls for answers that are not rated yet; "
         f"max: {totals.judge_calls_limit:,} calls, each reply at its budget and with every repair."
@@ -172,39 +146,35 @@ def _print_judges(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     )
 
 
-def _by_heading(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return the columns of rows."""
-    return dict(zip(headings, zip(*rows, strict=True), strict=True))
+_OF_RUN = {
+    "to ask": "to_ask",
+    "in": "input_tokens",
+    "out exp.": "output_tokens_expected",
+    "out max": "output_tokens_limit",
+    "USD exp.": "usd_expected",
+    "USD max": "usd_limit",
+}
+_OUTPUT = {heading: _OF_RUN[heading] for heading in ("out exp.", "out max", "USD exp.", "USD max")}
+_INPUT = {"in exp.": "input_tokens_expected"}
+_OF_ROLE = {"calls exp.": "calls_expected", "calls max": "calls_limit", **_INPUT, **_OUTPUT}
+_OF_JUDGE = {"calls": "calls", **_INPUT, "in max": "input_tokens_limit", **_OUTPUT}
+"""The field of an estimate below each heading."""
 
 
-def _judge_numbers(judges: Sequence[JudgeEstimate]) -> list[str]:
-    expected, limit = ([getattr(j, f"usd_{of}") for j in judges] for of in ("expected", "limit"))
-    return [
-        f"{sum(j.calls for j in judges):,}",
-        f"{sum(j.input_tokens_expected for j in judges):,}",
-        f"{sum(j.input_tokens_limit for j in judges):,}",
-        f"{sum(j.output_tokens_expected for j in judges):,}",
-        f"{sum(j.output_tokens_limit for j in judges):,}",
-        _usd(add_up(expected)),
-        _usd(add_up(limit)),
-    ]
+def _sums(fields: Mapping[str, str], rows: Sequence[Sequence[object]]) -> dict[str, list[str]]:
+    """Return the sums of each row's estimates below their headings."""
+    columns: dict[str, list[str]] = {}
+    for heading, name in fields.items():
+        values = [[getattr(estimate, name) for estimate in row] for row in rows]
+        is_usd = name.startswith("usd")
+        columns[heading] = [_usd(add_up(v)) if is_usd else f"{sum(v):,}" for v in values]
+    return columns
 
 
 _BASIS = {
     "rule": "by rule, 3 x the tokens of the gold + 5, or 500 for an answer that criteria grade without a gold, "
     "or of several turns what the protocol expects of each reply, and 1,000 for a model that thinks"
 }
-
-
-def _numbers(e: RunEstimate | Totals) -> list[str]:
-    return [
-        f"{e.to_ask:,}",
-        f"{e.input_tokens:,}",
-        f"{e.output_tokens_expected:,}",
-        f"{e.output_tokens_limit:,}",
-        _usd(e.usd_expected),
-        _usd(e.usd_limit),
-    ]
 
 
 def _usd(value: float | None) -> str:

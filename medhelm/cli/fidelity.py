@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medhelm.cli.model_calls import add_asking, ask, show_estimate
+from medhelm.cli.model_calls import ask, show_estimate
+from medhelm.cli.options import DEFAULT_RESULTS, OF_ASKING, add_options
 from medhelm.cli.rating_forms import (
     DATA_FORMATS,
     add_run_choice,
@@ -17,7 +18,6 @@ from medhelm.cli.rating_forms import (
     run_choice,
 )
 from medhelm.cli.tables import add_file, chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import UsageError
 from medhelm.runs.own_runs import has_instances
 
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
     _add_reader(parser)
-    add_asking(parser)
+    add_options(parser, *OF_ASKING)
     add_settings(parser, {})
     add_file(parser)
 

@@ -10,8 +10,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.tables import add_common, chosen_format, emit, load, settings
+from medhelm.cli.options import OF_GRADINGS, add_options, open_registry
+from medhelm.cli.tables import add_output, chosen_format, emit, load, settings
 from medhelm.errors import UsageError, below
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
@@ -25,13 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name of `medhelm list profiles`, or a YAML file of your own",
     )
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
-        help="only these models (default: all that read no gold)",
-    )
+    add_options(parser, "--model", help="only these models (default: all that read no gold)")
     parser.add_argument(
         "--decision",
         choices=("interval", "point"),
@@ -39,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the verdict follows: the whole interval of a score, or the score alone "
         "(default: interval)",
     )
-    add_plugins(parser)
-    add_common(parser)
+    add_options(parser, "--plugin", *OF_GRADINGS)
+    add_output(parser)
 
 
 def complete(words: Sequence[str]) -> list[str]:

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from medhelm.cli.model_calls import add_asking, positive, show_estimate
+from medhelm.cli.model_calls import show_estimate
 from medhelm.cli.options import (
-    add_data_dir,
-    add_format,
-    add_plugins,
+    OF_ASKING,
+    add_options,
     data_folder,
     open_registry,
+    positive,
     print_json,
     print_rows,
 )
 from medhelm.cli.sweep import ask_runs, capped_ledger
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
@@ -37,12 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="who marks the golds, a name or FILE.yaml; a small model will do",
     )
-    parser.add_argument(
-        "--data",
-        choices=("sample", "full"),
-        default="full",
-        help="full (default): the benchmark's own data; sample: bundled synthetic instances",
-    )
+    data = "full (default): the benchmark's own data; sample: bundled synthetic instances"
+    add_options(parser, "--data", default="full", help=data)
     parser.add_argument("--split", metavar="NAME", help="a split of the full data")
     parser.add_argument(
         "--max-instances",
@@ -50,11 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the first N, as `medhelm run max_instances=N` takes them",
     )
-    parser.add_argument("--results-dir", metavar="DIR", default=DEFAULT_RESULTS)
-    add_asking(parser)
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--results-dir", help=None)
+    add_options(parser, *OF_ASKING, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

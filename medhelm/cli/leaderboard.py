@@ -9,15 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.tables import (
-    add_draws,
-    add_names,
-    add_runs,
-    chosen_format,
-    emit,
-    settings,
-)
+from medhelm.cli.options import OF_DRAWS, OF_RUNS, add_options, open_registry
+from medhelm.cli.tables import chosen_format, emit, settings
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
@@ -42,14 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("old", metavar="OLD", help="folder of the old site")
     diff.add_argument("new", metavar="NEW", help="folder of the new site")
     diff.add_argument("--format", choices=("terminal", "csv", "json", "markdown"))
-    diff.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    add_options(diff, "--out")
 
 
 def _add_build(build: argparse.ArgumentParser) -> None:
-    add_runs(build)
-    build.add_argument(
-        "--out", default=DEFAULT_SITE, metavar="SITE", help="folder of the site (default: site)"
-    )
+    add_options(build, *OF_RUNS)
+    site = "folder of the site (default: site)"
+    add_options(build, "--out", default=DEFAULT_SITE, metavar="SITE", help=site)
     build.add_argument("--title", help="heading of the site")
     build.add_argument(
         "--logo", metavar="FILE", help="picture beside it: .svg, .png, .jpg or .webp"
@@ -62,7 +54,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         metavar="CLASS",
         help="only benchmarks of these classes of data (public, gated, private)",
     )
-    add_names(build)
+    add_options(build, "--benchmark", "--model")
     build.add_argument(
         "--ratings",
         nargs="+",
@@ -70,8 +62,7 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         help="clinicians' ratings, as `medhelm agreement` takes them: shown as agreement, no text",
     )
     build.add_argument("--key", metavar="FILE", help="key of a blinded sheet of --ratings")
-    add_draws(build)
-    add_plugins(build)
+    add_options(build, *OF_DRAWS, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,18 +131,15 @@ def _command(args: argparse.Namespace) -> str:
     for name in ("access", "benchmark", "model"):
         if chosen := getattr(args, name):
             words += [f"--{name}", *chosen]
-    if args.title:
-        words += ["--title", args.title]
-    if args.logo:
-        words += ["--logo", f"LOGO{Path(args.logo).suffix}"]
-    if args.ratings:
-        words += ["--ratings", "RATINGS.csv"]
-    if args.key:
-        words += ["--key", "KEY.json"]
-    if args.plugin:
-        words += ["--plugin", "PLUGIN.py"]
-    if args.data:
-        words += ["--data", args.data]
+    for name, shown in {
+        "title": args.title,
+        "logo": f"LOGO{Path(args.logo or '').suffix}",
+        "ratings": "RATINGS.csv",
+        "key": "KEY.json",
+        "plugin": "PLUGIN.py",
+        "data": args.data,
+    }.items():
+        words += [f"--{name}", shown] if getattr(args, name) else []
     words += ["--latest"] * args.latest
     words += ["--draws", str(args.draws), "--bootstrap-seed", str(args.bootstrap_seed)]
     words += ["--confidence", f"{args.confidence:g}"]

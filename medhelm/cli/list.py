@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ import msgspec
 
 from medhelm.cli.options import (
     NO_ROOM,
-    add_data_dir,
-    add_format,
-    add_plugins,
+    add_options,
     data_folder,
+    name_broken,
     open_registry,
     print_json,
     print_rows,
@@ -37,7 +35,6 @@ from medhelm.listing.listed import (
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.profiles import packaged_profiles
 from medhelm.plugins.registry import Registry
-from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
 from medhelm.tables.format.grid import print_grid
 
@@ -47,9 +44,7 @@ Entry = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("what", nargs="?", default="benchmarks", help=", ".join(LISTS))
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,10 +58,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(entries)
     return 0
-
-
-def _models(registry: Registry, root: Path) -> list[Entry]:
-    return [model_entry(spec) for spec in registry.models.values()]
 
 
 def _metrics(registry: Registry, root: Path) -> list[Entry]:
@@ -88,25 +79,11 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
     ]
 
 
-def _suites(registry: Registry, root: Path) -> list[Entry]:
-    return [{"name": name, "benchmarks": own} for name, own in packaged_suites().items()]
-
-
-def _juries(registry: Registry, root: Path) -> list[Entry]:
-    return [jury_entry(packaged_jury(name)) for name in jury_names()]
-
-
-def _profiles(registry: Registry, root: Path) -> list[Entry]:
-    return [profile_entry(profile) for profile in packaged_profiles().values()]
-
-
 def _tables(registry: Registry, root: Path) -> list[Entry]:
     from medhelm.tables.known_tables import find_tables
 
     known = find_tables(registry.files)
-    for broken in known.broken:
-        if broken not in registry.broken:
-            print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    name_broken(broken for broken in known.broken if broken not in registry.broken)
     return [
         {
             "name": spec.name,
@@ -124,42 +101,16 @@ def _tables(registry: Registry, root: Path) -> list[Entry]:
 
 
 def _taxonomy(registry: Registry, root: Path) -> list[Entry]:
-    on = _by_subcategory(registry)
-    return [
-        {
-            "id": category.id,
-            "name": category.name,
-            "definition": category.definition,
-            "inclusion": category.inclusion,
-            "performer": category.performer,
-            "subcategories": [
-                {
-                    "id": sub.id,
-                    "name": sub.name,
-                    "tasks": [
-                        {
-                            "id": task.id,
-                            "name": task.name,
-                            "benchmarks": [
-                                b.name for b in on.get(sub.id, ()) if task.id in b.tasks
-                            ],
-                        }
-                        for task in sub.tasks
-                    ],
-                    "benchmarks": [b.name for b in on.get(sub.id, ())],
-                }
-                for sub in category.subcategories
-            ],
-        }
-        for category in registry.taxonomy.categories
-    ]
-
-
-def _by_subcategory(registry: Registry) -> Mapping[str, list[Benchmark]]:
-    on: dict[str, list[Benchmark]] = {}
-    for benchmark in registry.benchmarks.values():
-        on.setdefault(registry.taxonomy.subcategory(benchmark.subcategory).id, []).append(benchmark)
-    return on
+    of = registry.taxonomy.subcategory
+    placed = [(of(b.subcategory).id, b) for b in registry.benchmarks.values()]
+    entries: list[Entry] = msgspec.to_builtins(registry.taxonomy.categories)
+    for sub in (sub for category in entries for sub in category["subcategories"]):
+        own = [b for place, b in placed if place == sub["id"]]
+        for task in sub["tasks"]:
+            task["benchmarks"] = [b.name for b in own if task["id"] in b.tasks]
+        del sub["aliases"]
+        sub["benchmarks"] = [b.name for b in own]
+    return entries
 
 
 def _coverage(registry: Registry, root: Path) -> list[Entry]:
@@ -257,10 +208,6 @@ def _show_profiles(entries: Sequence[Entry]) -> None:
     print("`medhelm describe NAME` shows the thresholds, `medhelm gate --profile NAME` uses them.")
 
 
-def _askings(registry: Registry, root: Path) -> list[Entry]:
-    return [msgspec.to_builtins(asking) for asking in registry.askings.values()]
-
-
 def _show_askings(entries: Sequence[Entry]) -> None:
     columns = {
         "name": [e["name"] for e in entries],
@@ -322,12 +269,18 @@ def _show_coverage(entries: Sequence[Entry]) -> None:
 
 LISTS: dict[str, tuple[Callable[[Registry, Path], Sequence[Any]], Callable[[Any], None]]] = {
     "benchmarks": (benchmark_list, _show_benchmarks),
-    "models": (_models, _show_models),
+    "models": (lambda known, _: [model_entry(m) for m in known.models.values()], _show_models),
     "metrics": (_metrics, _show_metrics),
-    "suites": (_suites, _show_suites),
-    "juries": (_juries, _show_juries),
-    "askings": (_askings, _show_askings),
-    "profiles": (_profiles, _show_profiles),
+    "suites": (
+        lambda *_: [{"name": n, "benchmarks": own} for n, own in packaged_suites().items()],
+        _show_suites,
+    ),
+    "juries": (lambda *_: [jury_entry(packaged_jury(n)) for n in jury_names()], _show_juries),
+    "askings": (lambda known, _: msgspec.to_builtins([*known.askings.values()]), _show_askings),
+    "profiles": (
+        lambda *_: [profile_entry(profile) for profile in packaged_profiles().values()],
+        _show_profiles,
+    ),
     "tables": (_tables, _show_tables),
     "taxonomy": (_taxonomy, _show_taxonomy),
     "coverage": (_coverage, _show_coverage),

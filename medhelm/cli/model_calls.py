@@ -1,4 +1,4 @@
-"""Options, estimate and usage of commands that ask models about instances of their own (`runs.own_runs`)."""
+"""Estimate and usage of commands that ask models about instances of their own (`runs.own_runs`)."""
 
 from __future__ import annotations
 
@@ -19,41 +19,10 @@ if TYPE_CHECKING:
     from medhelm.cli.sweep import Asked as Asked
 
 
-def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a command that asks: an estimate alone, and caps."""
-    parser.add_argument("--estimate", action="store_true", help="tokens and USD, and ask nothing")
-    add_budget(parser)
-
-
-def add_budget(parser: argparse.ArgumentParser, of: str = "this command") -> None:
-    """Add the caps of a command's spending."""
-    parser.add_argument("--budget-usd", type=_positive_usd, metavar="USD", help=f"cap for {of}")
-    parser.add_argument(
-        "--budget-tokens", type=positive, metavar="N", help=f"cap for {of} in tokens"
-    )
-
-
-def positive(text: str) -> int:
-    """Return a whole number from 1; raises argparse's error."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
-    return int(text)
-
-
-def _positive_usd(text: str) -> float:
-    try:
-        usd = float(text)
-    except ValueError:
-        usd = -1.0
-    if not usd >= 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more USD, not {text!r}")
-    return usd
-
-
 def ask(
     runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
 ) -> Asked:
-    """Ask runs under the caps that `add_budget` read, shown on the terminal; return how they ended.
+    """Ask runs under the caps of `--budget-usd` and `--budget-tokens`, shown on the terminal; return how they ended.
 
     `before` is called once nothing more can be refused.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from medhelm.cli import name_broken as name_broken
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
@@ -22,31 +22,77 @@ NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
 """The fix where a narrow terminal leaves columns out."""
 
 
-def add_plugins(parser: argparse.ArgumentParser) -> None:
-    """Add `--plugin FILE`."""
-    parser.add_argument(
-        "--plugin",
+def positive(text: str) -> int:
+    """Return a whole number from 1; raises argparse's error."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def _positive_usd(text: str) -> float:
+    try:
+        usd = float(text)
+    except ValueError:
+        usd = -1.0
+    if not usd >= 0:
+        raise argparse.ArgumentTypeError(f"must be 0 or more USD, not {text!r}")
+    return usd
+
+
+_SEVERAL: Mapping[str, Any] = dict(nargs="+", action="extend", metavar="NAME")
+_CHOSEN = "only these {}s; * stands for any text ('openai/*')"
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "--plugin": dict(
         action="append",
         default=[],
         metavar="FILE",
         help="a further plugin, .py or .yaml; may be given several times",
-    )
-
-
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """Add `--format text|json`."""
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="json: for programs"
-    )
-
-
-def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    """Add `--data-dir DIR`."""
-    parser.add_argument(
-        "--data-dir",
+    ),
+    "--format": dict(choices=("text", "json"), default="text", help="json: for programs"),
+    "--data-dir": dict(
         metavar="DIR",
         help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
-    )
+    ),
+    "--results-dir": dict(
+        default=DEFAULT_RESULTS, metavar="DIR", help="folder of results (default: %(default)s)"
+    ),
+    "--data": dict(
+        choices=("sample", "full"),
+        help="runs on bundled samples or on full data (default: full where there is any)",
+    ),
+    "--latest": dict(action="store_true", help="take the newest of several runs of one cell"),
+    "--scoring": dict(choices=("fixed", "helm"), default="fixed", help="which gradings"),
+    "--benchmark": dict(help=_CHOSEN.format("benchmark"), **_SEVERAL),
+    "--model": dict(help=_CHOSEN.format("model"), **_SEVERAL),
+    "--out": dict(metavar="FILE", help="write there, not to the standard output"),
+    "--bootstrap-seed": dict(type=int, default=0, metavar="N", help="(default: 0)"),
+    "--draws": dict(type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"),
+    "--confidence": dict(
+        type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
+    ),
+    "--reduce": dict(
+        default="mean",
+        metavar="NAME",
+        help="what the repeats of a question become: mean (default), majority (the answer that most "
+        "of them gave), worst, any (the best), pass@K (like pass@3)",
+    ),
+    "--config-dir": dict(metavar="DIR", help="as of `medhelm run`"),
+    "--estimate": dict(action="store_true", help="tokens and USD, and ask nothing"),
+    "--budget-usd": dict(type=_positive_usd, metavar="USD", help="cap for this command"),
+    "--budget-tokens": dict(type=positive, metavar="N", help="cap for this command in tokens"),
+}
+"""Each option that several commands have, as argparse takes it."""
+
+OF_RUNS = ("--results-dir", "--data", "--latest")
+OF_GRADINGS = (*OF_RUNS, "--scoring")
+OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence")
+OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
+    """Add options that several commands have, in this order; `changed` is other here for all of them."""
+    for name in names:
+        parser.add_argument(name, **{**_OPTIONS[name], **changed})
 
 
 def data_folder(args: argparse.Namespace) -> Path:
@@ -57,8 +103,7 @@ def data_folder(args: argparse.Namespace) -> Path:
 def open_registry(plugins: Sequence[str]) -> Registry:
     """Return all plugins. Those that were left out are named on stderr."""
     registry = load_registry(plugins)
-    for broken in registry.broken:
-        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    name_broken(registry.broken)
     return registry
 
 

@@ -11,7 +11,7 @@ import secrets
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -277,19 +277,11 @@ def _grade(runs: Sequence[Run]) -> None:
 
 def _lost(runs: Sequence[Run], failed: Sequence[JobFailure]) -> list[JobFailure]:
     """Return the runs without a summary although no error was reported of their job."""
-    reported = [set(job.split()) for job, *_ in failed]
     lost: list[JobFailure] = []
     for run in runs:
         spec, path = run.spec, run.path / "gradings" / run.grading_hash / "summary.json"
-        names: Mapping[str, str] = {"model": spec.model.name, "benchmark": spec.benchmark}
-        is_reported = any(
-            all(
-                f"{k}={v}" in job
-                for k, v in names.items()
-                if any(w.startswith(f"{k}=") for w in job)
-            )
-            for job in reported
-        )
+        names = {f"model={spec.model.name}", f"benchmark={spec.benchmark}"}
+        is_reported = any(names.issuperset(job.split()) for job, *_ in failed)
         if not path.exists() and not is_reported:
             reason = (
                 f"its job ended without an error and left no {path}; results_dir must be a folder "

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from medhelm.cli.options import add_format, print_json, print_rows
+from medhelm.cli.completion import complete as complete
+from medhelm.cli.options import add_options, print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
@@ -55,13 +55,13 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     requests: int
     status: str
-    message: str
+    message: str = ""
     """The server's words on a request that failed."""
-    reply: str
-    served_model: str
-    usage: Usage
+    reply: str = ""
+    served_model: str = ""
+    usage: Usage = Usage()
     seconds: float
-    takes: dict[str, str]
+    takes: dict[str, str] = {}
     settings: dict[str, Any]
 
 
@@ -73,15 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="as of `medhelm run`: model=NAME model.base_url=URL ...",
     )
-    parser.add_argument("--config-dir", metavar="DIR", help="as of `medhelm run`")
-    add_format(parser)
-
-
-def complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word of a line can become."""
-    from medhelm.cli.completion import complete_config
-
-    return complete_config(words)
+    add_options(parser, "--config-dir", "--format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -142,11 +134,7 @@ async def _probe(spec: ModelSpec) -> Probe:
             requests=requests,
             status=status,
             message=found.words,
-            reply="",
-            served_model="",
-            usage=Usage(),
             seconds=seconds,
-            takes={},
             settings=settings,
         )
     ways = _ways(spec)
@@ -159,7 +147,6 @@ async def _probe(spec: ModelSpec) -> Probe:
         model=spec.name,
         requests=requests + len(ways),
         status=f"200, {found.finish}",
-        message="",
         reply=found.text,
         served_model=found.model,
         usage=found.usage,

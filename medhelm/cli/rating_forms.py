@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from medhelm.cli.tables import add_file, add_results, chosen_format, emit
-from medhelm.config import DEFAULT_RESULTS
+from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
+from medhelm.cli.tables import add_file, chosen_format, emit
 from medhelm.errors import UsageError, closest
 from medhelm.schema.data import DataClass
 
@@ -180,14 +180,17 @@ class RatingForm:
             if any(given) or args.results_dir != DEFAULT_RESULTS:
                 names = " or ".join(self.on_request)
                 raise UsageError(f"options that choose runs belong to --table {names}")
-        asked = self._asked(args)
-        return self._write(asked, args) if args.template else self._print(asked, args)
+        form = "terminal" if args.template else chosen_format(args.format, args.out)
+        asked = self._asked(args, is_text=form not in DATA_FORMATS)
+        if args.template:
+            return self._write(asked, args)
+        emit(self.make_tables(asked), form, args.out)
+        return 0
 
-    def _asked(self, args: argparse.Namespace) -> Asked:
+    def _asked(self, args: argparse.Namespace, *, is_text: bool) -> Asked:
         from medhelm.tables.clinicians.rated_answers import RunChoice
 
         statistics, own = read_settings(args.set, self.settings)
-        form = "terminal" if args.template else chosen_format(args.format, args.out)
         default = tuple(name for name in self.tables if name not in self.on_request)
         return Asked(
             source=args.source if self.source else "",
@@ -199,12 +202,8 @@ class RatingForm:
             sample=_sample(args.sample, statistics.bootstrap_seed),
             text_of=tuple(getattr(args, "text_of", None) or ()),
             runs=run_choice(args) if self.takes_runs else RunChoice(),
-            is_text=form not in DATA_FORMATS,
+            is_text=is_text,
         )
-
-    def _print(self, asked: Asked, args: argparse.Namespace) -> int:
-        emit(self.make_tables(asked), chosen_format(args.format, args.out), args.out)
-        return 0
 
     def _write(self, asked: Asked, args: argparse.Namespace) -> int:
         from medhelm.tables.clinicians.sheet import write_sheet
@@ -224,14 +223,8 @@ class RatingForm:
                 print(f"  {point:<6}  {meaning}".rstrip())
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
-        then = [
-            "medhelm",
-            "agreement",
-            self.word,
-            *filter(None, [asked.source]),
-            "RATER.csv",
-            "...",
-        ]
+        source = [asked.source] if asked.source else []
+        then = ["medhelm", "agreement", self.word, *source, "RATER.csv", "..."]
         if self.takes_runs and args.results_dir != DEFAULT_RESULTS:
             then += ["--results-dir", args.results_dir]
         print(f"\nThen: {shlex.join(then)}")
@@ -240,11 +233,9 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    add_results(parser)
+    add_options(parser, *OF_GRADINGS)
     for name in ("benchmark", "model") if has_benchmark else ("model",):
-        parser.add_argument(
-            f"--{name}", nargs="+", action="extend", metavar="NAME", help=f"only these {name}s"
-        )
+        add_options(parser, f"--{name}", help=f"only these {name}s")
 
 
 def run_choice(args: argparse.Namespace) -> RunChoice:

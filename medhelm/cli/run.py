@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
+from medhelm.cli.completion import complete as complete
+from medhelm.cli.completion import print_completions
 from medhelm.cli.compose import compose, other_launcher, plugin_files, with_own_models
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
@@ -30,9 +31,7 @@ def run(argv: list[str]) -> int:
 
         print(demo.TITLE)
     if _COMPLETION & set(argv):
-        from medhelm.cli.completion import complete
-
-        return complete([a for a in argv if a not in _COMPLETION])
+        return print_completions([a for a in argv if a not in _COMPLETION])
     registry = load_plugins(argv)
     if is_demo:
         argv = demo.options(registry)
@@ -47,33 +46,19 @@ def run(argv: list[str]) -> int:
     else:
         own = with_own_models(registry, argv)
         if configs := compose(argv, registry):
-            execute(configs, own, argv, is_demo=is_demo)
+            from medhelm.cli.sweep import run_jobs
+
+            jobs = [to_job(config) for config in configs]
+            run_jobs(jobs, own, command(argv), is_demo=is_demo)
         if is_demo:
             demo.show_site(registry)
     return 0
-
-
-def complete(words: Sequence[str]) -> list[str]:
-    """Return what the last word of a line can become."""
-    from medhelm.cli.completion import complete_config
-
-    return complete_config(words)
 
 
 def load_plugins(argv: Sequence[str]) -> Registry:
     """Return the registry that a command line asks for. A key on it is refused."""
     _refuse_keys(argv)
     return open_registry(plugin_files(argv))
-
-
-def execute(
-    configs: Sequence[Any], registry: Registry, argv: Sequence[str], *, is_demo: bool = False
-) -> None:
-    """Run the composed jobs together and show the tables; raises the gravest error of a run."""
-    from medhelm.cli.sweep import run_jobs
-
-    jobs = [to_job(config) for config in configs]
-    run_jobs(jobs, registry, command(argv), is_demo=is_demo)
 
 
 def _refuse_keys(argv: Sequence[str]) -> None:

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from medhelm.cli.options import print_rows
+from medhelm.cli.options import add_options, print_rows
 from medhelm.cli.sweep import settings_apart
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError, below
 from medhelm.files.durable import AtomicFile, lock_file, why
 from medhelm.store.records import Plan, read_plan, stored_records
@@ -42,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for own in (removed, archive):
         own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
     for own in (shown, removed, archive):
-        own.add_argument(
-            "--results-dir", default=DEFAULT_RESULTS, metavar="DIR", help="(default: %(default)s)"
-        )
+        add_options(own, "--results-dir", help="(default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,15 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from medhelm.cli.options import (
-    add_data_dir,
-    add_format,
-    add_plugins,
-    data_folder,
-    open_registry,
-    print_json,
-)
-from medhelm.config import DEFAULT_RESULTS
+from medhelm.cli.options import add_options, data_folder, open_registry, print_json
 from medhelm.errors import RecordError
 from medhelm.runs.regrading import regrade, runs_to_judge
 from medhelm.schema.run import RunRecord
@@ -27,16 +19,16 @@ from medhelm.schema.run import RunRecord
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("--results-dir", metavar="DIR", default=DEFAULT_RESULTS)
-    for name, text in (("benchmark", "of this benchmark"), ("model", "of this model")):
+    add_options(parser, "--results-dir", help=None)
+    for name in ("benchmark", "model"):
         parser.add_argument(
             f"--{name}",
             action="append",
             default=[],
             metavar="NAME",
-            help=f"only runs {text}; may be given several times",
+            help=f"only runs of this {name}; may be given several times",
         )
-    parser.add_argument("--scoring", choices=("fixed", "helm"), default="fixed")
+    add_options(parser, "--scoring", help=None)
     parser.add_argument(
         "--metric",
         action="append",
@@ -52,11 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask the judges once more for verdicts that ended so, and for missing ones: after their "
         "server or template was mended; may be given several times",
     )
-    parser.add_argument("--budget-usd", type=float, metavar="USD", help="cap for --ask-again")
-    parser.add_argument("--budget-tokens", type=int, metavar="N", help="cap for --ask-again")
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--budget-usd", "--budget-tokens", help="cap for --ask-again")
+    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

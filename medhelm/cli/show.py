@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
-from medhelm.cli.model_calls import positive
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.cli.tables import add_results, load
+from medhelm.cli.options import OF_GRADINGS, add_options, open_registry, positive
+from medhelm.cli.tables import load
 from medhelm.errors import UsageError
 from medhelm.schema.score import Outcome
 from medhelm.tables.format.console import open_console
@@ -54,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", nargs="+", action="extend", metavar="DIR", help="folder of the run, of several"
     )
-    add_results(parser)
-    add_plugins(parser)
+    add_options(parser, *OF_GRADINGS, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

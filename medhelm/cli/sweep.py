@@ -211,7 +211,38 @@ class Asked:
 
     def raise_worst(self, command: str = "the same command") -> None:
         """Print on stderr what went wrong and which command goes on, then raise the first of the errors."""
-        _raise_worst(self.end, self.display, command)
+        end = self.end
+        errors_of = ((e, _error(e, is_stopped=end.stopped is not None)) for e in end.endings)
+        failed = [(e.run, error) for e, error in errors_of if error is not None]
+        alike: dict[str, list[tuple[str, str]]] = {}
+        for run, error in failed:
+            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
+            said = str(error).removeprefix(f"{run.spec.benchmark}: ")  # the cell names it already
+            alike.setdefault(said.replace(str(run.path), "..."), []).append((cell, said))
+        for runs in alike.values():
+            cell, said = runs[0]
+            more = f" and {len(runs) - 1} more run(s)" if len(runs) > 1 else ""
+            print(f"medhelm: {cell}{more}: {said}", file=sys.stderr)
+        errors = self.display.errors()
+        missing = Counter(judge for e in end.endings for judge in e.missing)
+        for judge, n in missing.items():
+            more = f" (and so in {n - 1} more run(s))" if n > 1 else ""
+            then = (
+                "The same command asks it again"
+                if judge.is_asked_again
+                else "Its replies are kept and not asked for again: choose another judge, or mend it "
+                "(its server, its template) and start `medhelm score --ask-again unparsed`"
+            )
+            print(f"medhelm: {judge.line}{more}. {then}", file=sys.stderr)
+        for line in (*errors, *self.display.oversize()):
+            print(f"medhelm: {line}", file=sys.stderr)
+        partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
+        if end.stopped or partial or errors or any(e.error for e in end.endings):
+            print(f"To go on where it stopped: {command}", file=sys.stderr)
+        if end.stopped is not None:
+            raise end.stopped
+        if failed:
+            raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
 
 
 def ask_runs(
@@ -262,41 +293,6 @@ async def _load_late() -> None:
     for module in _LATE:
         await asyncio.to_thread(import_module, module)
     await asyncio.to_thread(software)  # for the records
-
-
-def _raise_worst(end: SweepEnd, display: Display, command: str) -> None:
-    """Say on stderr what went wrong and how to go on, then raise the first of the errors."""
-    errors_of = ((e, _error(e, is_stopped=end.stopped is not None)) for e in end.endings)
-    failed = [(e.run, error) for e, error in errors_of if error is not None]
-    alike: dict[str, list[tuple[str, str]]] = {}
-    for run, error in failed:
-        cell = f"{run.spec.benchmark} x {run.spec.model.name}"
-        said = str(error).removeprefix(f"{run.spec.benchmark}: ")  # the cell names it already
-        alike.setdefault(said.replace(str(run.path), "..."), []).append((cell, said))
-    for runs in alike.values():
-        cell, said = runs[0]
-        more = f" and {len(runs) - 1} more run(s)" if len(runs) > 1 else ""
-        print(f"medhelm: {cell}{more}: {said}", file=sys.stderr)
-    errors = display.errors()
-    missing = Counter(judge for e in end.endings for judge in e.missing)
-    for judge, n in missing.items():
-        more = f" (and so in {n - 1} more run(s))" if n > 1 else ""
-        then = (
-            "The same command asks it again"
-            if judge.is_asked_again
-            else "Its replies are kept and not asked for again: choose another judge, or mend it "
-            "(its server, its template) and start `medhelm score --ask-again unparsed`"
-        )
-        print(f"medhelm: {judge.line}{more}. {then}", file=sys.stderr)
-    for line in (*errors, *display.oversize()):
-        print(f"medhelm: {line}", file=sys.stderr)
-    partial = sum(e.record is not None and e.record.state == "partial" for e in end.endings)
-    if end.stopped or partial or errors or any(e.error for e in end.endings):
-        print(f"To go on where it stopped: {command}", file=sys.stderr)
-    if end.stopped is not None:
-        raise end.stopped
-    if failed:
-        raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
 
 
 def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:

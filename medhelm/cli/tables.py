@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medhelm.cli.options import add_plugins, open_registry
-from medhelm.config import DEFAULT_RESULTS
+from medhelm.cli.options import OF_DRAWS, OF_GRADINGS, add_options, name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
@@ -67,97 +66,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="range",
         help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
-    add_reduce(parser)
-    add_names(parser)
-    parser.add_argument(
-        "--run",
-        nargs="+",
-        action="extend",
-        metavar="DIR",
-        help="folder of a run, or of a grading, to take where a cell has several",
-    )
+    add_options(parser, "--reduce", "--benchmark", "--model")
+    run = "folder of a run, or of a grading, to take where a cell has several"
+    parser.add_argument("--run", nargs="+", action="extend", metavar="DIR", help=run)
     parser.add_argument(
         "--json-schema", action="store_true", help="print the JSON Schema of a table, no table"
     )
-    add_plugins(parser)
-    add_common(parser)
-
-
-def add_reduce(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says what the repeats of a question become."""
-    parser.add_argument(
-        "--reduce",
-        default="mean",
-        metavar="NAME",
-        help="what the repeats of a question become: mean (default), majority (the answer that most "
-        "of them gave), worst, any (the best), pass@K (like pass@3)",
-    )
-
-
-def add_names(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose benchmarks and models."""
-    for option in ("benchmark", "model"):
-        chosen = f"only these {option}s; * stands for any text ('openai/*')"
-        parser.add_argument(f"--{option}", nargs="+", action="extend", metavar="NAME", help=chosen)
-
-
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that read runs and print tables."""
-    add_results(parser)
+    add_options(parser, "--plugin", *OF_GRADINGS)
     add_output(parser)
-
-
-def add_results(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say which gradings of which runs are read."""
-    add_runs(parser)
-    parser.add_argument(
-        "--scoring", choices=("fixed", "helm"), default="fixed", help="which gradings"
-    )
-
-
-def add_runs(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the runs of a results folder."""
-    parser.add_argument(
-        "--results-dir",
-        default=DEFAULT_RESULTS,
-        metavar="DIR",
-        help="folder of results (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--data",
-        choices=("sample", "full"),
-        help="runs on bundled samples or on full data (default: full where there is any)",
-    )
-    parser.add_argument(
-        "--latest", action="store_true", help="take the newest of several runs of one cell"
-    )
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how and where tables are printed."""
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
+    chosen = "output format (default: by the suffix of --out, else terminal)"
+    add_options(parser, "--format", choices=FORMATS, default=None, help=chosen)
+    add_options(parser, "--out")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how tables are printed and how their intervals are made."""
     add_file(parser)
-    add_draws(parser)
-
-
-def add_draws(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how intervals are made."""
-    parser.add_argument("--bootstrap-seed", type=int, default=0, metavar="N", help="(default: 0)")
-    parser.add_argument(
-        "--draws", type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"
-    )
-    parser.add_argument(
-        "--confidence", type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
-    )
+    add_options(parser, *OF_DRAWS)
 
 
 def settings(args: argparse.Namespace, **more: Any) -> Settings:
@@ -239,8 +168,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(json_schema(), indent=1))
         return 0
     known = find_tables(args.plugin)
-    for broken in known.broken:
-        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
+    name_broken(known.broken)
     names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
     _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)

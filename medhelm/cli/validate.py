@@ -6,9 +6,7 @@ import argparse
 from pathlib import Path
 
 from medhelm.cli.options import (
-    add_data_dir,
-    add_format,
-    add_plugins,
+    add_options,
     data_folder,
     how_to_get,
     open_registry,
@@ -29,12 +27,8 @@ from medhelm.tables.format.console import open_uncut_console
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="default: all")
-    parser.add_argument(
-        "--data",
-        choices=("sample", "full"),
-        default="sample",
-        help="sample (default): bundled synthetic instances; full: the benchmark's own data",
-    )
+    data = "sample (default): bundled synthetic instances; full: the benchmark's own data"
+    add_options(parser, "--data", default="sample", help=data)
     parser.add_argument(
         "--update",
         action="store_true",
@@ -45,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="prove it as this asking has it: no gold in the prompt, and a gold in its form scores best",
     )
-    add_data_dir(parser)
-    add_plugins(parser)
-    add_format(parser)
+    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

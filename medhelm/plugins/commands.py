@@ -7,8 +7,9 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
     module = "audit"
 
 `asks = true` gives a command that may ask models the option `--env-file FILE`.
-`module` is the module beside the data file that has `add_arguments` and `run`; a name with a dot is
-taken as it is. Without it a package has one of the words (`ward_audit`), a file has itself.
+`module` is the module beside the data file that has `add_arguments` and `run`, or `MODULE:NAME` for a
+value in it that has both; a name with a dot is taken as it is. Without it a package has one of the
+words (`ward_audit`), a file has itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from medhelm.errors import PluginError, UnknownName, UsageError
@@ -43,7 +43,7 @@ class Command(NamedTuple):
     """One, or two where several plugins share the first (`generate words`)."""
     help: str
     module: str
-    """Name of the module with `add_arguments` and `run`, or the path of its file."""
+    """Name of the module with `add_arguments` and `run` (MODULE:NAME: of a value with both), or the path of its file."""
     also: tuple[str, ...] = ()
     """Words of other tools for it, which are answered with its own."""
     origin: str = ""
@@ -222,13 +222,15 @@ def data_files(place: Path) -> list[tuple[Path, str]]:
     return [(path, name) for path, name in named if path]
 
 
-def command_module(command: Command) -> ModuleType:
-    """Return the module of a command, imported now; raises PluginError where a file is not there."""
+def command_module(command: Command) -> Any:
+    """Return what has `add_arguments` and `run`, imported now; raises PluginError where a file is not there."""
     if command.module.endswith(".py"):
         from medhelm.plugins.discovery import import_file
 
         return import_file(Path(command.module))
-    return import_module(command.module)
+    module, _, name = command.module.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
 
 
 def _installed() -> list[tuple[str, str]]:

@@ -347,7 +347,7 @@ def test_other_processes_ask_the_plugin_too(
     alone = build(results, tmp_path / "alone", plugin)
     monkeypatch.setattr(worker_pool, "_FEW", 0)
     monkeypatch.setattr(worker_pool.os, "cpu_count", lambda: 3)
-    monkeypatch.setattr(worker_pool.WorkerPool, "_work_here", lambda self: [])
+    monkeypatch.setattr(worker_pool.WorkerPool, "_work_here", lambda self: {})
     built = build(results, tmp_path / "site", plugin)
     assert built.problems == alone.problems and len(built.problems) == 1
     for path in (tmp_path / "alone" / "data").glob("text-*"):

@@ -20,7 +20,7 @@ from medhelm import (
 )
 from medhelm.cli.sweep import ask_runs, capped_ledger
 from medhelm.errors import MedhelmError
-from medhelm.plugin import model_calls as options
+from medhelm.plugin import model_calls, options
 from medhelm.protocols.parallel import together
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
@@ -74,16 +74,16 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("url")
     parser.add_argument("count", type=int)
-    options.add_asking(parser)
+    options.add_options(parser, *options.OF_ASKING)
     args = parser.parse_args()
     run = briefs_run(args.folder, args.url, args.count)
     if args.estimate:
-        return options.show_estimate([run], "text")
+        return model_calls.show_estimate([run], "text")
     asked = ask_runs([run], capped_ledger([run], args.budget_usd, args.budget_tokens))
     made = sorted(e.instance_id for e in stored_episodes(run.path) if e.ending == "made")
     (args.folder / "made.txt").write_text("\n".join(made))
     if (record := asked.end.endings[0].record) is not None:
-        options.print_usage(run, record)
+        model_calls.print_usage(run, record)
     try:
         asked.raise_worst("python own_run.py ...")
     except MedhelmError as e:

@@ -28,7 +28,7 @@ def bank() -> tuple[BankCriterion, ...]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the form of the output."""
-    options.add_format(parser)
+    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`physicians`, others than those who answered: what a judge graded sets no threshold",
     )
     parser.add_argument("--criteria", type=int, default=30, metavar="N", help="criteria of a case")
-    options.add_format(parser)
+    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

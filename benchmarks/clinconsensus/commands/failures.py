@@ -36,22 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of --template: data whose text may be written, besides public",
     )
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only answers of these models")
-    parser.add_argument("--data", choices=("sample", "full"), help="which runs")
-    parser.add_argument("--latest", action="store_true", help="the newest of several runs")
-    parser.add_argument(
-        "--results-dir",
-        metavar="DIR",
-        default=options.DEFAULT_RESULTS,
-        help="(default: %(default)s)",
-    )
-    model_calls.add_budget(parser, "--judge")
-    options.add_plugins(parser)
+    options.add_options(parser, "--data", help="which runs")
+    options.add_options(parser, "--latest", help="the newest of several runs")
+    options.add_options(parser, "--results-dir", help="(default: %(default)s)")
+    options.add_options(parser, "--budget-usd", "--budget-tokens", help="cap for --judge")
+    options.add_options(parser, "--plugin")
     tables.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import model_calls, options, own_runs, sheet
+    from medhelm.plugin import options, own_runs, sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import read_labels, write_sheet
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table

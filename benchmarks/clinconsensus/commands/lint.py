@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--criteria", type=int, default=30, metavar="N", help="criteria of a case; 0: any number"
     )
-    options.add_format(parser)
+    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -48,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="DIR", help="folder of the cases (default: DIR-cases)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    model_calls.add_asking(parser)
-    options.add_plugins(parser)
-    options.add_format(parser)
+    options.add_options(parser, *options.OF_ASKING, "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--flags", metavar="FILE", help="write the flags there, one JSON object a line"
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a case is flagged")
-    options.add_format(parser)
+    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,12 +26,7 @@ _EXAMPLES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "--results-dir",
-        metavar="DIR",
-        default=options.DEFAULT_RESULTS,
-        help="(default: %(default)s)",
-    )
+    options.add_options(parser, "--results-dir", help="(default: %(default)s)")
     parser.add_argument("--benchmark", action="append", metavar="NAME", help="these alone")
     parser.add_argument("--model", action="append", metavar="NAME", help="these clinicians alone")
     parser.add_argument(
@@ -57,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("terminal", "csv", "json", "markdown", "latex", "parquet"),
         help="output format (default: by the suffix of --out, else terminal)",
     )
-    parser.add_argument("--out", metavar="FILE", help="write there, not to the standard output")
-    model_calls.add_budget(parser, "the judge")
-    options.add_plugins(parser)
+    options.add_options(parser, "--out")
+    options.add_options(parser, "--budget-usd", "--budget-tokens", help="cap for the judge")
+    options.add_options(parser, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
     )
     parser.add_argument(
-        "--n", type=model_calls.positive, default=10, metavar="N", help="cases (default: 10)"
+        "--n", type=options.positive, default=10, metavar="N", help="cases (default: 10)"
     )
     parser.add_argument(
         "--model",
@@ -69,15 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", help="folder of the series (default: below --results-dir)"
     )
-    parser.add_argument(
-        "--results-dir",
-        metavar="DIR",
-        default=options.DEFAULT_RESULTS,
-        help="results in which models are looked for that are evaluated, too (default: %(default)s)",
+    results = (
+        "results in which models are looked for that are evaluated, too (default: %(default)s)"
     )
-    model_calls.add_asking(parser)
-    options.add_plugins(parser)
-    options.add_format(parser)
+    options.add_options(parser, "--results-dir", help=results)
+    options.add_options(parser, *options.OF_ASKING, "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -57,13 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("public", "gated", "private"),
         help="which judges may see the cases (default: private, local ones; of the bundled cases public)",
     )
-    parser.add_argument(
-        "--results-dir",
-        metavar="DIR",
-        default=options.DEFAULT_RESULTS,
-        help="where verdicts are kept",
-    )
-    model_calls.add_asking(parser)
+    options.add_options(parser, "--results-dir", help="where verdicts are kept")
+    options.add_options(parser, *options.OF_ASKING)
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
     )
