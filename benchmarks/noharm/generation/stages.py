@@ -17,7 +17,7 @@ a text can close its own tag.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -226,9 +226,9 @@ def listed(items: Mapping[str, str]) -> str:
     return "\n".join(f"{name}. {text}" for name, text in items.items())
 
 
-def repair_message(faults: Sequence[str]) -> Message:
-    """Return the message to an author whose reply cannot be used."""
-    said = "\n".join(f"- {fault}" for fault in faults)
+def repair_message(faults: str) -> Message:
+    """Return the message to an author whose reply cannot be used; `faults`, one a line."""
+    said = "\n".join(f"- {fault}" for fault in faults.splitlines())
     return Message(
         "user",
         f"Your reply cannot be used:\n{said}\nReply again with the whole JSON object, mended, and "
