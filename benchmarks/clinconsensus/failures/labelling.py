@@ -36,7 +36,7 @@ from medhelm.plugin import (
     together,
     tokens,
 )
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
+from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
 
 PROMPT_VERSION = "1"

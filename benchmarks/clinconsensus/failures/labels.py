@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
 
 from medhelm import DataError, visible_text
 from medhelm.plugin import closest, ratings, sheet, stored_decisions
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+
+
+class FailureType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One reason for which a criterion is not met."""
+
+    id: str
+    title: str
+    text: str
+
+
+@cache
+def failure_types() -> dict[str, FailureType]:
+    """Return the seven types and the one for all else, by id."""
+    text = (resources.files(__package__) / "types.yaml").read_text("utf-8")
+    values: Any = yaml.safe_load(text)
+    return {t.id: t for t in msgspec.convert(values["types"], tuple[FailureType, ...])}
+
 
 _NAMES = ("run", "case_id", "repeat", "criterion_id")
 _COLUMNS = (*_NAMES, "request", "answer", "criterion", "finding", "type")

@@ -17,7 +17,7 @@ _OF_REPLIES = ("rubrics", "sensitivity")
 
 def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     from medhelm_benchmarks.noharm.experts.ratings import action_sheet
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases
+    from medhelm_benchmarks.noharm.rules.cases import read_cases
 
     return action_sheet(read_cases(Path(asked.source)), asked.sample)
 
@@ -29,14 +29,14 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
         differences_table,
     )
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-    from medhelm_benchmarks.noharm.experts.replies import load_replies
     from medhelm_benchmarks.noharm.experts.scores import (
+        load_replies,
         rated_whole,
         rubrics_table,
         sensitivity_table,
         to_rubrics,
     )
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases
+    from medhelm_benchmarks.noharm.rules.cases import read_cases
 
     least, common = asked.number("min_experts"), asked.number("min_common")
     cases = read_cases(Path(asked.source))

@@ -13,8 +13,7 @@ import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
 _BUNDLED = Path(__file__).parent.parent / "samples" / "noharm.jsonl"

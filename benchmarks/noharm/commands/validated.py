@@ -28,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the cases that experts rated whole and return the exit code."""
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
-    from medhelm_benchmarks.noharm.rules.cases import Validation
+    from medhelm_benchmarks.noharm.rules.cases import Validation, read_cases, write_cases
     from medhelm_benchmarks.noharm.rules.experts import rerate_cases, validation_text
 
     target = Path(args.out)

@@ -29,8 +29,7 @@ from medhelm_benchmarks.noharm.generation.conduct import (
 )
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
-from medhelm_benchmarks.noharm.rules.casefile import write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, write_cases
 from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
 
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)

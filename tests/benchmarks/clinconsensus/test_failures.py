@@ -15,10 +15,11 @@ import pytest
 
 import medhelm
 from medhelm.cli import run_command
+from medhelm.extract.json_reply import BadReply
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
+from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow

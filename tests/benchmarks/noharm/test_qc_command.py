@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.making import case, tell_tale
 from tests.server import serve_in_thread

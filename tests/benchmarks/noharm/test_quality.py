@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from medhelm.tables.format.formats import to_csv, to_markdown
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,

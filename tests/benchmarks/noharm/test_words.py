@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from medhelm.similarity.word_model import Labelled, WordModel
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.words import MOST_AUC, check_words, labelled_actions
 from tests.benchmarks.noharm.making import case, tell_tale

@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.measured import Measured
 from medhelm_benchmarks.noharm.experts import measures
-from medhelm_benchmarks.noharm.experts.measures import (
+from medhelm_benchmarks.noharm.experts.agreement import (
     classes,
     compare,
     harm_weight,

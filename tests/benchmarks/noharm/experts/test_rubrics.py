@@ -14,8 +14,7 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import DataError
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case, Validation, to_case
+from medhelm_benchmarks.noharm.rules.cases import Case, Validation, read_cases, to_case, write_cases
 from medhelm_benchmarks.noharm.rules.derive import action_class, consensus, middle, severity
 from medhelm_benchmarks.noharm.rules.experts import rerate_cases
 from tests.benchmarks.noharm import labelled

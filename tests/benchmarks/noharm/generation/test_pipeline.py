@@ -31,7 +31,7 @@ from medhelm_benchmarks.noharm.generation.stages import (
     OptionsReply,
     TrapsReply,
 )
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
     CANARY,
