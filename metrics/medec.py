@@ -116,7 +116,20 @@ _ENDS_RIGHT = re.compile(
 )
 """The same at the end of a line that is about one sentence."""
 _AT_FIRST = re.compile(r"^\W*(?:at\sfirst|initially|first),?\sI\b", re.IGNORECASE)
-_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 _IN_WORDS = re.compile(rf"\b(sentence\s)({'|'.join(_WORDS)})\b", re.IGNORECASE)
 _RETRACTED = re.compile(
     r"^\W*(?:actually|wait|however|correction|sorry|no|but|on\s(?:second\sthoughts?|reflection)|hmm+)\b",

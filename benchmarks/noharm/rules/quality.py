@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -62,6 +62,7 @@ NEAR = 1
 """Ratings at most this far apart are nearly identical."""
 
 CONFIDENCE = 0.95
+LEAKY = "wording that gives the class away"
 
 REQUIRED: dict[CheckName, str] = {
     "mix": "at least " + ", ".join(f"{float(n):.0%} {name}" for name, n in LEAST_SHARES.items()),
@@ -149,27 +150,16 @@ class CaseQuality:
         return tuple(check.name for check in self.checks if not check.passed)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A count among n with its exact interval, one-sided where none or all were seen."""
+class Rate(NamedTuple):
+    """A number over all actions: a share with its exact interval, or one without."""
 
-    count: int
-    n: int
-    share: float
-    low: float
-    high: float
-    method: str
-
-
-@dataclass(frozen=True)
-class Raters:
-    """Measures the agreement of the raters over all actions."""
-
-    near_identical: Share
-    discordant: Share
-    alpha_ordinal: float | None
-    """Krippendorff's; None where all ratings are equal."""
-    alpha_interval: float | None
+    measure: str
+    count: int | None
+    actions: int | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True)
@@ -179,14 +169,35 @@ class Quality:
     cases: tuple[CaseQuality, ...]
     checked: tuple[Case, ...]
     """The cases themselves, in the same order."""
-    leaky: Share
-    """Actions with at least one leak."""
-    raters: Raters
     words: Words
 
     def passing(self, checks: Sequence[CheckName]) -> int:
         """Return how many cases pass all of these checks."""
         return sum(not set(case.flags) & set(checks) for case in self.cases)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Return the actions of all cases."""
+        return tuple(action for case in self.checked for action in case.actions)
+
+    def rates(self) -> Iterator[Rate]:
+        """Yield the share of actions that leak, and how the raters of all actions agree."""
+        actions = self.actions
+        for measure, count in (
+            (LEAKY, sum(len({i for i, _ in case.leaks}) for case in self.cases)),
+            ("nearly identical ratings", sum(map(is_near_identical, actions))),
+            ("discordant ratings", sum(map(is_discordant, actions))),
+        ):
+            n = len(actions)
+            yield Rate(measure, count, n, count / n, *intervals.exact_rate(count, n, CONFIDENCE))
+        ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
+        for row, action in zip(ratings, actions, strict=True):
+            row[: len(action.ratings)] = action.ratings
+        levels: tuple[measured.Level, ...] = ("ordinal", "interval")
+        for level in levels:
+            alpha = measured.krippendorff_alpha(ratings, level)
+            none = np.isnan(alpha)  # all ratings are equal
+            yield Rate(f"alpha of the ratings, {level}", None, None, None if none else alpha)
 
 
 def check_case(
@@ -254,14 +265,7 @@ def check_cases(
         check_case(case, embed, own, menus.get(case.code))
         for case, own in zip(cases, _repeated(cases), strict=True)
     )
-    leaky = sum(len({action for action, _ in case.leaks}) for case in found)
-    return Quality(
-        cases=found,
-        checked=tuple(cases),
-        leaky=_share(leaky, sum(case.actions for case in found)),
-        raters=rater_agreement(cases),
-        words=check_words(cases, CONFIDENCE),
-    )
+    return Quality(found, tuple(cases), check_words(cases, CONFIDENCE))
 
 
 def _repeated(cases: Sequence[Case]) -> list[tuple[str, ...]]:
@@ -293,25 +297,6 @@ def is_near_identical(action: Action) -> bool:
     return max(action.ratings) - min(action.ratings) <= NEAR
 
 
-def rater_agreement(cases: Sequence[Case]) -> Raters:
-    """Return how the raters of all actions agree."""
-    actions = [action for case in cases for action in case.actions]
-    ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
-    for row, action in zip(ratings, actions, strict=True):
-        row[: len(action.ratings)] = action.ratings
-
-    def alpha(level: measured.Level) -> float | None:
-        found = measured.krippendorff_alpha(ratings, level)
-        return None if np.isnan(found) else found
-
-    return Raters(
-        near_identical=_share(sum(map(is_near_identical, actions)), len(actions)),
-        discordant=_share(sum(map(is_discordant, actions)), len(actions)),
-        alpha_ordinal=alpha("ordinal"),
-        alpha_interval=alpha("interval"),
-    )
-
-
 def _duplicates(case: Case, embed: Embed | None, judged: MenuReply | None) -> set[tuple[str, str]]:
     """Return the pairs of actions that say the same, without those that the case accounts for."""
     texts = {action.id: action.text for action in case.actions}
@@ -330,8 +315,3 @@ def _related(case: Case) -> Iterator[tuple[str, str]]:
     for a, b in chain(linked, grouped):
         yield a, b
         yield b, a
-
-
-def _share(count: int, n: int) -> Share:
-    low, high, method = intervals.exact_rate(count, n, CONFIDENCE)
-    return Share(count=count, n=n, share=count / n, low=low, high=high, method=method)

@@ -24,7 +24,6 @@ from medhelm_benchmarks.noharm.rules.quality import (
     CheckName,
     Measure,
     Quality,
-    Share,
 )
 from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 from medhelm_benchmarks.noharm.rules.words import MOST_AUC, Words
@@ -157,7 +156,7 @@ def quality_tables(
         ),
         table(
             "rates",
-            f"Leaks and raters ({quality.leaky.n:,} actions)",
+            f"Leaks and raters ({len(quality.actions):,} actions)",
             RATES,
             _rates(quality),
             (
@@ -183,7 +182,7 @@ def quality_tables(
 def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     """Yield the rows of the paper's table 1."""
     cases = quality.checked
-    actions = [action for case in cases for action in case.actions]
+    actions = quality.actions
     sizes = [len(case.actions) for case in cases]
     classes = Counter(action_class(consensus(action)) for action in actions)
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
@@ -243,18 +242,17 @@ def _check_notes(
 
 
 def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
-    raters, words = quality.raters, quality.words
-    shares: tuple[tuple[str, Share], ...] = (
-        ("wording that gives the class away", quality.leaky),
-        ("nearly identical ratings", raters.near_identical),
-        ("discordant ratings", raters.discordant),
+    yield from quality.rates()
+    words = quality.words
+    yield (
+        "AUC of words alone",
+        None,
+        None,
+        words.auc,
+        words.low,
+        words.high,
+        words.method or words.reason,
     )
-    for name, of in shares:
-        yield name, of.count, of.n, of.share, of.low, of.high, of.method
-    for level, alpha in (("ordinal", raters.alpha_ordinal), ("interval", raters.alpha_interval)):
-        yield f"alpha of the ratings, {level}", None, None, alpha, None, None, None
-    method = words.method or words.reason
-    yield "AUC of words alone", None, None, words.auc, words.low, words.high, method
 
 
 def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
