@@ -32,13 +32,14 @@ from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS
 from medhelm_benchmarks.clinconsensus.cases import (
     JOIN,
     case_findings,
+    labels,
     public_findings,
+    register_of,
     to_instance,
 )
 from medhelm_benchmarks.clinconsensus.commands.bank import bank
 from medhelm_benchmarks.clinconsensus.commands.calibrate import calibrate
 from medhelm_benchmarks.clinconsensus.commands.lint import lint
-from medhelm_benchmarks.clinconsensus.labels import labels, register_of
 from medhelm_benchmarks.clinconsensus.tables.coverage import (
     Hits,
     alternatives,

@@ -36,8 +36,7 @@ from medhelm.plugin import (
     together,
     tokens,
 )
-from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
-from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 PROMPT_VERSION = "1"
 _LABELLER = "labeller"

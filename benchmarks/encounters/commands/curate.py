@@ -21,7 +21,7 @@ from medhelm_benchmarks.encounters.curation.protocol import (
     instance_of,
 )
 from medhelm_benchmarks.encounters.curation.sources import Article, find_articles, read_article
-from medhelm_benchmarks.encounters.data.cases import CASES
+from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

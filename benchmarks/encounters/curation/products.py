@@ -21,9 +21,8 @@ from medhelm.plugin import durable, own_runs
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
 from medhelm_benchmarks.encounters.curation.protocol import CuratedArticle
 from medhelm_benchmarks.encounters.curation.sources import Article, changed_since
-from medhelm_benchmarks.encounters.data.cases import CASES, RUBRICS
-from medhelm_benchmarks.encounters.data.checks import Flag
 from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET_ROLES, SOURCE
+from medhelm_benchmarks.encounters.data.medsp1000 import CASES, RUBRICS, Flag
 
 
 def write_products(

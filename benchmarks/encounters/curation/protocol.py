@@ -44,8 +44,8 @@ from medhelm_benchmarks.encounters.curation.drafts import (
     text_of,
 )
 from medhelm_benchmarks.encounters.curation.sources import Article
-from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.layout import META_FIELDS, PACKET_ROLES
+from medhelm_benchmarks.encounters.data.medsp1000 import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
 from medhelm_benchmarks.encounters.matches import folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem

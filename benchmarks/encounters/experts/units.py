@@ -13,8 +13,8 @@ import numpy as np
 from medhelm import Episode, Floats, Table, make_table
 from medhelm.plugin import UsageError, entries, measured, ratings, sheet, stored_decisions
 from medhelm.plugin import column_kinds as kinds
-from medhelm_benchmarks.encounters.data.cases import CASES
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
+from medhelm_benchmarks.encounters.data.medsp1000 import CASES
 from medhelm_benchmarks.encounters.fidelity.stored import (
     encounter_runs,
     rubric_of,

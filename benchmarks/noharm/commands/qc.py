@@ -70,10 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
-    from medhelm_benchmarks.noharm.rules.embed import load_embedder
     from medhelm_benchmarks.noharm.rules.quality import check_cases
-    from medhelm_benchmarks.noharm.tables.origins import origins, read_origins
-    from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
+    from medhelm_benchmarks.noharm.rules.wording import load_embedder
+    from medhelm_benchmarks.noharm.tables.quality import (
+        flags,
+        origins,
+        quality_tables,
+        read_origins,
+    )
 
     form = tables.chosen_format(args.format, args.out)
     for option, target in (("--out", args.out), ("--flags", args.flags)):

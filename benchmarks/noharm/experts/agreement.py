@@ -23,7 +23,7 @@ from medhelm.plugin import Settings, UsageError, aggregation, intervals, measure
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
-from medhelm_benchmarks.noharm.rules.derive import (
+from medhelm_benchmarks.noharm.rules.score import (
     WEIGHTS,
     ActionClass,
     action_class,
@@ -31,7 +31,6 @@ from medhelm_benchmarks.noharm.rules.derive import (
     severity,
     to_point,
 )
-from medhelm_benchmarks.noharm.rules.experts import validation_text
 
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
@@ -393,7 +392,7 @@ def _notes(study: _Study, rows: Sequence[dict[str, object]]) -> Iterator[str]:
         "over pairs of raters, what single raters reach with each other; a median has less noise."
     )
     if rated.validations:
-        vouched = "; ".join(map(validation_text, rated.validations))
+        vouched = "; ".join(map(str, rated.validations))
         yield f"Ratings of the file that are called synthetic here are experts': {vouched}."
     alphas = {r.get("who"): r.get("alpha") for r in rows if not _is_missing(r.get("alpha"))}
     if alphas:

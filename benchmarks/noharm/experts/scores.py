@@ -19,11 +19,10 @@ import numpy as np
 from medhelm import Column, DataError, Episode, Floats, Layout, Part, Table, make_table
 from medhelm.plugin import Settings, UsageError, aggregation, intervals, runlog, stored_decisions
 from medhelm.plugin import column_kinds as kinds
+from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
-from medhelm_benchmarks.noharm.rules.derive import consensus, to_point
-from medhelm_benchmarks.noharm.rules.experts import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
-from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, score_case
+from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
 
 LEAST_READ = 0.95
 """A model is ranked where at least this share of its replies could be read."""

@@ -30,7 +30,7 @@ from medhelm_benchmarks.noharm.generation.conduct import (
 from medhelm_benchmarks.noharm.generation.settings import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
 from medhelm_benchmarks.noharm.rules.cases import Case, write_cases
-from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
+from medhelm_benchmarks.noharm.rules.quality import MOST_ALIKE, likeness
 
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 

@@ -12,8 +12,8 @@ import msgspec
 from medhelm import Episode, Instance, Mark, Page, PageData, PublishedRuns
 from medhelm.plugin import RecordError
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
 from medhelm_benchmarks.noharm.rules.menu import Labelled, label_case, stored_case
+from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 
 if TYPE_CHECKING:
     from medhelm import Table

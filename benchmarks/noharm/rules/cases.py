@@ -111,6 +111,9 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     by: Annotated[str, _told("who validated the ratings; it is published", minLength=1)]
     date: Annotated[str, _told("day of the validation", format="date")]
 
+    def __str__(self) -> str:
+        return f"validated by {self.by}, {self.date}"
+
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One consultation with its menu of actions."""

@@ -221,7 +221,7 @@ def test_the_standard_input_and_a_pipe(
 def test_embeddings_without_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.embed.find_spec", lambda name: None)
+    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.wording.find_spec", lambda name: None)
     code, out, err = qc(capsys, "--embeddings", "owner/encoder")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "pip install '.[hf]'" in err
