@@ -76,7 +76,6 @@ def run(args: argparse.Namespace) -> int:
     """Print the threshold and return the exit code."""
     from medhelm import DataError
     from medhelm.plugin import readers
-    from medhelm_benchmarks.clinconsensus.commands.calibrate import calibrate
 
     if not args.file.is_file():
         raise DataError(f"{args.file}: there is no such file")

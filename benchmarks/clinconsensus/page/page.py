@@ -82,7 +82,6 @@ _EXPERTS = " The experts {reference} and {grader} agree with each other at {mf1:
 def page_data(runs: PublishedRuns) -> PageData | None:
     """Return the table of coverage and the hits behind it; None where no criteria have a threshold."""
     from medhelm import TableRequest
-    from medhelm_benchmarks.clinconsensus.page.page import fidelity_table
     from medhelm_benchmarks.clinconsensus.tables.coverage import (
         NOT_CLEARANCE,
         coverage,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from medhelm.plugin import UsageError, model_calls, options, tokens
 from medhelm_benchmarks.noharm.generation.conduct import Series, stage_budget
-from medhelm_benchmarks.noharm.generation.guideline import read_guideline
+from medhelm_benchmarks.noharm.generation.guideline import most_settings, read_guideline
 from medhelm_benchmarks.noharm.generation.series import (
     case_ends,
     counts,
@@ -18,7 +18,6 @@ from medhelm_benchmarks.noharm.generation.series import (
     series_run,
     write_products,
 )
-from medhelm_benchmarks.noharm.generation.settings import most_settings
 
 _MOST = 999
 _UNVALIDATED = "The ratings are synthetic; no clinician has validated them."

@@ -39,8 +39,7 @@ from medhelm_benchmarks.noharm.generation.assembly import (
     with_quotes,
     without_reference,
 )
-from medhelm_benchmarks.noharm.generation.guideline import Guideline
-from medhelm_benchmarks.noharm.generation.settings import Setting
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, Setting
 from medhelm_benchmarks.noharm.generation.stages import (
     JUDGE,
     PERSPECTIVES,

@@ -27,7 +27,7 @@ from medhelm_benchmarks.noharm.generation.conduct import (
     Series,
     generation,
 )
-from medhelm_benchmarks.noharm.generation.settings import draw_setting
+from medhelm_benchmarks.noharm.generation.guideline import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
 from medhelm_benchmarks.noharm.rules.cases import Case, write_cases
 from medhelm_benchmarks.noharm.rules.quality import MOST_ALIKE, likeness
