@@ -10,21 +10,16 @@ its notes end at the plan alone, as in HELM: 202 of its 539 prompts hold their g
 import re
 from collections.abc import Sequence
 
-from medhelm import (
-    Benchmark,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    cut_section,
-    hookimpl,
-)
+from medhelm import Benchmark, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
 
 QUESTION = "Write the treatment plan for this patient: what is to be done next, and how."
 HEADINGS = ("PLAN", "SUMMARY", "FINDINGS")
 """Of the gold. The first heading with a text is the gold's."""
 NO_GOLD = re.compile(r"see above\.?", re.IGNORECASE)
+_HALF_HEADING = re.compile(r"[A-Z][A-Z /&'-]*[A-Z/]$")
+"""Matches the rest of a heading whose last word was cut off: `ASSESSMENT AND`."""
+_SENTENCE = 5
+"""Words from which on a section that occurs in the note a second time is removed there too."""
 
 
 def cut_note(row: Row, headings: Sequence[str]) -> tuple[str, str, str, str] | LeftOut:
@@ -33,6 +28,33 @@ def cut_note(row: Row, headings: Sequence[str]) -> tuple[str, str, str, str] | L
     if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in headings):
         return LeftOut("a heading of the gold in another case")
     return cut_section(note, headings) or LeftOut("no plan, summary or findings")
+
+
+def cut_section(note: str, headings: Sequence[str]) -> tuple[str, str, str, str] | None:
+    """Return (heading, section, note before it, note behind it), or None without a section.
+
+    A section is the rest of the line behind the first `HEADING:`; the first of `headings` whose
+    section is not empty counts. Neither part of the note holds the section's text.
+    """
+    for heading in headings:
+        match = re.search(rf"{re.escape(heading)}:(.*)", note)
+        if match and (section := match[1].strip()):
+            before = _HALF_HEADING.sub("", note[: match.start()].rstrip()).rstrip()
+            behind = note[match.end() :].strip()
+            return heading, section, _without(before, section), _without(behind, section)
+    return None
+
+
+def _without(note: str, section: str) -> str:
+    words = section.split()
+    if len(words) < _SENTENCE or _folded(section) not in _folded(note):
+        return note
+    pattern = r"\s+".join(map(re.escape, words))
+    return re.sub(pattern, "", note, flags=re.IGNORECASE).rstrip()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def slices(note: str, heading: str) -> dict[str, str]:

@@ -135,7 +135,7 @@ async def _conduct(
             partial(_request, instance, terms),
             messages_for(instance.context, instance.payload["answer"], criterion, finding),
             read_type,
-            lambda sent, *_: sent,  # the same once more
+            lambda sent, _reply, _fault: sent,  # the same once more
             _REPAIRS,
         )
         return None if found.end in ("error", "oversize") else found.value or ""

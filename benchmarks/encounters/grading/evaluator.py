@@ -17,24 +17,11 @@ from typing import Any
 
 import msgspec
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FinalAnswer,
-    Forecast,
-    Instance,
-    Message,
-    Send,
-    Terms,
-)
+from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Send, Terms
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import is_asked
-from medhelm_benchmarks.encounters.packets import (
-    Deed,
-    RubricItem,
-    packets_of,
-)
+from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
 

@@ -27,10 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the cases that experts rated whole and return the exit code."""
-    from medhelm_benchmarks.noharm.experts.ratings import (
-        read_action_ratings,
-        rerate_cases,
-    )
+    from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings, rerate_cases
     from medhelm_benchmarks.noharm.rules.cases import Validation, read_cases, write_cases
 
     target = Path(args.out)

@@ -22,11 +22,7 @@ import msgspec
 from medhelm import Episode, Instance, ModelSpec
 from medhelm.plugin import RecordError, durable, own_runs, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
-from medhelm_benchmarks.noharm.generation.conduct import (
-    REASONING_BUDGET,
-    Series,
-    generation,
-)
+from medhelm_benchmarks.noharm.generation.conduct import REASONING_BUDGET, Series, generation
 from medhelm_benchmarks.noharm.generation.guideline import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
 from medhelm_benchmarks.noharm.rules.cases import Case, write_cases

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import msgspec
 import numpy as np
@@ -164,7 +164,8 @@ class CaseQuality:
         return tuple(check.name for check in self.checks if not check.passed)
 
 
-class Rate(NamedTuple):
+@dataclass(frozen=True)
+class Rate:
     """A number over all actions: a share with its exact interval, or one without."""
 
     measure: str

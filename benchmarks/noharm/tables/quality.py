@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
@@ -323,7 +323,7 @@ def _check_notes(
 
 
 def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
-    yield from quality.rates()
+    yield from map(astuple, quality.rates())
     words = quality.words
     yield (
         "AUC of words alone",
