@@ -29,8 +29,8 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
         differences_table,
     )
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
+    from medhelm_benchmarks.noharm.experts.replies import load_replies
     from medhelm_benchmarks.noharm.experts.scores import (
-        load_replies,
         rated_whole,
         rubrics_table,
         sensitivity_table,

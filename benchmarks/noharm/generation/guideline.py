@@ -1,4 +1,4 @@
-"""What a case is made from: the guideline, a text or Markdown file of the user, and a setting drawn by a seed."""
+"""Read the guideline that cases are grounded in, and draw by a seed the setting of each case."""
 
 from __future__ import annotations
 
