@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from medhelm.extract.json_reply import BadReply
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Terms
 from medhelm.schema.episode import Message, Request, Response
+from medhelm.schema.model import ModelSpec
 
 _T = TypeVar("_T")
 Messages = tuple[Message, ...]
@@ -19,6 +20,8 @@ Repair = Callable[[Messages, str, str], Messages]
 """Makes the messages that come next: of those that were sent, the reply, and what is wrong with it."""
 SendStep = Callable[..., Awaitable[Response]]
 """Sends a request of one role and step: `partial(send, role, step=step)`."""
+REASONING_BUDGET = 24_576
+"""Of an author that thinks before it answers."""
 _NOTHING = "(no text)"
 """Sent in place of an empty reply, which some endpoints refuse as a turn."""
 
@@ -107,6 +110,28 @@ def one_call(
         input_tokens_limit=(1 + repairs) * prompt + repairs * (repairs + 1) // 2 * (most + again),
         output_tokens=expected,
     )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One request to an author, and what may come back."""
+
+    form: type[Any]
+    """The form of the reply."""
+    budget: int
+    """Output tokens of one reply."""
+    expected: int
+    """Tokens of a reply as asked for, with the signs of its JSON."""
+    sees: tuple[str, ...] = ()
+    """Names of the parts that the author is shown, in order, where a prompt is made of them."""
+    repairs: int = 2
+    """Times that the author is asked again."""
+
+    def budget_of(self, model: ModelSpec) -> int:
+        """Return the output tokens that a model may use for one reply."""
+        if model.max_output_tokens is not None:
+            return model.max_output_tokens
+        return REASONING_BUDGET if model.reasoning else self.budget
 
 
 class Unwritten(Exception):

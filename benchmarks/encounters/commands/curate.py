@@ -22,13 +22,12 @@ from pathlib import Path
 import msgspec
 
 from medhelm import DataError, ModelSpec
-from medhelm.plugin import UsageError, durable, model_calls, options
+from medhelm.plugin import UsageError, durable, model_calls, options, questions
 from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of, diff_of
 from medhelm_benchmarks.encounters.curation.protocol import (
     CURATOR,
     JUDGE,
     PHASES,
-    REASONING_BUDGET,
     CuratedArticle,
     curation,
     instance_of,
@@ -93,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         data_class=args.source_class,
         environ=None if args.estimate else os.environ,
         max_output_tokens=max(phase.budget for phase in PHASES.values()),
-        reasoning_output_tokens=REASONING_BUDGET,
+        reasoning_output_tokens=questions.REASONING_BUDGET,
         seed=args.seed,
     )
     if args.estimate:

@@ -53,7 +53,6 @@ from medhelm_benchmarks.encounters.replies import rejected
 
 CURATOR, JUDGE = "curator", "judge"
 REPAIRS = 2
-REASONING_BUDGET = 24_576
 MOST_SCENARIOS = 40
 """Of one article; more is a fault of its triage."""
 _EXPECTED_SCENARIOS = 3
@@ -62,23 +61,12 @@ _OWN_WORDS = 900
 """Tokens of a prompt besides the article."""
 
 
-@dataclass(frozen=True)
-class Phase:
-    """One request of curation."""
-
-    form: type[msgspec.Struct]
-    budget: int
-    """Output tokens of one reply."""
-    expected: int
-    """Tokens that a reply is expected to have."""
-
-
-PHASES: Mapping[str, Phase] = {
-    "triage": Phase(Triage, 4_096, 500),
-    "partition": Phase(Partition, 4_096, 400),
-    "audit": Phase(Audit, 4_096, 300),
-    "rubric": Phase(Extraction, 16_384, 1_500),
-    "leaks": Phase(LeakReport, 4_096, 150),
+PHASES: Mapping[str, questions.Stage] = {
+    "triage": questions.Stage(Triage, 4_096, 500),
+    "partition": questions.Stage(Partition, 4_096, 400),
+    "audit": questions.Stage(Audit, 4_096, 300),
+    "rubric": questions.Stage(Extraction, 16_384, 1_500),
+    "leaks": questions.Stage(LeakReport, 4_096, 150),
 }
 
 
@@ -126,13 +114,6 @@ def instance_of(article: Article) -> Instance:
     """Return an article as an instance: its name, and the hashes of its files."""
     content = [(d.name, d.sha256) for d in article.documents]
     return Instance(id=article.case, context=msgspec.json.encode(content).decode())
-
-
-def budget_of(model: ModelSpec, phase: str) -> int:
-    """Return the output tokens of one reply of a phase."""
-    if model.max_output_tokens is not None:
-        return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else PHASES[phase.partition("/")[0]].budget
 
 
 async def _conduct(
@@ -264,15 +245,15 @@ class _Writer:
 
         Doubts go back once, and discard nothing.
         """
-        form = PHASES[phase.partition("/")[0]].form
-        budget = budget_of(self.players[role], phase)
+        stage = PHASES[phase.partition("/")[0]]
+        budget = stage.budget_of(self.players[role])
         return await questions.send_until_written(
             partial(self.ask, role, step=phase),
             partial(self.terms.request, self.instance, role, max_output_tokens=budget),
             messages,
-            lambda text: reply_form.read_form(text, form)[0],
+            lambda text: reply_form.read_form(text, stage.form)[0],
             rejected,
-            REPAIRS,
+            stage.repairs,
             stage=phase,
             find_faults=find_faults,
             find_doubts=find_doubts,
@@ -392,8 +373,8 @@ def _forecast(
     ):
         model = players[role]
         sent = sum(part if phase in ("rubric", "leaks") else whole for phase in each)
-        begin, begun = len(once) * whole, sum(budget_of(model, phase) for phase in once)
-        replies = sum(budget_of(model, phase) for phase in each)
+        begin, begun = len(once) * whole, sum(PHASES[p].budget_of(model) for p in once)
+        replies = sum(PHASES[p].budget_of(model) for p in each)
         yield Forecast(
             role=role,
             calls=len(once) + n * len(each),

@@ -51,8 +51,6 @@ from medhelm_benchmarks.noharm.generation.stages import (
 )
 from medhelm_benchmarks.noharm.rules.cases import Case
 
-REASONING_BUDGET = 24_576
-"""Of models that think before they answer."""
 _WORDS_OF_A_REPAIR = 150
 
 
@@ -301,7 +299,7 @@ class _Author:
             role,
             messages,
             reply_form.schema_of(STAGES[stage].form),
-            max_output_tokens=stage_budget(self.series.players[role], stage),
+            max_output_tokens=STAGES[stage].budget_of(self.series.players[role]),
         )
 
 
@@ -313,18 +311,11 @@ def read_reply(text: str, form: type[Any]) -> Any:
     return reply
 
 
-def stage_budget(model: ModelSpec, stage: str) -> int:
-    """Return the output tokens that a model may use for one reply of a stage."""
-    if model.max_output_tokens is not None:
-        return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else STAGES[stage].budget
-
-
 def _forecast(
     series: Series, benchmark: Benchmark, instance: Instance, terms: Terms
 ) -> Iterator[Forecast]:
     """Yield what each role will use: as asked for, and where every reply fills its budget and is
-    asked for `REPAIRS` times again, quotes never."""
+    asked for again as often as its stage allows."""
     setting = msgspec.convert(instance.payload, Setting)
     nothing = stages.letter(
         SceneReply(vignette="", question="", knowns=(), unknowns=(), red_flags=())
@@ -335,7 +326,7 @@ def _forecast(
         "letter": nothing,
         "menu": "",
     }
-    written = {stage: stage_budget(series.generator, stage) for stage in STAGES}
+    written = {name: stage.budget_of(series.generator) for name, stage in STAGES.items()}
     more = stages.LETTER_TOKENS
     letter = (more, written["scene"])
     blind = (more + stages.BLIND * stages.ACTION_TOKENS, letter[1] + written["options"])
@@ -358,7 +349,7 @@ def _of_stage(
 ) -> dict[str, int]:
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
-    budget, tries = stage_budget(model, stage), 1 + STAGES[stage].repairs
+    budget, tries = STAGES[stage].budget_of(model), 1 + STAGES[stage].repairs
     words, (more, most) = tokens.estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {

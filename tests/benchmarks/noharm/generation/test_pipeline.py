@@ -17,11 +17,12 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.protocols.protocol import terms_of
+from medhelm.protocols.questions import REASONING_BUDGET
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.store.records import is_same_model
 from medhelm_benchmarks.noharm.generation import checks
-from medhelm_benchmarks.noharm.generation.conduct import REASONING_BUDGET, read_reply
+from medhelm_benchmarks.noharm.generation.conduct import read_reply
 from medhelm_benchmarks.noharm.generation.guideline import (
     Guideline,
     draw_setting,
