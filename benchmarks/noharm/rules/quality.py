@@ -41,12 +41,11 @@ MOST_ALIKE = 0.5
 _RUN = 3
 _WORD = re.compile(r"[^\W_]+")
 
-
 MOST_AUC = 0.65
+"""Words alone may order actions this well."""
 LEAST_CASES = 5
 """Fewer teach a model of words too little for its failure to say anything."""
 DRAWS = 1000
-
 
 CheckName = Literal[
     "mix", "strong", "implausible", "agreement", "references", "duplicates", "copies"
