@@ -8,7 +8,6 @@ cluster.
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 from medhelm import (
     Benchmark,
@@ -22,6 +21,7 @@ from medhelm import (
     hookimpl,
     text_key,
 )
+from medhelm.plugin import readers
 
 COLUMNS = ("Question", "Focus (Drug)", "Question Type", "Answer", "Section Title", "URL")
 NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", re.IGNORECASE)
@@ -29,27 +29,11 @@ NO_ANSWER = re.compile(r"no (?:known )?answers?(?: found)?|unanswerable|n/?a", r
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the rows of the sheet with their number. Every cell is a text, n/a too."""
-    from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
-
-    name = paths[0].name
-    try:
-        book = load_workbook(paths[0], read_only=True, data_only=True)
-    except (InvalidFileException, BadZipFile, OSError, KeyError, ValueError) as e:
-        raise DataError(f"{name}: not readable as xlsx ({type(e).__name__})") from None
-    try:
-        rows = book.worksheets[0].iter_rows(values_only=True)
-        header = [str(cell or "").strip() for cell in next(rows, ())]
+    for number, row in readers.read_xlsx(paths[0]):
         for column in COLUMNS:
-            if column not in header:
-                raise DataError(f"{name}: there is no column {column!r} in the first row")
-        for number, cells in enumerate(rows):
-            texts = ["" if cell is None else str(cell) for cell in cells]
-            if any(texts):
-                named = dict(zip(header, texts, strict=False))  # a row can end before the header
-                yield dict.fromkeys(header, "") | named | {"row": str(number)}
-    finally:
-        book.close()
+            if column not in row:
+                raise DataError(f"{paths[0].name}: there is no column {column!r} in the first row")
+        yield {**row, "row": str(number - 1)}
 
 
 def to_instance(row: Row) -> Instance | LeftOut:

@@ -4,7 +4,6 @@ Aali et al., 2024, JAMIA, doi 10.1093/jamia/ocae312. The split `test` is the CSV
 and later; `release_1_0` is the JSON lines file of the first release, which names no note.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from medhelm import (
     hookimpl,
     read_table,
 )
+from medhelm.plugin import readers
 
 COLUMNS = ("note_id", "input", "target")
 
@@ -34,25 +34,12 @@ def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
 
 def read_lines(path: Path) -> Iterator[Row]:
     """Yield the objects of the JSON lines release, without a note_id; raises DataError."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"{path.name}, line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                raise DataError(f"{where}: not a JSON object on one line") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{where}: not a JSON object on one line")
-            for name in COLUMNS[1:]:
-                if not isinstance(row.get(name), str | None):
-                    raise DataError(f"{where}: {name} is not text")
-            yield {
-                "note_id": "",
-                "input": row.get("input") or "",
-                "target": row.get("target") or "",
-            }
+    for number, row in readers.read_jsonl(path):
+        texts = {name: row.get(name) or "" for name in COLUMNS[1:]}
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise DataError(f"{path.name}, row {number}: {name} is not text")
+        yield {"note_id": "", **texts}
 
 
 def to_instance(row: Row) -> Instance | LeftOut:

@@ -10,16 +10,8 @@ in HELM.
 
 import re
 
-from medhelm import (
-    Benchmark,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    cut_section,
-    hookimpl,
-)
+from medhelm import Benchmark, Instance, LeftOut, Row, hookimpl
+from medhelm_benchmarks.mtsamples import cut_note, notes_of, slices
 
 ASKED = {
     "PLAN": "Write the plan of this procedure note: what is to be done next, and how.",
@@ -36,12 +28,9 @@ BEHIND = 30
 
 def to_instance(row: Row) -> Instance | LeftOut:
     """Return a note without its gold; of the split `published` as HELM makes it."""
-    note = row["text"].strip()
-    if any(f"{h}:" not in note and f"{h}:" in note.upper() for h in ASKED):
-        return LeftOut("a heading of the gold in another case")
-    if (cut := cut_section(note, tuple(ASKED))) is None:
-        return LeftOut("no plan, summary or findings")
-    heading, gold, context, behind = cut
+    if isinstance(cut := cut_note(row, tuple(ASKED)), LeftOut):
+        return cut
+    (heading, gold, context, behind), note = cut, row["text"].strip()
     if is_published := row.get("split") == "published":
         context = re.split("|".join(f"{h}:" for h in ASKED), note)[0].strip()
     elif heading == "FINDINGS":
@@ -50,24 +39,18 @@ def to_instance(row: Row) -> Instance | LeftOut:
         if len(behind.split()) < BEHIND:
             return LeftOut(f"fewer than {BEHIND} words that show the findings")
         context = f"{context}\n[...]\n{behind}"
-    specialty = re.search(r"(?m)^Medical Specialty:(.*)$", note)
     return Instance(
         id=row["name"],
         context=context,
         question=ASKED["PLAN" if is_published else heading],
         references=(gold,),
-        metadata={
-            "section": heading.lower(),
-            "specialty": (specialty[1].strip() if specialty else "") or "not stated",
-        },
+        metadata=slices(note, heading),
     )
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
     """Return the benchmark."""
-    commit = "c4c252443fa9c52afb6960f53e51be278639bea2"
-    repository = "raulista1997/benchmarkdata"
     return [
         Benchmark(
             name="mtsamples_procedures",
@@ -80,19 +63,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "generate_bedside_procedure_notes",
                 "generate_specialized_procedure_notes",
             ),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(
-                        name="mtsample_procedure",
-                        url=f"https://codeload.github.com/{repository}/zip/{commit}",
-                        sha256="34b0f540534bcfb9483b014e80a66ceff0924a82fdffa1044520a9628e37a240",
-                        folder="mtsample_procedure",
-                        splits=("test", "published"),
-                    ),
-                ),
-                splits=("test", "published"),
-                split_column="split",
-                source=f"mtsamples.com, copy in {repository} at {commit}",
+            dataset=notes_of(
+                "mtsample_procedure",
+                commit="c4c252443fa9c52afb6960f53e51be278639bea2",
+                sha256="34b0f540534bcfb9483b014e80a66ceff0924a82fdffa1044520a9628e37a240",
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -78,7 +78,6 @@ from medhelm.schema.data import RowFinding as RowFinding  # what a check finds i
 from medhelm.data.readers import read_table as read_table  # a CSV file, a row at a time
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
 from medhelm.data.instance_ids import text_key as text_key  # names a text whatever its case and blanks: a cluster
-from medhelm.data.sections import cut_section as cut_section  # a note without one section
 from medhelm.data.weighted_rubrics import weighted_rubric_instance as weighted_rubric_instance  # turns, criteria with points
 
 # -- A metric: score and aggregation

@@ -116,10 +116,6 @@ _ENDS_RIGHT = re.compile(
 )
 """The same at the end of a line that is about one sentence."""
 _AT_FIRST = re.compile(r"^\W*(?:at\sfirst|initially|first),?\sI\b", re.IGNORECASE)
-_IN_WORDS = re.compile(
-    r"\b(sentence\s)(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
-    re.IGNORECASE,
-)
 _WORDS = [
     "one",
     "two",
@@ -134,6 +130,7 @@ _WORDS = [
     "eleven",
     "twelve",
 ]
+_IN_WORDS = re.compile(rf"\b(sentence\s)({'|'.join(_WORDS)})\b", re.IGNORECASE)
 _RETRACTED = re.compile(
     r"^\W*(?:actually|wait|however|correction|sorry|no|but|on\s(?:second\sthoughts?|reflection)|hmm+)\b",
     re.IGNORECASE,

@@ -22,8 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from medhelm import Message
-from medhelm.plugin import reply_form
+from medhelm import Message, visible_text
 from medhelm_benchmarks.encounters.packets import ControllerPacket, Fact, PatientPacket, State
 from medhelm_benchmarks.encounters.record import Turn
 from medhelm_benchmarks.encounters.replies import Limits
@@ -146,13 +145,13 @@ def order_text(
     return _json(values)
 
 
-def correction(said: str, fault: reply_form.BadReply, form: Form = "json") -> tuple[Message, ...]:
+def correction(said: str, fault: str, form: Form = "json") -> tuple[Message, ...]:
     """Return what is sent after a reply that could not be read: the reply, and what is wrong with it."""
     wanted = "one JSON object of the form asked for and nothing else"
     if form == "markers":
         wanted = "what you say, or one of the two marker lines"
     asked = f"Your reply could not be read: {fault}. Reply again, with {wanted}."
-    return (Message("assistant", said or "(empty)"), Message("user", asked))
+    return (Message("assistant", visible_text(said) or "(empty)"), Message("user", asked))
 
 
 def _json(values: dict[str, Any]) -> str:

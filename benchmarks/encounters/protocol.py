@@ -21,12 +21,12 @@ from medhelm import (
     Instance,
     Message,
     Protocol,
+    Request,
     Response,
     Send,
     Terms,
-    visible_text,
 )
-from medhelm.plugin import reply_form, tokens
+from medhelm.plugin import questions, reply_form, tokens
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import (
@@ -58,7 +58,6 @@ from medhelm_benchmarks.encounters.replies import (
     ControllerReply,
     Limits,
     PatientReply,
-    ask_until_read,
     diagnosis_of,
     read_markers,
 )
@@ -292,26 +291,27 @@ async def _ask(
     seed = terms.seed + terms.settings.get(f"{role}_seed", 0)
     messages: tuple[Message, ...] = (*course.messages.get(role, ()), now)
 
-    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
+    async def send(request: Request, attempt: int) -> Response:
         if attempt:
             course.repaired[role] = attempt
-        request = terms.request(course.instance, role, sent, seed=seed)
         return await course.ask(role, request, step=step, attempt=attempt)
 
-    def correct(
-        _: tuple[Message, ...], text: str, fault: reply_form.BadReply
-    ) -> tuple[Message, ...]:
-        return messages + correction(visible_text(text), fault, form)
-
-    tries = terms.settings["retries"] + 1
-    found, response = await ask_until_read(send, messages, read, correct, tries)
-    if found is not None:
-        course.messages[role] = (*messages, Message("assistant", found[1]))
-        return found[0]
-    if response.finish not in ("stop", "length"):
-        raise _failed(role, response)
+    found = await questions.send_until_read(
+        send,
+        partial(terms.request, course.instance, role, seed=seed),
+        messages,
+        read,
+        lambda _, text, fault: messages + correction(text, fault, form),
+        terms.settings["retries"],
+    )
+    if found.value is not None:
+        reply, shown = found.value
+        course.messages[role] = (*messages, Message("assistant", shown))
+        return reply
+    if found.end in ("error", "oversize", "refused"):
+        raise _failed(role, found.response)
     if role == CLINICIAN:
-        raise Ended(UNREADABLE, response.finish, text=response.text)
+        raise Ended(UNREADABLE, found.response.finish, text=found.response.text)
     raise Ended(_ENDING[role], "error", f"{role}: no reply of the form asked for")
 
 

@@ -1,15 +1,15 @@
-"""The forms in which the roles reply, how a reply is asked for again, and a clinician's in plain text."""
+"""The forms in which the roles reply, what follows a reply of none, and a clinician's in plain text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 
-from medhelm import Message, Response, visible_text
+from medhelm import Message, visible_text
 from medhelm.plugin import reply_form
 
 
@@ -75,38 +75,11 @@ class Limits:
             )
 
 
-Messages = tuple[Message, ...]
-T = TypeVar("T")
-
-
-async def ask_until_read(
-    send: Callable[[Messages, int], Awaitable[Response]],
-    messages: Messages,
-    read: Callable[[str], T],
-    correct: Callable[[Messages, str, reply_form.BadReply], Messages],
-    tries: int,
-) -> tuple[T | None, Response]:
-    """Return what is read of a reply, and the last response; None where no reply can be read.
-
-    `send` gets the messages and the attempt, from 0. `correct` returns what is sent after a text that
-    `read` refuses with BadReply. A response that is no text ends the asking.
-    """
-    for attempt in range(tries):
-        response = await send(messages, attempt)
-        if response.finish not in ("stop", "length"):
-            return None, response
-        try:
-            return read(response.text), response
-        except reply_form.BadReply as e:
-            messages = correct(messages, response.text, e)
-    return None, response
-
-
-def rejected(sent: Messages, text: str, fault: reply_form.BadReply) -> Messages:
+def rejected(sent: tuple[Message, ...], reply: str, fault: str) -> tuple[Message, ...]:
     """Return what is sent after a reply that cannot be used: the reply, and its faults, one a line."""
-    listed = "\n".join(f"- {line}" for line in str(fault).splitlines())
+    listed = "\n".join(f"- {line}" for line in fault.splitlines()[:20])
     asked = f"That cannot be used:\n{listed}\nReply again, with the whole JSON object."
-    said = visible_text(text) or "(no text)"
+    said = visible_text(reply) or "(no text)"
     return (*sent, Message("assistant", said), Message("user", asked))
 
 

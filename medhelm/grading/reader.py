@@ -29,8 +29,6 @@ from medhelm.grading.graders.grader import (
     Grader,
     Shown,
     has_answer,
-    one_call,
-    send_until_read,
 )
 from medhelm.grading.jury.metric import Jury
 from medhelm.grading.jury.prompt import repair_message
@@ -38,6 +36,7 @@ from medhelm.grading.rubric.grader import terms_of
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Message, Response
 from medhelm.schema.model import ModelSpec
@@ -165,19 +164,16 @@ async def ask_reader(
     main: Metric, benchmark: Benchmark, shown: Shown, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return what the reader finds in a reply; its state is that of `read_reading`."""
-    instance, schema = shown.instance, _schema(shown.instance)
-
-    async def once(messages: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, JUDGE, messages, schema)
-        unseeded = msgspec.structs.replace(request, seed=None)
-        return await send(JUDGE, unseeded, step=STEP, attempt=attempt)
+    instance = shown.instance
 
     found = await send_until_read(
-        once,
+        partial(send, JUDGE, step=STEP),
+        partial(terms.request, instance, JUDGE, json_schema=_schema(instance), is_seeded=False),
         _messages(benchmark, instance, shown.answer),
         partial(read_reading, main, instance, shown.answer),
-        repair_message,
+        followed_by(repair_message),
         terms.settings[REPAIRS],
+        ends_when_cut=True,
     )
     if found.value is None:
         return found.answer({})
@@ -189,7 +185,7 @@ def forecast(
 ) -> Iterator[Forecast]:
     """Yield the one call that a reply of so many tokens needs."""
     prompt = estimate_tokens(_messages(benchmark, instance, "")) + answer
-    yield one_call(terms, prompt, _READING, _SHORTEST)
+    yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.settings[REPAIRS])
 
 
 def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:

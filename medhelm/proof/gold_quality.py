@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,13 +21,14 @@ import msgspec
 from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError
 from medhelm.extract import visible_text
-from medhelm.grading.graders.grader import NOT_ASKED, one_call, send_until_read
+from medhelm.grading.graders.grader import NOT_ASKED
 from medhelm.grading.graders.panel import end_of
 from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
+from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
@@ -93,20 +95,24 @@ async def _conduct(
     """Return the judge's verdict on one gold."""
     (gold,) = instance.references
 
-    async def judge(messages: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, JUDGE, messages, _SCHEMA)
-        unseeded = msgspec.structs.replace(request, seed=None)
-        return await send(JUDGE, unseeded, step=_CRITERION, attempt=attempt)
-
     def read(text: str) -> int:
         return read_reply(text, _RUBRIC.criteria, 0, 1, gold).scores[0]
 
-    found = await send_until_read(judge, gold_messages(instance), read, repair_message, _REPAIRS)
+    found = await send_until_read(
+        partial(send, JUDGE, step=_CRITERION),
+        partial(terms.request, instance, JUDGE, json_schema=_SCHEMA, is_seeded=False),
+        gold_messages(instance),
+        read,
+        followed_by(repair_message),
+        _REPAIRS,
+        ends_when_cut=True,
+    )
     return found.answer({_CRITERION: found.value})
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    yield one_call(terms, estimate_tokens(gold_messages(instance)), _REPLY, 0, _REPAIRS)
+    prompt = estimate_tokens(gold_messages(instance))
+    yield one_call(terms, JUDGE, prompt, _REPLY, 0, _REPAIRS)
 
 
 PROTOCOL = Protocol(

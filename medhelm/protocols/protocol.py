@@ -66,11 +66,14 @@ class Terms:
         *,
         sampling: Sampling | None = None,
         seed: int | None = None,
+        is_seeded: bool = True,
+        max_output_tokens: int | None = None,
     ) -> Request:
         """Return a request to a role: its system prompt first, its budget and its decoding.
 
         `json_schema` is sent only where the role's endpoint holds answers to one. `seed`: another than
-        the episode's, for several candidates.
+        the episode's, for several candidates; not `is_seeded`: none. `max_output_tokens`: another budget
+        than the role's.
         """
         own = self.roles[role]
         if own.system_prompt and (not messages or messages[0].role != "system"):
@@ -79,9 +82,9 @@ class Terms:
             instance_id=instance.id,
             repeat=self.repeat,
             messages=messages,
-            max_output_tokens=own.max_output_tokens,
+            max_output_tokens=max_output_tokens or own.max_output_tokens,
             sampling=sampling or own.sampling,
-            seed=self.seed if seed is None else seed,
+            seed=(self.seed if seed is None else seed) if is_seeded else None,
             json_schema=json_schema if own.json_schema else None,
         )
 

@@ -29,17 +29,18 @@ from medhelm.grading.rubric.metrics import (
 )
 from medhelm.schema.data import Criterion, Instance
 from medhelm_benchmarks.clinconsensus.benchmark import CLINCONSENSUS
-from medhelm_benchmarks.clinconsensus.calibration import calibrate
 from medhelm_benchmarks.clinconsensus.cases import (
     JOIN,
     case_findings,
+    labels,
     public_findings,
+    register_of,
     to_instance,
 )
 from medhelm_benchmarks.clinconsensus.commands.bank import bank
+from medhelm_benchmarks.clinconsensus.commands.calibrate import calibrate
 from medhelm_benchmarks.clinconsensus.commands.lint import lint
-from medhelm_benchmarks.clinconsensus.labels import labels, register_of
-from medhelm_benchmarks.clinconsensus.tables.measures import (
+from medhelm_benchmarks.clinconsensus.tables.coverage import (
     Hits,
     alternatives,
     partial_correlation,

@@ -9,9 +9,8 @@ from typing import Any
 
 import medhelm
 from medhelm.schema.model import ModelSpec
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
+from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, write_cases
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"

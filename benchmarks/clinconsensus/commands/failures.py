@@ -48,9 +48,13 @@ def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
     from medhelm.plugin import options, own_runs, sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
-    from medhelm_benchmarks.clinconsensus.failures.labels import read_labels, write_sheet
+    from medhelm_benchmarks.clinconsensus.failures.labels import (
+        drawn,
+        read_labels,
+        read_unmet,
+        write_sheet,
+    )
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table
-    from medhelm_benchmarks.clinconsensus.failures.unmet import drawn, read_unmet
 
     if sum(map(bool, (args.template, args.labels, args.judge))) != 1:
         raise UsageError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,17 @@ from medhelm import (
     Terms,
     visible_text,
 )
-from medhelm.plugin import fencing, own_runs, reply_form, runlog, stored_decisions, together, tokens
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
-from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+from medhelm.plugin import (
+    fencing,
+    own_runs,
+    questions,
+    reply_form,
+    runlog,
+    stored_decisions,
+    together,
+    tokens,
+)
+from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 PROMPT_VERSION = "1"
 _LABELLER = "labeller"
@@ -121,14 +130,15 @@ async def _conduct(
     """Return the types of an answer's unmet criteria; empty where no reply could be read."""
 
     async def one(name: str, criterion: str, finding: str) -> str | None:
-        request = _request(instance, terms, criterion, finding)
-        for attempt in range(1 + _REPAIRS):
-            response = await send(_LABELLER, request, step=f"failure/{name}", attempt=attempt)
-            if response.finish in ("error", "oversize"):
-                return None
-            if (found := read_type(response.text)) is not None:
-                return found
-        return ""
+        found = await questions.send_until_read(
+            partial(send, _LABELLER, step=f"failure/{name}"),
+            partial(_request, instance, terms),
+            messages_for(instance.context, instance.payload["answer"], criterion, finding),
+            read_type,
+            lambda sent, _reply, _fault: sent,  # the same once more
+            _REPAIRS,
+        )
+        return None if found.end in ("error", "oversize") else found.value or ""
 
     unmet = instance.payload["unmet"]
     given = await together(one(*own) for own in unmet)
@@ -139,15 +149,14 @@ async def _conduct(
     return FinalAnswer(ending="labelled", state={"types": types})
 
 
-def _request(instance: Instance, terms: Terms, criterion: str, finding: str) -> Request:
-    messages = messages_for(instance.context, instance.payload["answer"], criterion, finding)
-    request = terms.request(instance, _LABELLER, messages, _schema())
-    return msgspec.structs.replace(request, seed=None)
+def _request(instance: Instance, terms: Terms, messages: tuple[Message, ...]) -> Request:
+    return terms.request(instance, _LABELLER, messages, _schema(), is_seeded=False)
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    unmet = instance.payload["unmet"]
-    spent = sum(tokens.request_tokens(_request(instance, terms, *own[1:])) for own in unmet)
+    unmet, answer = instance.payload["unmet"], instance.payload["answer"]
+    asked = (messages_for(instance.context, answer, *own[1:]) for own in unmet)
+    spent = sum(tokens.request_tokens(_request(instance, terms, sent)) for sent in asked)
     yield Forecast(
         role=_LABELLER,
         calls=len(unmet),
@@ -182,9 +191,6 @@ def _schema() -> dict[str, Any]:
     )
 
 
-def read_type(text: str) -> str | None:
-    """Return the type that a reply names, None where it is not one object with a known type."""
-    try:
-        return str(reply_form.read_object(text, _schema() | {"required": ["type"]})["type"])
-    except reply_form.BadReply:
-        return None
+def read_type(text: str) -> str:
+    """Return the type that a reply names; raises BadReply where it is not one object with a known type."""
+    return str(reply_form.read_object(text, _schema() | {"required": ["type"]})["type"])

@@ -9,8 +9,7 @@ import numpy as np
 from medhelm import Part, Table, make_table
 from medhelm.plugin import Settings, intervals
 from medhelm.plugin import column_kinds as kinds
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
-from medhelm_benchmarks.clinconsensus.failures.unmet import Answer, Name
+from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 UNLABELLED = "unlabelled"
 

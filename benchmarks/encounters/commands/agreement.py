@@ -20,8 +20,7 @@ def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
     from medhelm.plugin import ratings
-    from medhelm_benchmarks.encounters.experts.agreement import units_table
-    from medhelm_benchmarks.encounters.experts.units import open_folder
+    from medhelm_benchmarks.encounters.experts.units import open_folder, units_table
 
     folder = open_folder(Path(asked.source))
     return [units_table(ratings.read_units(asked.files, folder.units), folder)]

@@ -12,15 +12,16 @@ from typing import Any
 import msgspec
 
 from medhelm.plugin import UsageError, options
-from medhelm_benchmarks.encounters.data.cases import (
+from medhelm_benchmarks.encounters.data.layout import read_scenarios
+from medhelm_benchmarks.encounters.data.medsp1000 import (
     CASES,
     RUBRICS,
+    Flag,
     count_rubrics,
     items_of_scenario,
+    scenario_flags,
     unread_text,
 )
-from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
-from medhelm_benchmarks.encounters.data.layout import read_scenarios
 from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 

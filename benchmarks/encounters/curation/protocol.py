@@ -22,11 +22,10 @@ from medhelm import (
     Message,
     ModelSpec,
     Protocol,
-    Response,
     Send,
     Terms,
 )
-from medhelm.plugin import reply_form, tokens
+from medhelm.plugin import questions, reply_form, tokens
 from medhelm_benchmarks.encounters.curation import prompts
 from medhelm_benchmarks.encounters.curation.drafts import (
     Audit,
@@ -45,16 +44,15 @@ from medhelm_benchmarks.encounters.curation.drafts import (
     text_of,
 )
 from medhelm_benchmarks.encounters.curation.sources import Article
-from medhelm_benchmarks.encounters.data.checks import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.layout import META_FIELDS, PACKET_ROLES
+from medhelm_benchmarks.encounters.data.medsp1000 import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
 from medhelm_benchmarks.encounters.matches import folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem
-from medhelm_benchmarks.encounters.replies import ask_until_read, rejected
+from medhelm_benchmarks.encounters.replies import rejected
 
 CURATOR, JUDGE = "curator", "judge"
 REPAIRS = 2
-REASONING_BUDGET = 24_576
 MOST_SCENARIOS = 40
 """Of one article; more is a fault of its triage."""
 _EXPECTED_SCENARIOS = 3
@@ -63,23 +61,12 @@ _OWN_WORDS = 900
 """Tokens of a prompt besides the article."""
 
 
-@dataclass(frozen=True)
-class Phase:
-    """One request of curation."""
-
-    form: type[msgspec.Struct]
-    budget: int
-    """Output tokens of one reply."""
-    expected: int
-    """Tokens that a reply is expected to have."""
-
-
-PHASES: Mapping[str, Phase] = {
-    "triage": Phase(Triage, 4_096, 500),
-    "partition": Phase(Partition, 4_096, 400),
-    "audit": Phase(Audit, 4_096, 300),
-    "rubric": Phase(Extraction, 16_384, 1_500),
-    "leaks": Phase(LeakReport, 4_096, 150),
+PHASES: Mapping[str, questions.Stage] = {
+    "triage": questions.Stage(Triage, 4_096, 500),
+    "partition": questions.Stage(Partition, 4_096, 400),
+    "audit": questions.Stage(Audit, 4_096, 300),
+    "rubric": questions.Stage(Extraction, 16_384, 1_500),
+    "leaks": questions.Stage(LeakReport, 4_096, 150),
 }
 
 
@@ -111,14 +98,6 @@ class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
                 yield audited(draft_of(meta, made.partition), made.audit)
 
 
-class Ended(Exception):
-    """A phase has no usable reply: how it ends (failed, discarded) and why, without text of the source."""
-
-    def __init__(self, status: str, phase: str, reasons: Sequence[str]) -> None:
-        super().__init__(phase)
-        self.status, self.reasons = status, tuple(f"{phase}: {reason}" for reason in reasons)
-
-
 def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) -> Protocol:
     """Return the protocol for these articles, by the ids of their instances."""
     return Protocol(
@@ -137,13 +116,6 @@ def instance_of(article: Article) -> Instance:
     return Instance(id=article.case, context=msgspec.json.encode(content).decode())
 
 
-def budget_of(model: ModelSpec, phase: str) -> int:
-    """Return the output tokens of one reply of a phase."""
-    if model.max_output_tokens is not None:
-        return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else PHASES[phase.partition("/")[0]].budget
-
-
 async def _conduct(
     articles: Mapping[str, Article],
     players: Mapping[str, ModelSpec],
@@ -157,12 +129,17 @@ async def _conduct(
     writer = _Writer(article, instance, players, terms, send)
     try:
         curated = await _article(writer)
-    except Ended as e:
-        if e.status == "failed":
-            return FinalAnswer(finish="error", error="; ".join(e.reasons))
-        curated = CuratedArticle(case=article.case, status=e.status, reasons=e.reasons)
+    except questions.Unwritten as e:
+        if e.has_failed:
+            return FinalAnswer(finish="error", error="; ".join(_reasons(e)))
+        curated = CuratedArticle(case=article.case, status="discarded", reasons=_reasons(e))
     state = msgspec.to_builtins(curated)
     return FinalAnswer(text=curated.status, ending=curated.status, state=state)
+
+
+def _reasons(ended: questions.Unwritten) -> tuple[str, ...]:
+    """Return why a phase has no usable reply, without text of the source."""
+    return tuple(f"{ended.stage}: {reason}" for reason in ended.reasons)
 
 
 async def _article(writer: _Writer) -> CuratedArticle:
@@ -182,10 +159,10 @@ async def _article(writer: _Writer) -> CuratedArticle:
         name = meta.scenario_id
         try:
             found = await _scenario(writer, meta)
-        except Ended as e:
-            if e.status == "failed":
+        except questions.Unwritten as e:
+            if e.has_failed:
                 raise
-            ends[name] = ": ".join(("discarded", *e.reasons))
+            ends[name] = ": ".join(("discarded", *_reasons(e)))
             continue
         ends[name] = "made" if found else "not ready"
         if found:
@@ -264,48 +241,24 @@ class _Writer:
         *,
         role: str = CURATOR,
     ) -> Any:
-        """Return a phase's reply without faults, in its form; raises Ended.
+        """Return a phase's reply without faults, in its form; raises Unwritten.
 
         Doubts go back once, and discard nothing.
         """
-        form = PHASES[phase.partition("/")[0]].form
-        usable = None
-        faults: list[str] = []
-        is_cut = False
-
-        async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-            nonlocal is_cut
-            request = msgspec.structs.replace(
-                self.terms.request(self.instance, role, sent),
-                max_output_tokens=budget_of(self.players[role], phase),
-            )
-            response = await self.ask(role, request, step=phase, attempt=attempt)
-            is_cut = response.finish == "length"
-            return response
-
-        def read(text: str) -> Any:
-            nonlocal usable, faults
-            try:
-                reply = reply_form.read_form(text, form)[0]
-                faults = find_faults(reply)
-            except reply_form.BadReply as e:
-                cut = "it was cut at the limit of its tokens: write less"
-                faults = [cut if is_cut else str(e)]
-            else:
-                if not faults and usable is None:
-                    usable, faults = reply, find_doubts(reply)
-                if not faults:
-                    return reply
-            raise reply_form.BadReply("\n".join(faults[:20]))
-
-        found, response = await ask_until_read(send, messages, read, rejected, 1 + REPAIRS)
-        if response.finish in ("error", "oversize"):
-            raise Ended("failed", phase, [response.error or response.finish])
-        if response.finish == "refusal":
-            raise Ended("discarded", phase, ["the model refused"])
-        if (reply := found or usable) is None:
-            raise Ended("discarded", phase, faults)
-        return reply
+        stage = PHASES[phase.partition("/")[0]]
+        budget = stage.budget_of(self.players[role])
+        return await questions.send_until_written(
+            partial(self.ask, role, step=phase),
+            partial(self.terms.request, self.instance, role, max_output_tokens=budget),
+            messages,
+            lambda text: reply_form.read_form(text, stage.form)[0],
+            rejected,
+            stage.repairs,
+            stage=phase,
+            find_faults=find_faults,
+            find_doubts=find_doubts,
+            most_doubts=1,
+        )
 
 
 def triage_faults(article: Article, reply: Triage) -> list[str]:
@@ -420,8 +373,8 @@ def _forecast(
     ):
         model = players[role]
         sent = sum(part if phase in ("rubric", "leaks") else whole for phase in each)
-        begin, begun = len(once) * whole, sum(budget_of(model, phase) for phase in once)
-        replies = sum(budget_of(model, phase) for phase in each)
+        begin, begun = len(once) * whole, sum(PHASES[p].budget_of(model) for p in once)
+        replies = sum(PHASES[p].budget_of(model) for p in each)
         yield Forecast(
             role=role,
             calls=len(once) + n * len(each),

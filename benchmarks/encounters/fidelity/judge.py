@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,11 +21,10 @@ from medhelm import (
     Message,
     ModelSpec,
     Protocol,
-    Response,
     Send,
     Terms,
 )
-from medhelm.plugin import own_runs, reply_form, tokens
+from medhelm.plugin import own_runs, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     MEANING,
     Fault,
@@ -36,7 +36,7 @@ from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import Encounter
-from medhelm_benchmarks.encounters.replies import ask_until_read, rejected
+from medhelm_benchmarks.encounters.replies import rejected
 
 JUDGE = "judge"
 REPAIRS = 2
@@ -103,23 +103,21 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: S
     lines = lines_of(judged.encounter)
     by_number = {line.number: line for line in lines}
 
-    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, JUDGE, sent, reply_form.schema_of(Report))
-        return await ask(JUDGE, request, step="fidelity", attempt=attempt)
-
     def read(text: str) -> tuple[Fault, ...]:
         report, _ = reply_form.read_form(text, Report)
         if wrong := report_faults(report, lines, judged.packets):
-            raise reply_form.BadReply("\n".join(wrong[:20]))
+            raise reply_form.BadReply("\n".join(wrong))
         return tuple(_fault(found, by_number[found.line]) for found in report.faults)
 
-    messages = judge_messages(judged.encounter, lines, judged.packets)
-    faults, response = await ask_until_read(send, messages, read, rejected, 1 + REPAIRS)
-    if response.finish in ("error", "oversize"):
-        return FinalAnswer(finish=response.finish, error=response.error or response.finish)
-    if faults is None:
-        return FinalAnswer(ending="not judged")
-    return FinalAnswer(ending="judged", state={"faults": msgspec.to_builtins(faults)})
+    found = await questions.send_until_read(
+        partial(ask, JUDGE, step="fidelity"),
+        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(Report)),
+        judge_messages(judged.encounter, lines, judged.packets),
+        read,
+        rejected,
+        REPAIRS,
+    )
+    return found.answer({"faults": msgspec.to_builtins(found.value)}, "judged")
 
 
 def _fault(found: Found, line: Line) -> Fault:
@@ -173,15 +171,7 @@ def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator
     judged = msgspec.convert(instance.payload, Judged)
     messages = judge_messages(judged.encounter, lines_of(judged.encounter), judged.packets)
     asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
-    again = REPAIRS * (terms.roles[JUDGE].max_output_tokens + 500)
-    yield Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + REPAIRS,
-        input_tokens=asked,
-        input_tokens_limit=(1 + REPAIRS) * (asked + again),
-        output_tokens=200,
-    )
+    yield questions.one_call(terms, JUDGE, asked, 200, 500, REPAIRS)
 
 
 FIDELITY = Protocol(

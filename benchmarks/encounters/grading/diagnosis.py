@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,17 +19,15 @@ from medhelm import (
     Message,
     Metric,
     Outcome,
-    Response,
     Score,
     Send,
     Terms,
 )
-from medhelm.plugin import fencing, grader, reply_form, tokens
+from medhelm.plugin import fencing, grader, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, encounter_of
-from medhelm_benchmarks.encounters.replies import ask_until_read
 
 _TAG = fencing.tag_pattern(("gold", "given"))
 _SCHEMA = reply_form.closed({"reason": reply_form.TEXT, "same": reply_form.BOOLEAN})
@@ -48,29 +47,23 @@ def read_same(text: str, given: str = "") -> bool:
 async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, ask: Send) -> FinalAnswer:
     """Return one judge's verdict on the diagnosis of a consultation."""
     given = _given(shown)
-
-    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(shown.instance, grader.JUDGE, sent, _SCHEMA)
-        return await ask(grader.JUDGE, request, step="diagnosis", attempt=attempt)
-
-    def correct(
-        sent: tuple[Message, ...], text: str, fault: reply_form.BadReply
-    ) -> tuple[Message, ...]:
-        asked = f"Your reply could not be read: {fault}. Reply again with the JSON object alone."
-        return (*sent, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
-
-    same, response = await ask_until_read(
-        send,
+    found = await questions.send_until_read(
+        partial(ask, grader.JUDGE, step="diagnosis"),
+        partial(terms.request, shown.instance, grader.JUDGE, json_schema=_SCHEMA),
         messages(shown.instance.references[0], given),
         lambda text: read_same(text, given),
-        correct,
-        1 + terms.settings[grader.REPAIRS],
+        _again,
+        terms.settings[grader.REPAIRS],
     )
-    if response.finish in ("error", "oversize"):
-        return FinalAnswer(finish=response.finish, error="a call to the judge failed")
-    if response.finish == "refusal":
-        return FinalAnswer(state={"same": None}, ending="refused")
-    return FinalAnswer(state={"same": same}, ending="unreadable" if same is None else "")
+    if found.end in ("error", "oversize"):
+        return found.answer({})
+    ending = "refused" if found.end == "refused" else "unreadable" if found.end else ""
+    return FinalAnswer(state={"same": found.value}, ending=ending)
+
+
+def _again(sent: tuple[Message, ...], text: str, fault: str) -> tuple[Message, ...]:
+    asked = f"Your reply could not be read: {fault}. Reply again with the JSON object alone."
+    return (*sent, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
 
 
 def forecast(
@@ -79,16 +72,7 @@ def forecast(
     """Yield the one call to a judge."""
     sent = messages(instance.references[0], "x" * 60)
     spent = tokens.request_tokens(terms.request(instance, grader.JUDGE, sent, _SCHEMA))
-    tries = 1 + terms.settings[grader.REPAIRS]
-    again = tries * (terms.roles[grader.JUDGE].max_output_tokens + 100)
-    yield Forecast(
-        role=grader.JUDGE,
-        calls=1,
-        calls_limit=tries,
-        input_tokens=spent,
-        input_tokens_limit=tries * (spent + again),
-        output_tokens=40,
-    )
+    yield questions.one_call(terms, grader.JUDGE, spent, 40, 100, terms.settings[grader.REPAIRS])
 
 
 def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,34 +11,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FinalAnswer,
-    Forecast,
-    Instance,
-    Message,
-    Response,
-    Send,
-    Terms,
-)
-from medhelm.plugin import fencing, grader, reply_form, together, tokens
+from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Send, Terms
+from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import is_asked
-from medhelm_benchmarks.encounters.packets import (
-    Deed,
-    RubricItem,
-    packets_of,
-)
+from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
-from medhelm_benchmarks.encounters.replies import ask_until_read
 
 SIZE, RUBRIC = "batch", "rubric"
 _LISTED = "\n\nThe items, one JSON object a line:\n"
@@ -290,10 +275,6 @@ async def _judge(
     first = messages(encounter, items)
     best: Batch | None = None
 
-    async def send(sent: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(shown.instance, grader.JUDGE, sent, SCHEMA)
-        return await ask(grader.JUDGE, request, step=f"items/{number}", attempt=attempt)
-
     def read(text: str) -> Batch:
         nonlocal best
         best = read_batch(text, items, len(encounter.turns), first[1].content)
@@ -301,19 +282,21 @@ async def _judge(
             raise reply_form.BadReply("; ".join(best.faults))
         return best
 
-    def correct(
-        _: tuple[Message, ...], text: str, fault: reply_form.BadReply
-    ) -> tuple[Message, ...]:
+    def again(_: tuple[Message, ...], text: str, fault: str) -> tuple[Message, ...]:
         asked = f"Your reply is not as asked for ({fault}). Reply again, with every item once."
         return (*first, Message("assistant", text.strip() or "(empty)"), Message("user", asked))
 
-    _, response = await ask_until_read(
-        send, first, read, correct, 1 + terms.settings[grader.REPAIRS]
+    found = await questions.send_until_read(
+        partial(ask, grader.JUDGE, step=f"items/{number}"),
+        partial(terms.request, shown.instance, grader.JUDGE, json_schema=SCHEMA),
+        first,
+        read,
+        again,
+        terms.settings[grader.REPAIRS],
     )
-    if response.finish in ("error", "oversize"):
-        return _void(items, response.finish), response.finish
-    ends = {"refusal": "refused", "length": "truncated"}
-    return best or _void(items, ends.get(response.finish, "unreadable")), ""
+    if found.end in ("error", "oversize"):
+        return _void(items, found.end), found.end
+    return best or _void(items, found.end), ""
 
 
 def _void(items: Sequence[RubricItem], fault: str) -> Batch:

@@ -17,7 +17,7 @@ _OF_REPLIES = ("rubrics", "sensitivity")
 
 def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     from medhelm_benchmarks.noharm.experts.ratings import action_sheet
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases
+    from medhelm_benchmarks.noharm.rules.cases import read_cases
 
     return action_sheet(read_cases(Path(asked.source)), asked.sample)
 
@@ -36,7 +36,7 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
         sensitivity_table,
         to_rubrics,
     )
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases
+    from medhelm_benchmarks.noharm.rules.cases import read_cases
 
     least, common = asked.number("min_experts"), asked.number("min_common")
     cases = read_cases(Path(asked.source))

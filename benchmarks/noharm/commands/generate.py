@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from medhelm.plugin import UsageError, model_calls, options, tokens
-from medhelm_benchmarks.noharm.generation.conduct import Series, stage_budget
-from medhelm_benchmarks.noharm.generation.guideline import read_guideline
+from medhelm_benchmarks.noharm.generation.conduct import Series
+from medhelm_benchmarks.noharm.generation.guideline import most_settings, read_guideline
 from medhelm_benchmarks.noharm.generation.series import (
     case_ends,
     counts,
@@ -18,7 +18,7 @@ from medhelm_benchmarks.noharm.generation.series import (
     series_run,
     write_products,
 )
-from medhelm_benchmarks.noharm.generation.settings import most_settings
+from medhelm_benchmarks.noharm.generation.stages import STAGES
 
 _MOST = 999
 _UNVALIDATED = "The ratings are synthetic; no clinician has validated them."
@@ -194,7 +194,7 @@ def _check_count(n: int, most: int) -> None:
 
 def _check_windows(series: Series, path: str) -> None:
     for model in series.players.values():
-        window, budget = model.context_window, stage_budget(model, "rating")
+        window, budget = model.context_window, STAGES["rating"].budget_of(model)
         needed = (
             tokens.estimate_tokens(series.guideline.text) + 4_000 + budget
         )  # letter, menu, our words

@@ -13,8 +13,7 @@ import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
 _BUNDLED = Path(__file__).parent.parent / "samples" / "noharm.jsonl"
@@ -66,10 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
-    from medhelm_benchmarks.noharm.rules.embed import load_embedder
     from medhelm_benchmarks.noharm.rules.quality import check_cases
-    from medhelm_benchmarks.noharm.tables.origins import origins, read_origins
-    from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
+    from medhelm_benchmarks.noharm.rules.wording import load_embedder
+    from medhelm_benchmarks.noharm.tables.quality import (
+        flags,
+        origins,
+        quality_tables,
+        read_origins,
+    )
 
     form = tables.chosen_format(args.format, args.out)
     for option, target in (("--out", args.out), ("--flags", args.flags)):

@@ -27,10 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the cases that experts rated whole and return the exit code."""
-    from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
-    from medhelm_benchmarks.noharm.rules.cases import Validation
-    from medhelm_benchmarks.noharm.rules.experts import rerate_cases, validation_text
+    from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings, rerate_cases
+    from medhelm_benchmarks.noharm.rules.cases import Validation, read_cases, write_cases
 
     target = Path(args.out)
     if target.exists():
@@ -44,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     found = rerate_cases(cases, rated.sheets, validation)
     write_cases(target, found.cases)
     print(f"{target}: {len(found.cases)} cases with experts' ratings")
-    print(validation_text(validation))
+    print(str(validation))
     for what, codes in (
         ("without any rating of an expert", found.unrated),
         ("with an action of fewer than three ratings", found.partly_rated),

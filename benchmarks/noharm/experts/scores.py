@@ -18,11 +18,10 @@ import numpy as np
 from medhelm import Column, Floats, Layout, Part, Table, make_table
 from medhelm.plugin import Settings, UsageError, aggregation, intervals
 from medhelm.plugin import column_kinds as kinds
+from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
-from medhelm_benchmarks.noharm.rules.derive import consensus, to_point
-from medhelm_benchmarks.noharm.rules.experts import Sheets, is_rated_whole
-from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, score_case
+from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
 
 PANELS = 200
 """Counts the draws of resampled ratings."""

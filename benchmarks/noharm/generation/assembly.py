@@ -25,13 +25,13 @@ from medhelm_benchmarks.noharm.generation.stages import (
     TrapReply,
 )
 from medhelm_benchmarks.noharm.rules.cases import Action, Broad, Case, to_case
-from medhelm_benchmarks.noharm.rules.derive import (
+from medhelm_benchmarks.noharm.rules.quality import is_strong
+from medhelm_benchmarks.noharm.rules.score import (
     action_class,
     best_alternatives,
     consensus,
     to_point,
 )
-from medhelm_benchmarks.noharm.rules.quality import is_strong
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ the case is discarded with the reason. A failed request leaves the case to the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -22,11 +22,12 @@ from medhelm import (
     Message,
     ModelSpec,
     Protocol,
+    Request,
     Response,
     Send,
     Terms,
 )
-from medhelm.plugin import reply_form, runlog, together, tokens
+from medhelm.plugin import questions, reply_form, runlog, together, tokens
 from medhelm_benchmarks.noharm.generation import checks, stages
 from medhelm_benchmarks.noharm.generation.assembly import (
     Menu,
@@ -38,8 +39,7 @@ from medhelm_benchmarks.noharm.generation.assembly import (
     with_quotes,
     without_reference,
 )
-from medhelm_benchmarks.noharm.generation.guideline import Guideline
-from medhelm_benchmarks.noharm.generation.settings import Setting
+from medhelm_benchmarks.noharm.generation.guideline import Guideline, Setting
 from medhelm_benchmarks.noharm.generation.stages import (
     JUDGE,
     PERSPECTIVES,
@@ -51,9 +51,6 @@ from medhelm_benchmarks.noharm.generation.stages import (
 )
 from medhelm_benchmarks.noharm.rules.cases import Case
 
-REASONING_BUDGET = 24_576
-"""Of models that think before they answer."""
-_NOTHING = "(no text)"
 _WORDS_OF_A_REPAIR = 150
 
 
@@ -98,18 +95,6 @@ class Series:
         return stages.messages(stage, parts, words)
 
 
-class Discarded(Exception):
-    """An author could not write what its stage needs."""
-
-    def __init__(self, stage: str, reasons: Sequence[str]) -> None:
-        super().__init__(stage)
-        self.stage, self.reasons = stage, tuple(reasons)
-
-
-class Failed(Exception):
-    """A request had no answer. The next start asks again."""
-
-
 def generation(series: Series) -> Protocol:
     """Return the protocol that writes the cases of a series."""
     return Protocol(
@@ -130,9 +115,9 @@ async def _conduct(
     setting = msgspec.convert(instance.payload, Setting)
     try:
         case, provenance = await _Author(series, setting, instance, terms, send).write()
-    except Failed as e:
-        return FinalAnswer(finish="error", error=str(e))
-    except Discarded as e:
+    except questions.Unwritten as e:
+        if e.has_failed:
+            return FinalAnswer(finish="error", error=str(e))
         return FinalAnswer(ending="discarded", state={"stage": e.stage, "reasons": list(e.reasons)})
     made = {"case": case, "provenance": provenance}
     return FinalAnswer(ending="made", state=msgspec.to_builtins(made))
@@ -155,13 +140,13 @@ class _Author:
     """The judge, once it has given a verdict on the last scene."""
 
     async def write(self) -> tuple[Case, Provenance]:
-        """Return the case and where it comes from; raises Discarded and Failed."""
+        """Return the case and where it comes from; raises Unwritten."""
         series, setting, code = self.series, self.setting, self.instance.id
         guideline = series.guideline
         self.parts = {"guideline": guideline.text, "passage": setting.passage}
         asked = (setting.place, setting.complication, setting.gap)
         scene = await self._ask(
-            "scene", lambda r: checks.scene_faults(r, guideline, asked), judged=self._advice
+            "scene", lambda r: checks.scene_faults(r, guideline, asked), check=self._judge
         )
         self.parts["letter"] = stages.letter(scene)
         menu = await self._menu()
@@ -173,7 +158,7 @@ class _Author:
                 code, series.specialty, scene, menu, groups, sheets, guideline, series.made_by
             )
         except DataError as e:
-            raise Discarded("assembly", [str(e)]) from None
+            raise questions.Unwritten("assembly", [str(e)]) from None
         return case, Provenance(
             code=code,
             guideline=guideline.name,
@@ -189,23 +174,31 @@ class _Author:
             prompt_version=stages.PROMPT_VERSION,
         )
 
-    async def _advice(self, scene: SceneReply, attempt: int) -> list[str]:
-        """Return as a fault that a patient's text advises, where a judge says so.
+    async def _judge(self, scene: SceneReply, attempt: int) -> None:
+        """Raise BadReply where a judge says that a patient's text advises.
 
         A reply that cannot be read is no verdict.
         """
         if self.series.judge is None:
-            return []
+            return
         parts = self.parts | {"letter": stages.letter(scene)}
         messages = self.series.messages("advice", JUDGE, self.setting, parts)
-        response = await self._send(JUDGE, "advice", messages, attempt)
+        request = self._request(JUDGE, "advice", messages)
+        response = await self.send(JUDGE, request, step="advice", attempt=attempt)
+        if response.finish in ("error", "oversize"):
+            raise questions.Unwritten(
+                "advice", [response.error or response.finish], has_failed=True
+            )
         try:
             found = read_reply(response.text, stages.AdviceReply)
         except reply_form.BadReply:  # it would be read again from the log for ever
             self.judge = ""
-            return []
+            return
         self.judge = self.series.judge.name
-        return [f"{found.words[:80]!r} says what should be done: give facts alone"] * found.advises
+        if found.advises:
+            raise reply_form.BadReply(
+                f"{found.words[:80]!r} says what should be done: give facts alone"
+            )
 
     async def _menu(self) -> Menu:
         blind = await self._ask("options", checks.option_faults)
@@ -255,7 +248,9 @@ class _Author:
                     role=perspective,
                     menu=items,
                 )
-            except Discarded:
+            except questions.Unwritten as e:
+                if e.has_failed:
+                    raise
                 return sheet
             return with_quotes(sheet, found, guideline)
 
@@ -267,70 +262,45 @@ class _Author:
         find_faults: Callable[[Any], list[str]],
         find_doubts: Callable[[Any], list[str]] = lambda _: [],
         *,
-        judged: Callable[[Any, int], Coroutine[Any, Any, list[str]]] | None = None,
+        check: Callable[[Any, int], Awaitable[None]] | None = None,
         role: str = WRITER,
         menu: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return a stage's reply without faults, in its form; raises Discarded and Failed.
+        """Return a stage's reply without faults, in its form; raises Unwritten.
 
-        Doubts go back to the author as faults do; what is left of them at the end discards nothing,
-        and of the replies with doubts alone the last counts. `judged` is asked about a reply without
-        faults. `menu`: a rater's own, in place of that of the case.
+        `check` looks at a reply without faults. `menu`: a rater's own, in place of that of the case.
         """
         name = stage if role == WRITER else f"{stage}/{role}"
         parts = self.parts if menu is None else self.parts | {"menu": stages.listed(menu)}
-        messages = self.series.messages(stage, role, self.setting, parts)
-        faults: list[str] = []
-        usable = None
-        for attempt in range(1 + STAGES[stage].repairs):
+        repairs = STAGES[stage].repairs
+
+        async def send(request: Request, attempt: int) -> Response:
             if attempt:
                 self.repairs[name] = attempt
-            response = await self._send(role, stage, messages, attempt)
-            reply, faults = _read(name, response, STAGES[stage].form, find_faults)
-            if reply is not None and judged is not None:
-                faults = await judged(reply, attempt)
-                reply = None if faults else reply
-            if reply is not None:
-                faults = find_doubts(reply)
-                if not faults:
-                    return reply
-                usable = reply
-            said = Message("assistant", response.text if response.text.strip() else _NOTHING)
-            messages = (*messages, said, stages.repair_message(faults))
-        if usable is not None:
-            return usable
-        raise Discarded(name, faults)
+            return await self.send(role, request, step=stage, attempt=attempt)
 
-    async def _send(
-        self, role: str, stage: str, messages: tuple[Message, ...], attempt: int
-    ) -> Response:
-        """Return the response to one request; raises Failed where there is none."""
-        schema = reply_form.schema_of(STAGES[stage].form)
-        request = self.terms.request(self.instance, role, messages, schema)
-        budget = stage_budget(self.series.players[role], stage)
-        request = msgspec.structs.replace(request, max_output_tokens=budget)
-        response = await self.send(role, request, step=stage, attempt=attempt)
-        if response.finish in ("error", "oversize"):
-            raise Failed(response.error or response.finish)
-        return response
+        return await questions.send_until_written(
+            send,
+            partial(self._request, role, stage),
+            self.series.messages(stage, role, self.setting, parts),
+            partial(read_reply, form=STAGES[stage].form),
+            questions.followed_by(stages.repair_message),
+            repairs,
+            stage=name,
+            find_faults=find_faults,
+            find_doubts=find_doubts,
+            most_doubts=repairs,
+            check=check,
+        )
 
-
-def _read(
-    stage: str,
-    response: Response,
-    form: type[msgspec.Struct],
-    find_faults: Callable[[Any], list[str]],
-) -> tuple[Any, list[str]]:
-    """Return a reply without faults, or None and its faults; raises Discarded."""
-    if response.finish == "refusal":
-        raise Discarded(stage, ["the model refused"])
-    try:
-        reply = read_reply(response.text, form)
-    except reply_form.BadReply as e:
-        cut = ["it was cut at the limit of its tokens: write less"]
-        return None, cut if response.finish == "length" else [str(e)]
-    faults = find_faults(reply)
-    return (None, faults) if faults else (reply, [])
+    def _request(self, role: str, stage: str, messages: tuple[Message, ...]) -> Request:
+        return self.terms.request(
+            self.instance,
+            role,
+            messages,
+            reply_form.schema_of(STAGES[stage].form),
+            max_output_tokens=STAGES[stage].budget_of(self.series.players[role]),
+        )
 
 
 def read_reply(text: str, form: type[Any]) -> Any:
@@ -341,18 +311,11 @@ def read_reply(text: str, form: type[Any]) -> Any:
     return reply
 
 
-def stage_budget(model: ModelSpec, stage: str) -> int:
-    """Return the output tokens that a model may use for one reply of a stage."""
-    if model.max_output_tokens is not None:
-        return model.max_output_tokens
-    return REASONING_BUDGET if model.reasoning else STAGES[stage].budget
-
-
 def _forecast(
     series: Series, benchmark: Benchmark, instance: Instance, terms: Terms
 ) -> Iterator[Forecast]:
     """Yield what each role will use: as asked for, and where every reply fills its budget and is
-    asked for `REPAIRS` times again, quotes never."""
+    asked for again as often as its stage allows."""
     setting = msgspec.convert(instance.payload, Setting)
     nothing = stages.letter(
         SceneReply(vignette="", question="", knowns=(), unknowns=(), red_flags=())
@@ -363,7 +326,7 @@ def _forecast(
         "letter": nothing,
         "menu": "",
     }
-    written = {stage: stage_budget(series.generator, stage) for stage in STAGES}
+    written = {name: stage.budget_of(series.generator) for name, stage in STAGES.items()}
     more = stages.LETTER_TOKENS
     letter = (more, written["scene"])
     blind = (more + stages.BLIND * stages.ACTION_TOKENS, letter[1] + written["options"])
@@ -386,7 +349,7 @@ def _of_stage(
 ) -> dict[str, int]:
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
-    budget, tries = stage_budget(model, stage), 1 + STAGES[stage].repairs
+    budget, tries = STAGES[stage].budget_of(model), 1 + STAGES[stage].repairs
     words, (more, most) = tokens.estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {

@@ -20,18 +20,13 @@ from pathlib import Path
 import msgspec
 
 from medhelm import Episode, Instance, ModelSpec
-from medhelm.plugin import RecordError, durable, own_runs, runlog
+from medhelm.plugin import RecordError, durable, own_runs, questions, runlog
 from medhelm_benchmarks.noharm.generation.assembly import Provenance
-from medhelm_benchmarks.noharm.generation.conduct import (
-    REASONING_BUDGET,
-    Series,
-    generation,
-)
-from medhelm_benchmarks.noharm.generation.settings import draw_setting
+from medhelm_benchmarks.noharm.generation.conduct import Series, generation
+from medhelm_benchmarks.noharm.generation.guideline import draw_setting
 from medhelm_benchmarks.noharm.generation.stages import STAGES
-from medhelm_benchmarks.noharm.rules.casefile import write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, likeness
+from medhelm_benchmarks.noharm.rules.cases import Case, write_cases
+from medhelm_benchmarks.noharm.rules.quality import MOST_ALIKE, likeness
 
 _QUOTED = re.compile(r"""["'`].*["'`]""", re.DOTALL)
 
@@ -74,7 +69,7 @@ def series_run(
         environ=environ,
         decides=hashlib.sha256("\0".join(decides).encode()).hexdigest(),
         max_output_tokens=STAGES["traps"].budget,
-        reasoning_output_tokens=REASONING_BUDGET,
+        reasoning_output_tokens=questions.REASONING_BUDGET,
         seed=series.seed,
     )
 

@@ -17,8 +17,7 @@ a text can close its own tag.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from string import Template
@@ -27,14 +26,13 @@ from typing import Literal, get_args
 import msgspec
 
 from medhelm import Message
+from medhelm.plugin import questions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Category, RedFlag
 
 PROMPT_VERSION = "4"
 """Raised whenever what a stage is sent changes."""
 
 WRITER, JUDGE = "writer", "judge"
-REPAIRS = 2
-"""Limits how often an author is asked again."""
 BLIND, FIRST_LINE, CONDITIONAL, PER_TRAP = 26, 8, 5, 2
 """Gives the numbers of actions to ask for: the mix of the paper (section 4.1), 49 in all."""
 ACTIONS = BLIND + FIRST_LINE + CONDITIONAL + 5 * PER_TRAP
@@ -161,29 +159,17 @@ class QuotesReply(_Reply, frozen=True, kw_only=True):
     quotes: tuple[QuoteReply, ...]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One request to an author, and what may come back."""
-
-    form: type[msgspec.Struct]
-    sees: tuple[str, ...]
-    """Names of the parts of the case that it is shown, in order."""
-    budget: int
-    """Output tokens of one reply."""
-    expected: int
-    """Tokens of a reply as asked for, with the signs of its JSON."""
-    repairs: int = REPAIRS
-
-
 _WITH_MENU = ("letter", "guideline", "menu")
-STAGES: Mapping[str, Stage] = {
-    "scene": Stage(SceneReply, ("guideline", "passage"), 2_048, LETTER_TOKENS + 60),
-    "advice": Stage(AdviceReply, ("letter", "guideline"), 1_024, 60),
-    "options": Stage(OptionsReply, ("letter",), 6_144, BLIND * (ACTION_TOKENS + 12)),
-    "traps": Stage(TrapsReply, _WITH_MENU, 6_144, (ACTIONS - BLIND) * (ACTION_TOKENS + 20)),
-    "groups": Stage(GroupsReply, ("letter", "menu"), 4_096, 250),
-    "rating": Stage(RatingsReply, _WITH_MENU, 8_192, ACTIONS * 49),
-    "quotes": Stage(QuotesReply, _WITH_MENU, 4_096, STRONG * 40, repairs=0),
+STAGES: Mapping[str, questions.Stage] = {
+    "scene": questions.Stage(SceneReply, 2_048, LETTER_TOKENS + 60, ("guideline", "passage")),
+    "advice": questions.Stage(AdviceReply, 1_024, 60, ("letter", "guideline")),
+    "options": questions.Stage(OptionsReply, 6_144, BLIND * (ACTION_TOKENS + 12), ("letter",)),
+    "traps": questions.Stage(
+        TrapsReply, 6_144, (ACTIONS - BLIND) * (ACTION_TOKENS + 20), _WITH_MENU
+    ),
+    "groups": questions.Stage(GroupsReply, 4_096, 250, ("letter", "menu")),
+    "rating": questions.Stage(RatingsReply, 8_192, ACTIONS * 49, _WITH_MENU),
+    "quotes": questions.Stage(QuotesReply, 4_096, STRONG * 40, _WITH_MENU, repairs=0),
 }
 
 
@@ -226,9 +212,9 @@ def listed(items: Mapping[str, str]) -> str:
     return "\n".join(f"{name}. {text}" for name, text in items.items())
 
 
-def repair_message(faults: Sequence[str]) -> Message:
-    """Return the message to an author whose reply cannot be used."""
-    said = "\n".join(f"- {fault}" for fault in faults)
+def repair_message(faults: str) -> Message:
+    """Return the message to an author whose reply cannot be used; `faults`, one a line."""
+    said = "\n".join(f"- {fault}" for fault in faults.splitlines())
     return Message(
         "user",
         f"Your reply cannot be used:\n{said}\nReply again with the whole JSON object, mended, and "

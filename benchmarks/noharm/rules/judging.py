@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 import msgspec
@@ -24,7 +24,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import reply_form, tokens
+from medhelm.plugin import questions, reply_form, tokens
 from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
@@ -121,36 +121,32 @@ async def _conduct(
     benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
 ) -> FinalAnswer:
     """Return what the judge finds in a menu; no verdict where no reply of three can be read."""
-    messages = _messages(instance)
-    for attempt in range(1 + _REPAIRS):
-        request = terms.request(instance, JUDGE, messages, reply_form.schema_of(MenuReply))
-        response = await send(JUDGE, request, step="menu", attempt=attempt)
-        if response.finish in ("error", "oversize"):
-            return FinalAnswer(finish="error", error=response.error or response.finish)
-        try:
-            reply = reply_form.read_form(response.text, MenuReply)[0]
-            ids = {*(one.id for one in reply.telling), *(i for pair in reply.same for i in pair)}
-            if unknown := ids - {*(instance.payload or {})}:
-                raise reply_form.BadReply(f"{len(unknown)} ids are not on the menu")
-            return FinalAnswer(ending="judged", state=msgspec.to_builtins(reply))
-        except reply_form.BadReply as e:
-            said = Message("assistant", response.text or "(no text)")
-            fault = Message("user", f"Your reply cannot be used: {e}. Reply with the JSON object.")
-            messages = (*messages, said, fault)
-    return FinalAnswer(ending="unread")
+
+    def read(text: str) -> MenuReply:
+        reply = reply_form.read_form(text, MenuReply)[0]
+        ids = {*(one.id for one in reply.telling), *(i for pair in reply.same for i in pair)}
+        if unknown := ids - {*(instance.payload or {})}:
+            raise reply_form.BadReply(f"{len(unknown)} ids are not on the menu")
+        return reply
+
+    found = await questions.send_until_read(
+        partial(send, JUDGE, step="menu"),
+        partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(MenuReply)),
+        _messages(instance),
+        read,
+        questions.followed_by(_repair_message),
+        _REPAIRS,
+    )
+    return found.answer(msgspec.to_builtins(found.value), "judged")
+
+
+def _repair_message(fault: str) -> Message:
+    return Message("user", f"Your reply cannot be used: {fault}. Reply with the JSON object.")
 
 
 def _forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
-    words = tokens.estimate_tokens(_messages(instance))
-    most = (1 + _REPAIRS) * words + sum(range(1 + _REPAIRS)) * (BUDGET + 100)
-    yield Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + _REPAIRS,
-        input_tokens=words,
-        input_tokens_limit=most,
-        output_tokens=300,
-    )
+    prompt = tokens.estimate_tokens(_messages(instance))
+    yield questions.one_call(terms, JUDGE, prompt, 300, 100, _REPAIRS)
 
 
 JUDGING = Protocol(

@@ -13,10 +13,14 @@ from msgspec import UNSET
 
 from medhelm import DataError, Episode, Instance, Items, Response
 from medhelm_benchmarks.noharm.rules.cases import Case, to_case
-from medhelm_benchmarks.noharm.rules.derive import STRONG, action_class, consensus
-from medhelm_benchmarks.noharm.rules.experts import validation_text
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
-from medhelm_benchmarks.noharm.rules.score import CaseScore, score_case
+from medhelm_benchmarks.noharm.rules.score import (
+    STRONG,
+    CaseScore,
+    action_class,
+    consensus,
+    score_case,
+)
 
 _KEY = "case"
 
@@ -74,7 +78,7 @@ def _makers(case: Case) -> dict[str, str]:
 
 
 def _validation(case: Case) -> dict[str, str]:
-    return {} if case.validation is UNSET else {"validation": validation_text(case.validation)}
+    return {} if case.validation is UNSET else {"validation": str(case.validation)}
 
 
 def _is_right(case: Case, name: str) -> bool:

@@ -5,34 +5,47 @@ or left out.
 
 Source: Krishna et al., MedAct, sections 4.1 and 4.2 with tables 1 and 2. The sixth check, of
 near-duplicates, is the one that its text uses and its table leaves out. Two are of all cases
-together: that no case repeats another (`copies`), that words alone reveal little (`words`).
+together: that no case repeats another (`find_copies`), that words alone reveal little (`check_words`).
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import Literal, get_args
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from medhelm.plugin import intervals, measured
+from medhelm.plugin import WordModel, intervals, measured
 from medhelm_benchmarks.noharm.rules.cases import Action, Case
-from medhelm_benchmarks.noharm.rules.copies import MOST_ALIKE, find_copies
-from medhelm_benchmarks.noharm.rules.derive import STRONG, ActionClass, action_class, consensus
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
+from medhelm_benchmarks.noharm.rules.score import STRONG, ActionClass, action_class, consensus
 from medhelm_benchmarks.noharm.rules.wording import (
     Embed,
     Leak,
     embedding_duplicates,
     find_leaks,
+    gist,
     natural,
     near_duplicates,
 )
-from medhelm_benchmarks.noharm.rules.words import Words, check_words
+
+MOST_ALIKE = 0.5
+"""Largest share of runs of words, or of actions, that two cases may have in common."""
+_RUN = 3
+_WORD = re.compile(r"[^\W_]+")
+
+MOST_AUC = 0.65
+"""Words alone may order actions this well."""
+LEAST_CASES = 5
+"""Fewer teach a model of words too little for its failure to say anything."""
+DRAWS = 1000
 
 CheckName = Literal[
     "mix", "strong", "implausible", "agreement", "references", "duplicates", "copies"
@@ -62,6 +75,7 @@ NEAR = 1
 """Ratings at most this far apart are nearly identical."""
 
 CONFIDENCE = 0.95
+LEAKY = "wording that gives the class away"
 
 REQUIRED: dict[CheckName, str] = {
     "mix": "at least " + ", ".join(f"{float(n):.0%} {name}" for name, n in LEAST_SHARES.items()),
@@ -150,26 +164,16 @@ class CaseQuality:
 
 
 @dataclass(frozen=True)
-class Share:
-    """A count among n with its exact interval, one-sided where none or all were seen."""
+class Rate:
+    """A number over all actions: a share with its exact interval, or one without."""
 
-    count: int
-    n: int
-    share: float
-    low: float
-    high: float
-    method: str
-
-
-@dataclass(frozen=True)
-class Raters:
-    """Measures the agreement of the raters over all actions."""
-
-    near_identical: Share
-    discordant: Share
-    alpha_ordinal: float | None
-    """Krippendorff's; None where all ratings are equal."""
-    alpha_interval: float | None
+    measure: str
+    count: int | None
+    actions: int | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True)
@@ -179,14 +183,35 @@ class Quality:
     cases: tuple[CaseQuality, ...]
     checked: tuple[Case, ...]
     """The cases themselves, in the same order."""
-    leaky: Share
-    """Actions with at least one leak."""
-    raters: Raters
     words: Words
 
     def passing(self, checks: Sequence[CheckName]) -> int:
         """Return how many cases pass all of these checks."""
         return sum(not set(case.flags) & set(checks) for case in self.cases)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Return the actions of all cases."""
+        return tuple(action for case in self.checked for action in case.actions)
+
+    def rates(self) -> Iterator[Rate]:
+        """Yield the share of actions that leak, and how the raters of all actions agree."""
+        actions = self.actions
+        for measure, count in (
+            (LEAKY, sum(len({i for i, _ in case.leaks}) for case in self.cases)),
+            ("nearly identical ratings", sum(map(is_near_identical, actions))),
+            ("discordant ratings", sum(map(is_discordant, actions))),
+        ):
+            n = len(actions)
+            yield Rate(measure, count, n, count / n, *intervals.exact_rate(count, n, CONFIDENCE))
+        ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
+        for row, action in zip(ratings, actions, strict=True):
+            row[: len(action.ratings)] = action.ratings
+        levels: tuple[measured.Level, ...] = ("ordinal", "interval")
+        for level in levels:
+            alpha = measured.krippendorff_alpha(ratings, level)
+            none = np.isnan(alpha)  # all ratings are equal
+            yield Rate(f"alpha of the ratings, {level}", None, None, None if none else alpha)
 
 
 def check_case(
@@ -254,14 +279,7 @@ def check_cases(
         check_case(case, embed, own, menus.get(case.code))
         for case, own in zip(cases, _repeated(cases), strict=True)
     )
-    leaky = sum(len({action for action, _ in case.leaks}) for case in found)
-    return Quality(
-        cases=found,
-        checked=tuple(cases),
-        leaky=_share(leaky, sum(case.actions for case in found)),
-        raters=rater_agreement(cases),
-        words=check_words(cases, CONFIDENCE),
-    )
+    return Quality(found, tuple(cases), check_words(cases, CONFIDENCE))
 
 
 def _repeated(cases: Sequence[Case]) -> list[tuple[str, ...]]:
@@ -293,25 +311,6 @@ def is_near_identical(action: Action) -> bool:
     return max(action.ratings) - min(action.ratings) <= NEAR
 
 
-def rater_agreement(cases: Sequence[Case]) -> Raters:
-    """Return how the raters of all actions agree."""
-    actions = [action for case in cases for action in case.actions]
-    ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
-    for row, action in zip(ratings, actions, strict=True):
-        row[: len(action.ratings)] = action.ratings
-
-    def alpha(level: measured.Level) -> float | None:
-        found = measured.krippendorff_alpha(ratings, level)
-        return None if np.isnan(found) else found
-
-    return Raters(
-        near_identical=_share(sum(map(is_near_identical, actions)), len(actions)),
-        discordant=_share(sum(map(is_discordant, actions)), len(actions)),
-        alpha_ordinal=alpha("ordinal"),
-        alpha_interval=alpha("interval"),
-    )
-
-
 def _duplicates(case: Case, embed: Embed | None, judged: MenuReply | None) -> set[tuple[str, str]]:
     """Return the pairs of actions that say the same, without those that the case accounts for."""
     texts = {action.id: action.text for action in case.actions}
@@ -332,6 +331,137 @@ def _related(case: Case) -> Iterator[tuple[str, str]]:
         yield b, a
 
 
-def _share(count: int, n: int) -> Share:
-    low, high, method = intervals.exact_rate(count, n, CONFIDENCE)
-    return Share(count=count, n=n, share=count / n, low=low, high=high, method=method)
+# Cases that repeat each other ---------------------------------------------------------------------
+#
+# A case that is there twice counts twice in every mean, and a model that learns from examples has
+# seen one of them. Vignettes are compared by runs of three words, menus by what their actions say
+# (`gist`): nothing here finds one story in other words.
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """Two cases that repeat each other, by their places."""
+
+    one: int
+    other: int
+    what: str
+    """`case` (all texts are equal), `vignette` or `menu`."""
+    alike: float
+
+
+def find_copies(cases: Sequence[Case]) -> list[Copy]:
+    """Return the pairs of cases that are identical, or nearly so in vignette or menu."""
+    whole = [_whole(case) for case in cases]
+    found = [
+        Copy(one, other, "case" if whole[one] == whole[other] else what, alike)
+        for what, sets in (
+            ("vignette", [_runs(case.vignette) for case in cases]),
+            ("menu", [frozenset(gist(a.text) for a in case.actions) for case in cases]),
+        )
+        for one, other, alike in _alike(sets)
+    ]
+    identical = {(c.one, c.other) for c in found if c.what == "case"}
+    kept = [c for c in found if c.what != "case" and (c.one, c.other) not in identical]
+    kept += [Copy(one, other, "case", 1.0) for one, other in identical]
+    return sorted(kept, key=lambda c: (c.one, c.other, c.what))
+
+
+def likeness(one: str, other: str) -> float:
+    """Return the share of runs of three words that two texts have in common."""
+    a, b = _runs(one), _runs(other)
+    return len(a & b) / len(a | b)
+
+
+def _whole(case: Case) -> Hashable:
+    texts = (case.vignette, case.question, *sorted(action.text for action in case.actions))
+    return tuple(" ".join(_WORD.findall(text.casefold())) for text in texts)
+
+
+def _runs(text: str) -> frozenset[Hashable]:
+    words = _WORD.findall(text.casefold())
+    return frozenset(tuple(words[i : i + _RUN]) for i in range(max(1, len(words) - _RUN + 1)))
+
+
+def _alike(sets: Sequence[frozenset[Hashable]]) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs that share more than half of what both have (Jaccard), and how much."""
+    from scipy.sparse import csr_array  # slow to import
+
+    places = {member: n for n, member in enumerate({m for own in sets for m in own})}
+    columns = [places[member] for own in sets for member in own]
+    ends = np.cumsum([0, *map(len, sets)])
+    shape = (len(sets), len(places))
+    has = csr_array((np.ones(len(columns), dtype=np.int64), columns, ends), shape=shape)
+    shared = (has @ has.T).tocoo()
+    for one, other, n in zip(shared.row, shared.col, shared.data, strict=True):
+        alike = int(n) / (len(sets[one]) + len(sets[other]) - int(n))
+        if one < other and alike > MOST_ALIKE:
+            yield int(one), int(other), alike
+
+
+# Words alone ---------------------------------------------------------------------------------------
+#
+# A model of words learns the actions of all other cases and orders those of each case. Where it does
+# well, tests and drugs, or right and wrong, are worded in ways of their own, and a model under test
+# scores without reading a vignette. Uncertain actions are left out: no label of theirs is an error.
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """Measures how well words alone order the actions of all cases."""
+
+    auc: float | None
+    """Chance that an appropriate action has a higher score than an inappropriate one, whatever their
+    cases; 0.5 is chance. None: see `reason`."""
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    """Of the interval: a bootstrap over cases, with the scores as they are."""
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        """Return whether the cases pass; None where they cannot be judged."""
+        return None if self.auc is None else self.auc <= MOST_AUC
+
+
+def labelled_actions(case: Case) -> list[tuple[str, bool]]:
+    """Return the texts of a case that are right or wrong, and which they are."""
+    classes = ((action.text, action_class(consensus(action))) for action in case.actions)
+    return [(text, name == "appropriate") for text, name in classes if name != "uncertain"]
+
+
+def check_words(cases: Sequence[Case], confidence: float) -> Words:
+    """Return how well a model of words, trained on the other cases, orders the actions of each."""
+    if len(cases) < LEAST_CASES:
+        return Words(auc=None, reason=f"too few cases: {len(cases)}, at least {LEAST_CASES}")
+    texts = [labelled_actions(case) for case in cases]
+    model = WordModel()
+    for labelled in texts:
+        model.learn(labelled)
+    right, wrong = [], []
+    for labelled in texts:
+        odds = np.array(model.log_odds([text for text, _ in labelled], labelled))
+        is_right = np.array([value for _, value in labelled], dtype=bool)
+        right.append(odds[is_right])
+        wrong.append(odds[~is_right])
+    ups, downs = (np.array([float(len(part)) for part in parts]) for parts in (right, wrong))
+    if not ups.sum() or not downs.sum():
+        return Words(auc=None, reason="no appropriate or no inappropriate action")
+    wins = _wins(right, wrong)
+    drawn = intervals.bootstrap(np.eye(len(cases)), DRAWS, intervals.seed_of(0, "words"))
+    with np.errstate(invalid="ignore"):  # a draw may hold one class only
+        aucs = ((drawn @ wins) * drawn).sum(axis=1) / ((drawn @ ups) * (drawn @ downs))
+    ends = intervals.percentile(aucs, confidence, len(cases))
+    auc = float(wins.sum() / (ups.sum() * downs.sum()))
+    return Words(auc=auc, low=ends.low, high=ends.high, method=ends.method)
+
+
+def _wins(
+    right: Sequence[NDArray[np.float64]], wrong: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return how often right actions of one case (row) beat wrong ones of another; ties are half."""
+    every = np.concatenate(right)
+    row = np.repeat(np.arange(len(right)), [len(part) for part in right])
+    wins = np.zeros((len(right), len(wrong)))
+    for column, scores in enumerate(map(np.sort, wrong)):
+        beaten = np.searchsorted(scores, every, "left") + np.searchsorted(scores, every, "right")
+        wins[:, column] = np.bincount(row, weights=beaten / 2, minlength=len(right))
+    return wins

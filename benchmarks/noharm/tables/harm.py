@@ -18,9 +18,15 @@ from medhelm import Floats, Table, TableSpec, make_table, pooled_share
 from medhelm.plugin import aggregation, instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
-from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
 from medhelm_benchmarks.noharm.rules.menu import MIN_LABELLED
-from medhelm_benchmarks.noharm.rules.score import CAP, COUNTS, KINDS, LABELS, harmonic_mean
+from medhelm_benchmarks.noharm.rules.score import (
+    CAP,
+    COUNTS,
+    KINDS,
+    LABELS,
+    SEVERITIES,
+    harmonic_mean,
+)
 from medhelm_benchmarks.noharm.tables.harm_columns import LAYOUT, TITLE, columns, parts
 
 _METRICS = {

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from medhelm import Column, Layout, Part
 from medhelm.plugin import column_kinds as kinds
-from medhelm_benchmarks.noharm.rules.derive import SEVERITIES
-from medhelm_benchmarks.noharm.rules.score import KINDS
+from medhelm_benchmarks.noharm.rules.score import KINDS, SEVERITIES
 
 _WORST = ("overall", "safety", "completeness", "severe_rate")
 

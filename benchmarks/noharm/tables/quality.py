@@ -4,30 +4,110 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from medhelm import Column, Table, make_table
+from medhelm import Column, DataError, Table, make_table
 from medhelm.plugin import column_kinds as kinds
-from medhelm_benchmarks.noharm.rules.derive import action_class, consensus
+from medhelm.plugin import durable, readers
+from medhelm_benchmarks.noharm.generation.stages import Trap
+from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     CLASSES,
     CONFIDENCE,
     FIVE,
+    MOST_AUC,
     READINGS,
     REQUIRED,
     SIX,
     CheckName,
     Measure,
     Quality,
-    Share,
+    Words,
 )
+from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
-from medhelm_benchmarks.noharm.rules.words import MOST_AUC, Words
+
+TRAPS: tuple[str, ...] = get_args(Trap)
+ORIGINS = ("blind", "first_line", "conditional", *TRAPS)
+
+
+class _Line(msgspec.Struct, frozen=True):
+    code: str
+    tags: dict[str, str]
+    not_covered: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Counts what the file says of the actions of cases."""
+
+    actions: Counter[str | None]
+    """Actions by where they come from; None: the file does not say."""
+    silent: int
+    """Actions on which all raters find the guideline silent."""
+
+
+_WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}
+_PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
+
+COLUMNS = (
+    kinds.text("origin", "how an action was written", "Origin"),
+    kinds.count("count", "actions", "n", of="actions"),
+    kinds.count("actions", "all actions"),
+    kinds.number("share", "count / actions", "share", "Share", digits=1, is_percent=True),
+    kinds.number(
+        "paper", "share in the paper's 100 cases", "share", "Paper", digits=1, is_percent=True
+    ),
+)
+
+
+def origins(origins: Origins) -> Table:
+    """Return a row for each origin, the traps also together."""
+    found = origins.actions
+    actions = sum(found.values())
+
+    def row(origin: str, n: int, paper: float | None) -> dict[str, object]:
+        share = n / actions if actions else None
+        return {"origin": origin, "count": n, "actions": actions, "share": share, "paper": paper}
+
+    rows = [row(_WORDS.get(o, o), found.get(o, 0), _PAPER.get(o)) for o in ORIGINS[:3]]
+    rows.append(row("traps", sum(found.get(o, 0) for o in TRAPS), _PAPER["traps"]))
+    rows += [row(f"trap: {o}", found.get(o, 0), None) for o in TRAPS]
+    known = {*ORIGINS}
+    if other := sum(n for origin, n in found.items() if origin not in known):
+        rows.append(row("not stated", other, None))
+    share = f"{origins.silent:,} of {actions:,} actions ({origins.silent / max(actions, 1):.0%})"
+    notes = [
+        "Where an action comes from stands beside the cases, in provenance.jsonl; no model is shown it.",
+        f"All raters find the guideline silent on {share}: expect about that share of the strong "
+        "actions without a reference, and so nearly every case to fail `references` where it is not 0.",
+    ]
+    return make_table("origins", "Where actions come from", COLUMNS, rows, notes, {})
+
+
+def read_origins(path: Path, cases: Sequence[Case]) -> Origins:
+    """Return what the file says of the cases; raises DataError where it cannot be read."""
+    try:
+        rows = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
+    except msgspec.ValidationError as e:
+        raise DataError(f"{path.name}: not a file of provenance ({e})") from None
+    lines = {line.code: line for line in rows}
+    nothing = _Line(code="", tags={})
+    there = [(lines.get(case.code, nothing), a) for case in cases for a in case.actions]
+    return Origins(
+        Counter(line.tags.get(action.id) for line, action in there),
+        sum(line.not_covered.get(action.id, 0) >= len(action.ratings) for line, action in there),
+    )
+
 
 ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
@@ -157,7 +237,7 @@ def quality_tables(
         ),
         table(
             "rates",
-            f"Leaks and raters ({quality.leaky.n:,} actions)",
+            f"Leaks and raters ({len(quality.actions):,} actions)",
             RATES,
             _rates(quality),
             (
@@ -183,7 +263,7 @@ def quality_tables(
 def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     """Yield the rows of the paper's table 1."""
     cases = quality.checked
-    actions = [action for case in cases for action in case.actions]
+    actions = quality.actions
     sizes = [len(case.actions) for case in cases]
     classes = Counter(action_class(consensus(action)) for action in actions)
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
@@ -243,18 +323,17 @@ def _check_notes(
 
 
 def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
-    raters, words = quality.raters, quality.words
-    shares: tuple[tuple[str, Share], ...] = (
-        ("wording that gives the class away", quality.leaky),
-        ("nearly identical ratings", raters.near_identical),
-        ("discordant ratings", raters.discordant),
+    yield from map(astuple, quality.rates())
+    words = quality.words
+    yield (
+        "AUC of words alone",
+        None,
+        None,
+        words.auc,
+        words.low,
+        words.high,
+        words.method or words.reason,
     )
-    for name, of in shares:
-        yield name, of.count, of.n, of.share, of.low, of.high, of.method
-    for level, alpha in (("ordinal", raters.alpha_ordinal), ("interval", raters.alpha_interval)):
-        yield f"alpha of the ratings, {level}", None, None, alpha, None, None, None
-    method = words.method or words.reason
-    yield "AUC of words alone", None, None, words.auc, words.low, words.high, method
 
 
 def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:

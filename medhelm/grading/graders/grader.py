@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 
 from medhelm.extract import visible_text
-from medhelm.extract.json_reply import BadReply
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Episode, Message, Response
+from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
 from medhelm.schema.score import Metric, Score
@@ -186,79 +185,3 @@ class GradedMetric(Metric):
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return the verdicts of each judge on an episode."""
         return self.panel.verdicts(instance, episode)
-
-
-_T = TypeVar("_T")
-ReadoutEnd = Literal["", "error", "oversize", "refused", "truncated", "unreadable"]
-_NOTHING = "(no text)"
-"""Sent in place of an empty reply, which some endpoints refuse as a turn."""
-
-
-@dataclass(frozen=True)
-class Readout(Generic[_T]):
-    """The value that was read of a model's replies to one question."""
-
-    value: _T | None
-    end: ReadoutEnd = ""
-    """The reason for no value: error, oversize, refused, truncated or unreadable; empty where there is one."""
-    fault: str = ""
-    """The fault of the last reply, or the kind of its failure."""
-
-    def answer(self, state: dict[str, Any], ending: str = "") -> FinalAnswer:
-        """Return the end of a grading with this state, or without one where nothing was read."""
-        if self.end == "error" or self.end == "oversize":
-            return FinalAnswer(finish=self.end, error=self.fault)
-        if self.value is None:
-            return FinalAnswer(ending=self.end, error=self.fault)
-        return FinalAnswer(state=state, ending=ending)
-
-
-def one_call(
-    terms: Terms, prompt: int, expected: int, again: int, repairs: int | None = None
-) -> Forecast:
-    """Return the forecast of one call to a judge, which may have to be repeated.
-
-    `prompt` and `expected`: tokens of the request and of the reply; `again`: of the message that asks for
-    it again.
-    """
-    most, times = terms.roles[JUDGE].max_output_tokens, repairs
-    if times is None:
-        times = terms.settings[REPAIRS]
-    return Forecast(
-        role=JUDGE,
-        calls=1,
-        calls_limit=1 + times,
-        input_tokens=prompt,
-        input_tokens_limit=(1 + times) * prompt + times * (times + 1) // 2 * (most + again),
-        output_tokens=expected,
-    )
-
-
-async def send_until_read(
-    send: Callable[[tuple[Message, ...], int], Awaitable[Response]],
-    messages: tuple[Message, ...],
-    read: Callable[[str], _T],
-    repair: Callable[[str], Message],
-    repairs: int,
-) -> Readout[_T]:
-    """Return what `read` makes of a reply; one that it refuses is asked for again `repairs` times.
-
-    `send` takes the messages and the number of the attempt. `read` raises BadReply, whose text `repair`
-    makes the next message of.
-    """
-    fault = ""
-    for attempt in range(1 + repairs):
-        response = await send(messages, attempt)
-        if response.finish in ("error", "oversize"):
-            return Readout(None, response.finish, response.error)
-        if response.finish == "refusal":
-            return Readout(None, "refused")
-        try:
-            return Readout(read(response.text))
-        except BadReply as e:
-            fault = str(e)
-        if response.finish == "length":
-            return Readout(None, "truncated", fault)
-        reply = Message("assistant", response.text if response.text.strip() else _NOTHING)
-        messages = (*messages, reply, repair(fault))
-    return Readout(None, "unreadable", fault)

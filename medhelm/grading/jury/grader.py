@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, one_call, send_until_read
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
     Reply,
@@ -22,8 +20,9 @@ from medhelm.grading.jury.prompt import (
 )
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
+from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Message, Response
+from medhelm.schema.episode import Message
 from medhelm.schema.run import JuryTerms
 
 RATING = "rating"
@@ -57,22 +56,21 @@ async def _grade(
     rubric, instance = jury.rubric, shown.instance
     criteria = criteria_of(rubric, instance)
 
-    async def rate(messages: tuple[Message, ...], attempt: int) -> Response:
-        request = terms.request(instance, JUDGE, messages, _schema(jury, instance))
-        unseeded = msgspec.structs.replace(request, seed=None)
-        return await send(JUDGE, unseeded, step=RATING, attempt=attempt)
-
     def read(text: str) -> Reply:
         if not text.strip():
             raise BadReply("the reply is empty")
         return read_reply(text, criteria, rubric.minimum, rubric.maximum, shown.text)
 
     found = await send_until_read(
-        rate,
+        partial(send, JUDGE, step=RATING),
+        partial(
+            terms.request, instance, JUDGE, json_schema=_schema(jury, instance), is_seeded=False
+        ),
         _messages(jury, instance, shown.text),
         read,
-        repair_message,
+        followed_by(repair_message),
         terms.settings[REPAIRS],
+        ends_when_cut=True,
     )
     if found.value is None:
         return found.answer({})
@@ -102,4 +100,5 @@ def _forecast(
         prompt += estimate_tokens(json.dumps(_schema(jury, instance)))
     scores = {c.name: 0 for c in criteria_of(jury.rubric, instance)}
     reply = estimate_tokens(json.dumps(scores)) + _REASON * len(scores) * jury.jury.reasons
-    yield one_call(terms, prompt, reply, estimate_tokens([_REPAIR]))
+    again = estimate_tokens([_REPAIR])
+    yield one_call(terms, JUDGE, prompt, reply, again, terms.settings[REPAIRS])

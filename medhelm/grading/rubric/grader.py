@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, send_until_read
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
     rules_version,
@@ -29,8 +29,9 @@ from medhelm.grading.rubric.verdicts import (
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.protocols.parallel import together
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
+from medhelm.protocols.questions import followed_by, send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance
-from medhelm.schema.episode import Episode, Message, Response
+from medhelm.schema.episode import Episode, Message
 
 MODE, STRICT, BATCHED = "mode", "strict", "batched"
 STRICT_STEP, BATCHED_STEP = "criterion/", "criteria"
@@ -60,11 +61,11 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -
     criteria = criteria_of(shown.instance)
     is_batched = terms.settings[MODE] == BATCHED
     shared = shared_messages(benchmark, shown.instance, shown.answer, batched=is_batched)
-    case = _Case(shown.instance, terms, send)
+    decide = partial(_decide, shown.instance, terms, send)
     found: dict[str, tuple[Decision | None, str]] = {}
     if is_batched:
         names = [c.name for c in criteria]
-        decisions, fault = await case.decide(
+        decisions, fault = await decide(
             with_criteria(shared, criteria),
             BATCHED_STEP,
             all_of(names),
@@ -75,7 +76,7 @@ async def _grade(benchmark: Benchmark, shown: Shown, terms: Terms, send: Send) -
         first, *others = criteria
 
         async def one(criterion: Criterion) -> tuple[Decision | None, str]:
-            return await case.decide(
+            return await decide(
                 with_criterion(shared, criterion),
                 STRICT_STEP + criterion.name,
                 ONE,
@@ -106,28 +107,26 @@ def _ended(
     return FinalAnswer(state=verdicts.to_state(), ending=ending)
 
 
-class _Case:
-    """Asks one judge about one case."""
-
-    def __init__(self, instance: Instance, terms: Terms, send: Send) -> None:
-        self._instance, self._terms, self._ask = instance, terms, send
-
-    async def decide(
-        self,
-        messages: tuple[Message, ...],
-        step: str,
-        schema: dict[str, Any],
-        read: Callable[[str], _T],
-    ) -> tuple[_T | None, str]:
-        """Return what is read of a reply, else None and why."""
-
-        async def once(messages: tuple[Message, ...], attempt: int) -> Response:
-            request = self._terms.request(self._instance, JUDGE, messages, schema)
-            return await self._ask(JUDGE, request, step=step, attempt=attempt)
-
-        repair = partial(repair_message, self._instance)
-        found = await send_until_read(once, messages, read, repair, self._terms.settings[REPAIRS])
-        return found.value, found.end
+async def _decide(
+    instance: Instance,
+    terms: Terms,
+    send: Send,
+    messages: tuple[Message, ...],
+    step: str,
+    schema: dict[str, Any],
+    read: Callable[[str], _T],
+) -> tuple[_T | None, str]:
+    """Return what is read of a judge's reply, else None and why."""
+    found = await send_until_read(
+        partial(send, JUDGE, step=step),
+        partial(terms.request, instance, JUDGE, json_schema=schema),
+        messages,
+        read,
+        followed_by(partial(repair_message, instance)),
+        terms.settings[REPAIRS],
+        ends_when_cut=True,
+    )
+    return found.value, found.end
 
 
 def _forecast(

@@ -15,10 +15,11 @@ import pytest
 
 import medhelm
 from medhelm.cli import run_command
+from medhelm.extract.json_reply import BadReply
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm_benchmarks.clinconsensus.failures.failure_types import failure_types
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
+from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -208,7 +209,11 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
     ],
 )
 def test_what_is_read_as_a_type(text: str, found: str | None) -> None:
-    assert read_type(text) == found
+    if found is None:
+        with pytest.raises(BadReply):
+            read_type(text)
+    else:
+        assert read_type(text) == found
 
 
 def test_the_types_are_seven_and_one_for_all_else() -> None:

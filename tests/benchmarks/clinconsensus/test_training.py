@@ -20,7 +20,6 @@ from medhelm.grading.rubric.prompt import decision_of, shared_messages, with_cri
 from medhelm.grading.rubric.verdicts import read_decision
 from medhelm.models.catalogue import read_model
 from medhelm.plugins.registry import load_registry
-from medhelm_benchmarks.clinconsensus.training.held_out import drawn, fidelity
 from medhelm_benchmarks.clinconsensus.training.recipe import (
     MASKED,
     PAPER,
@@ -31,6 +30,7 @@ from medhelm_benchmarks.clinconsensus.training.recipe import (
     require_packages,
 )
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_rows, split
+from medhelm_benchmarks.clinconsensus.training.train_command import drawn, fidelity
 from tests.benchmarks.clinconsensus.tiny_judge import MODELS, make_rows, reply, write_rows
 from tests.models.local_model import need_transformers
 

@@ -10,12 +10,12 @@ import pytest
 
 from medhelm import DataError, Instance
 from medhelm.cli import run_command
-from medhelm_benchmarks.encounters.data.cases import (
+from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
+from medhelm_benchmarks.encounters.data.medsp1000 import (
     count_rubrics,
     read_rows,
     to_instance,
 )
-from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
 from medhelm_benchmarks.encounters.data.rubrics import (
     items_of_markdown,
     read_rubrics,

@@ -13,7 +13,7 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.curation.sources import read_article
-from medhelm_benchmarks.encounters.data.cases import read_rows, to_instance
+from medhelm_benchmarks.encounters.data.medsp1000 import read_rows, to_instance
 from medhelm_benchmarks.encounters.packets import packets_of
 from tests.benchmarks.encounters import teaching
 from tests.server import Faults, FaultServer, serve_in_thread

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.derive import consensus
+from medhelm_benchmarks.noharm.rules.cases import read_cases
+from medhelm_benchmarks.noharm.rules.score import consensus
 
 ROOT = Path(__file__).parents[3]
 CASES = {

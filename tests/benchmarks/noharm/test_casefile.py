@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from medhelm.errors import DataError, RecordError
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, scan_cases, write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, scan_cases, write_cases
 from tests.benchmarks.noharm.making import case
 
 ONE = case({"a1": 8, "a2": 2}, code="NOHARM-CARD-ACS-001")

@@ -8,9 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.copies import find_copies
-from medhelm_benchmarks.noharm.rules.quality import check_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
+from medhelm_benchmarks.noharm.rules.quality import check_cases, find_copies
 from tests.benchmarks.noharm.making import drawn_case
 
 BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")

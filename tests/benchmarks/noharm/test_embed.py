@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from medhelm.errors import ModelError, UsageError
-from medhelm_benchmarks.noharm.rules.embed import load_embedder
-from medhelm_benchmarks.noharm.rules.wording import embedding_duplicates
+from medhelm_benchmarks.noharm.rules.wording import embedding_duplicates, load_embedder
 from tests.models.local_model import make_tiny_model, need_transformers
 
 
@@ -60,6 +59,6 @@ def test_what_is_no_encoder_is_named_in_one_line(tmp_path: Path) -> None:
 
 
 def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.embed.find_spec", lambda name: None)
+    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.wording.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install '\.\[hf\]'"):
         load_embedder("owner/encoder")

@@ -17,8 +17,7 @@ from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.schema.model import ModelSpec
 from medhelm.tables.format.formats import to_terminal
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
+from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, read_cases
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.server import serve_in_thread

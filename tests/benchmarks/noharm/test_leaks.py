@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.wording import LEAKS, find_leaks
 from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
 

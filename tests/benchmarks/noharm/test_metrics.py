@@ -70,7 +70,7 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
 
 
 def bundled() -> list[Any]:
-    from medhelm_benchmarks.noharm.rules.casefile import read_cases
+    from medhelm_benchmarks.noharm.rules.cases import read_cases
 
     path = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
     return [*read_cases(path)]

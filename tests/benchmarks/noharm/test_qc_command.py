@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.making import case, tell_tale
 from tests.server import serve_in_thread
@@ -221,7 +221,7 @@ def test_the_standard_input_and_a_pipe(
 def test_embeddings_without_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.embed.find_spec", lambda name: None)
+    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.wording.find_spec", lambda name: None)
     code, out, err = qc(capsys, "--embeddings", "owner/encoder")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "pip install '.[hf]'" in err

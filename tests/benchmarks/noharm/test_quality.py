@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from medhelm.tables.format.formats import to_csv, to_markdown
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply, Telling, control
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
     FIVE,
+    LEAKY,
     Check,
+    Rate,
     check_case,
     check_cases,
     is_discordant,
     is_near_identical,
-    rater_agreement,
 )
 from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
 from tests.benchmarks.noharm.making import case
@@ -51,6 +51,13 @@ def changed(made: Case, ids: Sequence[str], **to: object) -> Case:
 
 
 _NAMES = {"implausible": "is_implausible"}
+
+
+ORDINAL, INTERVAL = "alpha of the ratings, ordinal", "alpha of the ratings, interval"
+
+
+def rates(cases: Sequence[Case]) -> dict[str, Rate]:
+    return {rate.measure: rate for rate in check_cases(cases).rates()}
 
 
 def check(made: Case, name: str) -> Check:
@@ -229,23 +236,26 @@ def test_the_rate_of_leaks_counts_actions_not_wordings() -> None:
         ("a11", "contraindicated"),
     ]
     # exact interval of 2 of 20 (tables of Clopper and Pearson: 1.2 % to 31.7 %)
-    leaky = quality.leaky
-    assert (leaky.count, leaky.n, leaky.share) == (2, 20, 0.1)
-    assert (round(leaky.low, 3), round(leaky.high, 3)) == (0.012, 0.317)
-    none = check_cases([menu(30)]).leaky
+    leaky = rates([made])[LEAKY]
+    assert (leaky.count, leaky.actions, leaky.value) == (2, 20, 0.1)
+    assert leaky.low == pytest.approx(0.012, abs=5e-4) and leaky.high == pytest.approx(
+        0.317, abs=5e-4
+    )
+    none = rates([menu(30)])[LEAKY]
     assert (none.low, none.method) == (0.0, "exact, one-sided")
     assert none.high == pytest.approx(1 - 0.05 ** (1 / 30))
 
 
 def test_the_agreement_of_raters_by_hand() -> None:
-    found = rater_agreement([case({"a": (9, 9, 8)}), case({"b": (2, 1, 2)})])
-    assert (found.near_identical.count, found.discordant.count) == (2, 0)
+    found = rates([case({"a": (9, 9, 8)}), case({"b": (2, 1, 2)})])
+    assert found["nearly identical ratings"].count == 2
+    assert found["discordant ratings"].count == 0
     # interval: observed 4/6; expected 2 (6 x 235 - 31^2) / 30
-    assert found.alpha_interval == pytest.approx(1 - (4 / 6) / (898 / 30))
+    assert found[INTERVAL].value == pytest.approx(1 - (4 / 6) / (898 / 30))
     # ordinal: mean ranks 0.5, 2, 3.5, 5; observed 9/6; expected 2 (6 x 70.5 - 18^2) / 30
-    assert found.alpha_ordinal == pytest.approx(1 - 1.5 / 6.6)
-    alike = rater_agreement([case({"a": 5, "b": 5})])
-    assert (alike.alpha_ordinal, alike.alpha_interval) == (None, None)
+    assert found[ORDINAL].value == pytest.approx(1 - 1.5 / 6.6)
+    alike = rates([case({"a": 5, "b": 5})])
+    assert (alike[ORDINAL].value, alike[INTERVAL].value) == (None, None)
 
 
 def test_the_summary_is_the_papers_table_1() -> None:
@@ -338,13 +348,9 @@ def test_the_order_of_actions_cases_and_raters_changes_nothing(
     assert check_case(other) == check_case(made)
     one, two = check_cases([made, menu(3)]), check_cases([menu(3), other])
     assert one.cases == two.cases[::-1]
-    assert one.leaky == two.leaky
-    assert one.raters.near_identical == two.raters.near_identical
-    for ours, theirs in (
-        (one.raters.alpha_ordinal, two.raters.alpha_ordinal),
-        (one.raters.alpha_interval, two.raters.alpha_interval),
-    ):
-        assert ours == pytest.approx(theirs)
+    for ours, theirs in zip(one.rates(), two.rates(), strict=True):
+        assert (ours.count, ours.low) == (theirs.count, theirs.low)
+        assert ours.value == pytest.approx(theirs.value)
 
 
 @pytest.mark.slow

@@ -13,8 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm_benchmarks.noharm.rules.cases import Case
-from medhelm_benchmarks.noharm.rules.derive import action_class, consensus, severity
-from medhelm_benchmarks.noharm.rules.score import CaseScore, harmonic_mean, score_case
+from medhelm_benchmarks.noharm.rules.score import (
+    CaseScore,
+    action_class,
+    consensus,
+    harmonic_mean,
+    score_case,
+    severity,
+)
 from tests.benchmarks.noharm.making import case
 
 

@@ -12,8 +12,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.measured import Measured
-from medhelm_benchmarks.noharm.experts import measures
-from medhelm_benchmarks.noharm.experts.measures import (
+from medhelm_benchmarks.noharm.experts.agreement import (
+    CLASSES,
     classes,
     compare,
     harm_weight,
@@ -60,7 +60,7 @@ def test_a_median_needs_enough_ratings() -> None:
     ],
 )
 def test_halves_go_up_for_class_and_weight(rating: float, of_class: str, weight: int) -> None:
-    assert measures.CLASSES[classes(np.asarray([rating]))[0]] == of_class
+    assert CLASSES[classes(np.asarray([rating]))[0]] == of_class
     assert harm_weight(rating) == weight
 
 

@@ -16,8 +16,7 @@ import pytest
 from openpyxl import load_workbook
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case
+from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
 from tests.benchmarks.noharm.making import case
 
 ROOT = Path(__file__).parents[4]

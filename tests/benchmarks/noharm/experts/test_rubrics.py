@@ -14,10 +14,9 @@ import pytest
 from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import DataError
-from medhelm_benchmarks.noharm.rules.casefile import read_cases, write_cases
-from medhelm_benchmarks.noharm.rules.cases import Case, Validation, to_case
-from medhelm_benchmarks.noharm.rules.derive import action_class, consensus, middle, severity
-from medhelm_benchmarks.noharm.rules.experts import rerate_cases
+from medhelm_benchmarks.noharm.experts.ratings import rerate_cases
+from medhelm_benchmarks.noharm.rules.cases import Case, Validation, read_cases, to_case, write_cases
+from medhelm_benchmarks.noharm.rules.score import action_class, consensus, middle, severity
 from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.benchmarks.noharm.making import case

@@ -14,7 +14,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
 from medhelm_benchmarks.noharm.generation import stages
 from medhelm_benchmarks.noharm.generation.stages import RatingsReply, Tag, TrapsReply
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from tests.benchmarks.noharm.generation.author import CANARY, STAGES, options, scene
 from tests.benchmarks.noharm.generation.conftest import NAME, Studio, spec

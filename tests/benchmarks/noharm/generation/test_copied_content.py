@@ -9,7 +9,7 @@ import pytest
 from medhelm_benchmarks.noharm.generation.checks import scene_faults
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.stages import SceneReply
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.carrying import FRESH, GUIDELINES, HONEST, LEAKS
 
 SAMPLES = Path(__file__).parents[4] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"

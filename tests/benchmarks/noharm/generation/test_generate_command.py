@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from medhelm.cli import run_command
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 

@@ -17,21 +17,26 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.protocols.protocol import terms_of
+from medhelm.protocols.questions import REASONING_BUDGET
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.store.records import is_same_model
 from medhelm_benchmarks.noharm.generation import checks
-from medhelm_benchmarks.noharm.generation.conduct import REASONING_BUDGET, read_reply
-from medhelm_benchmarks.noharm.generation.guideline import Guideline, read_guideline
+from medhelm_benchmarks.noharm.generation.conduct import read_reply
+from medhelm_benchmarks.noharm.generation.guideline import (
+    Guideline,
+    draw_setting,
+    most_settings,
+    read_guideline,
+)
 from medhelm_benchmarks.noharm.generation.series import series_run
-from medhelm_benchmarks.noharm.generation.settings import draw_setting, most_settings
 from medhelm_benchmarks.noharm.generation.stages import (
     STAGES,
     GroupsReply,
     OptionsReply,
     TrapsReply,
 )
-from medhelm_benchmarks.noharm.rules.casefile import read_cases
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.generation.author import (
     CANARY,

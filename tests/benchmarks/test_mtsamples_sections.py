@@ -1,6 +1,6 @@
 import pytest
 
-from medhelm import cut_section
+from medhelm_benchmarks.mtsamples import cut_section
 
 HEADINGS = ("PLAN", "SUMMARY", "FINDINGS")
 
