@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 from sklearn import metrics as sklearn_metrics
 
 from medhelm.cli import run_command
-from medhelm.tables.clinicians.alignment import Lost, align
+from medhelm.tables.clinicians.decisions import Lost, align
 from medhelm.tables.clinicians.decision_files import read_grader
 from medhelm.tables.clinicians.decisions import Grader, plain, plain_name
 

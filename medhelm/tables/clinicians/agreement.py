@@ -153,13 +153,11 @@ def agreement_table(
         rows,
         [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
         {
-            "draws": settings.draws,
-            "bootstrap_seed": settings.bootstrap_seed,
-            "confidence": settings.confidence,
+            **settings.of_draws,
             "min_common": min_common,
             "z_scores": z_scores,
-        }
-        | rated_settings(rated),
+            **rated_settings(rated),
+        },
         ("benchmark",),
         layout=Layout(main=("icc",)),
     )

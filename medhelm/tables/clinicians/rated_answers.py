@@ -28,7 +28,6 @@ from medhelm.tables.clinicians.ratings import (
     Rating,
     RatingTable,
     Scale,
-    SheetRow,
     known,
     to_table,
 )
@@ -203,7 +202,7 @@ def _choose(
     for rating in ratings:
         benchmark, model, *_ = rating.answer
         if (benchmark, model) not in there:
-            what = f"{rating.row.where}: no graded run {folder} of "
+            what = f"{rating.where}: no graded run {folder} of "
             known(dict.fromkeys(b for b, _ in there), benchmark, f"{what}benchmark")
             models = dict.fromkeys(m for b, m in there if b == benchmark)
             known(models, model, f"{what}{benchmark} with the model")
@@ -214,7 +213,7 @@ def _choose(
     for rating in ratings:
         if rating.answer[:2] not in left:
             raise DataError(
-                f"{rating.row.where}: {rating.answer.model} has no run on {rating.answer.benchmark} "
+                f"{rating.where}: {rating.answer.model} has no run on {rating.answer.benchmark} "
                 f"with data={chosen.data} and scoring={choice.scoring}; --data, --scoring, "
                 "--benchmark and --model choose others"
             )
@@ -300,18 +299,16 @@ def _to_table(
     ratings: Sequence[RatedRow], scores: Mapping[tuple[str, str], RunScores]
 ) -> RatingTable[Answer]:
     """Return what each rater gave each answer by criterion; raises DataError."""
-    by_row = {id(rating.row): rating for rating in ratings}
 
-    def asked(row: SheetRow) -> Asked[Answer]:
-        rating = by_row[id(row)]
-        answer, own = rating.answer, scores[rating.answer[:2]]
+    def asked(row: RatedRow) -> Asked[Answer]:
+        answer, own = row.answer, scores[row.answer[:2]]
         if row.cells["value"]:
-            _check_place(rating, own)
+            _check_place(row, own)
         rubric = own.terms.rubric
         name = f"{answer.benchmark} x {answer.model}, {answer.instance}"
         return Asked(answer, name, rubric_items(rubric), rubric_scale(rubric))
 
-    return to_table([rating.row for rating in ratings], asked)
+    return to_table(ratings, asked)
 
 
 def _composites(
@@ -336,7 +333,7 @@ def _composites(
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:
     """Raise DataError where a rating is of an answer that the run does not hold."""
-    answer, record, where = rating.answer, own.run.record, rating.row.where
+    answer, record, where = rating.answer, own.run.record, rating.where
     repeats = record.spec.repeats
     if rating.run and rating.run != record.request_hash:
         raise DataError(

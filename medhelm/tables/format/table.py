@@ -47,6 +47,15 @@ class Settings:
     reduce: str = "mean"
     """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
 
+    @property
+    def of_draws(self) -> dict[str, Value]:
+        """Return what decides intervals, as tables print it."""
+        return {
+            "draws": self.draws,
+            "bootstrap_seed": self.bootstrap_seed,
+            "confidence": self.confidence,
+        }
+
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise UsageError(f"draws must be at least 1, not {self.draws}")
