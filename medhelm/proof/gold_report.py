@@ -16,7 +16,7 @@ from medhelm.stats.aggregation import Floats, Ints, ranks
 from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.store.records import cluster_key, find_gradings, instance_key, read_record
 from medhelm.tables import notes
-from medhelm.tables.loading import load_results
+from medhelm.tables.results import load_results
 from medhelm.tables.study.cells import Keys, MetricScores
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Panel

@@ -28,8 +28,8 @@ from medhelm.tables.format.table import (
     json_schema,
     make_table,
 )
-from medhelm.tables.loading import load_results
 from medhelm.tables.overall import OVERALL
+from medhelm.tables.results import load_results
 from tests.build_runs import Item, items, write_run, write_suite
 
 pytestmark = pytest.mark.slow

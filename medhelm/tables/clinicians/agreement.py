@@ -238,7 +238,7 @@ def _votes(group: _Group, judges: Sequence[str]) -> Row:
     heard = [group.measures[j] for j in judges if not np.isnan(group.measures[j]).all()]
     if len(heard) < 2:
         return {"judges": len(heard)}
-    r = agreement.error_correlation(np.stack(heard, axis=1), group.human)
+    r = agreement.mean_correlation(np.stack(heard, axis=1) - group.human[:, None])
     return {"judges": len(heard), "effective_votes": agreement.effective_votes(len(heard), r)}
 
 
