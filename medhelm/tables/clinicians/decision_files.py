@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -92,15 +92,6 @@ def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[Decisi
         raise DataError(f"cannot read {path}: {why(e)}") from None
 
 
-class _Place(NamedTuple):
-    """Whose decisions on which answer."""
-
-    model: str
-    case: str
-    case_id: str
-    rater: str
-
-
 @dataclass(frozen=True)
 class _Reader:
     """Reads the decisions of one grader."""
@@ -113,7 +104,7 @@ class _Reader:
 
         A criterion that comes again is of the next answer of the model to the case.
         """
-        found: dict[_Place, list[tuple[str, dict[str, Verdict]]]] = {}
+        found: dict[tuple[str, str, str, str], list[tuple[str, dict[str, Verdict]]]] = {}
         for where, cells in _lines(path):
             if not cells["model"]:
                 raise DataError(f"{where}: model is empty")
@@ -127,15 +118,14 @@ class _Reader:
             verdict: Verdict = "met" if met else "unmet"
             if met is None:
                 verdict = "invalid" if cells["met"] else "none"
-            place = _Place(cells["model"], case, case_id, cells.get("rater", ""))
-            answers = found.setdefault(place, [])
+            answers = found.setdefault((cells["model"], case, case_id, cells.get("rater", "")), [])
             own = next((d for _, d in answers if criterion not in d), None)
             if own is None:
                 answers.append((where, own := {}))
             own[criterion] = verdict
         for place, answers in found.items():
             for where, own in answers:
-                yield self._row(where, place, own)
+                yield self._row(where, own, *place)
 
     def of_object(self, row: Mapping[str, Any], where: str, path: Path) -> DecisionRow:
         """Return the answer of an object with the list of its decisions."""
@@ -156,15 +146,22 @@ class _Reader:
                 raise DataError(f"{where}: a criterion is decided twice")
             decisions[text] = "invalid" if text in decisions else verdict
         rater = _text(row.get("rater"), "rater", where)
-        return self._row(where, _Place(model, case, case_id, rater), decisions)
+        return self._row(where, decisions, model, case, case_id, rater)
 
-    def _row(self, where: str, place: _Place, decisions: Mapping[str, Verdict]) -> DecisionRow:
+    def _row(
+        self,
+        where: str,
+        decided: dict[str, Verdict],
+        model: str,
+        case: str,
+        case_id: str,
+        rater: str,
+    ) -> DecisionRow:
         """Return an answer; criteria on which a judge is silent count: the frozen list is complete."""
-        own = dict(decisions)
-        if self.is_judge and place.case_id in self.cases:
-            for text in self.cases[place.case_id].criteria.values():
-                own.setdefault(text, "none")
-        return DecisionRow(where, place.model, place.case, own, place.case_id, place.rater)
+        if self.is_judge and case_id in self.cases:
+            for text in self.cases[case_id].criteria.values():
+                decided.setdefault(text, "none")
+        return DecisionRow(where, model, case, decided, case_id, rater)
 
     def _case(self, text: str, case_id: str, where: str) -> str:
         if text.strip():
