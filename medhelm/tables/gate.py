@@ -29,7 +29,7 @@ from medhelm.schema.run import MetricRef
 from medhelm.stats.aggregation import TIE, worst_case
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
@@ -543,5 +543,4 @@ def _reasons(rows: Sequence[Row]) -> Iterator[str]:
             what = f"{row['model']} x {row['benchmark']} x {row['metric']}"
             found[f"{row['verdict']}, {row['reason']}"].append(what)
     for reason, where in found.items():
-        more = f" and {len(where) - _MANY} more" if len(where) > _MANY else ""
-        yield f"{reason}: {', '.join(where[:_MANY])}{more}."
+        yield f"{reason}: {several(where, _MANY)}."

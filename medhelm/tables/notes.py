@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import SCORED, is_missing
@@ -18,7 +19,7 @@ from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.formats import MARKS
-from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table
+from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.study import Panel, Study
@@ -142,9 +143,7 @@ def _as_fixed(study: Study) -> str:
     return f" {AS_FIXED.capitalize()}: {_several(shown)}.{led}"
 
 
-def _several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
+_several = partial(several, most=_MANY)
 
 
 def study_table(

@@ -21,7 +21,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.stats.reductions import read_reduction
-from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan, read_record
+from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan
 from medhelm.tables.charts import Chart, draw
 from medhelm.tables.compare import compare
 from medhelm.tables.format.formats import to_html, to_terminal
@@ -47,6 +47,7 @@ from medhelm.tables.study.selection import (
     choose_runs,
     is_named,
     of_names,
+    read_graded,
 )
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
@@ -458,10 +459,7 @@ def _names(specs: Sequence[RunSpec]) -> str:
 
 
 def load_gradings(
-    folders: Iterable[Path],
-    *,
-    latest: bool = False,
-    plugins: Iterable[str | Path] | Registry = (),
+    folders: Iterable[Path], *, plugins: Iterable[str | Path] | Registry = ()
 ) -> Results:
     """Return the results of these grading folders, which one command made; see `load_results`."""
     aggregations, files = _known(plugins)
@@ -469,7 +467,7 @@ def load_gradings(
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
     scoring = runs[0].record.grading.scoring
-    chosen = choose_runs(runs, scoring=scoring, latest=latest)
+    chosen = choose_runs(runs, scoring=scoring)
     return _results_of(chosen, aggregations, damaged, find_tables(files))
 
 
@@ -505,18 +503,12 @@ def _records(
     gradings: Iterable[Path], aggregations: Aggregations
 ) -> tuple[list[GradedRun], list[str]]:
     """Return the graded runs of grading folders, and what is wrong with the others."""
-    runs, damaged = [], []
-    for path in gradings:
-        folder = path.relative_to(path.parents[5]).as_posix()
-        try:
-            record = read_record(path)
-        except RecordError as e:
-            damaged.append(str(e))
-            continue
-        if fault := record_fault(record, aggregations):
-            damaged.append(f"{folder} {fault}")
+    runs, damaged = [], list[str]()
+    for run in read_graded(gradings, damaged):
+        if fault := record_fault(run.record, aggregations):
+            damaged.append(f"{run.folder} {fault}")
         else:
-            runs.append(GradedRun(path, folder, record))
+            runs.append(run)
     return runs, damaged
 
 

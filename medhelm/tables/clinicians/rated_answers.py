@@ -32,7 +32,6 @@ from medhelm.store.records import (
     instance_key,
     order_key,
     read_plan,
-    read_record,
 )
 from medhelm.tables.clinicians.ratings import (
     Answer,
@@ -56,6 +55,7 @@ from medhelm.tables.study.selection import (
     choose_runs,
     is_named,
     is_ranked,
+    read_graded,
 )
 
 OVERLAP = "rouge_l"
@@ -200,12 +200,8 @@ def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
 
     Raises UsageError where there is no run, RecordError where all are damaged.
     """
-    runs, damaged = [], []
-    for path in find_gradings(results_dir):
-        try:
-            runs.append(GradedRun(path, str(path.relative_to(results_dir)), read_record(path)))
-        except RecordError as e:
-            damaged.append(str(e))
+    damaged: list[str] = []
+    runs = [*read_graded(find_gradings(results_dir), damaged)]
     damaged += [f"{path}: {why}" for path, why in find_unreadable(results_dir)]
     if damaged and not runs:
         raise RecordError(damaged[0])

@@ -26,6 +26,7 @@ from medhelm.files.folders import entries
 from medhelm.tables.format.spreadsheet import guard as guard
 from medhelm.tables.format.spreadsheet import read_filled as read_filled
 from medhelm.tables.format.spreadsheet import unguarded
+from medhelm.tables.format.table import several as several
 
 if TYPE_CHECKING:
     from medhelm.stats.aggregation import Floats
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
 COLUMNS = ("unit", "item", "text", "rater", "value")
-_MANY = 5
 _ANSWER = ("benchmark", "model", "instance")
 
 
@@ -282,12 +282,6 @@ def whole_number(text: str) -> int | None:
 def blind_name(place: str) -> str:
     """Return the blind name of what lies at a place: 10 hex digits."""
     return hashlib.sha256(place.encode()).hexdigest()[:10]
-
-
-def several(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
 
 
 # Blinded answers ---------------------------------------------------------------------------------

@@ -277,6 +277,12 @@ def _as_column_value(value: Any, kind: ColumnType) -> Value:
     return bool(value) if kind == "boolean" else str(value)
 
 
+def several(names: Sequence[str], most: int = 5, sep: str = ", ") -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return sep.join(names[:most]) + more
+
+
 def to_document(table: Table) -> Document:
     """Return the published form of a table."""
     return Document(

@@ -16,12 +16,12 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.errors import UnknownName, UsageError
+from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.schema.score import Scoring
-from medhelm.store.records import grader_hash, judge_hash
+from medhelm.store.records import grader_hash, judge_hash, read_record
 
 Data = Literal["sample", "full"]
 
@@ -56,6 +56,17 @@ class ChosenRuns:
     notes: tuple[str, ...]
     variants: tuple[GradedRun, ...] = ()
     """Runs that asked the questions of these in other forms."""
+
+
+def read_graded(gradings: Iterable[Path], damaged: list[str]) -> Iterator[GradedRun]:
+    """Yield the graded runs of grading folders; adds what is wrong with the others to `damaged`."""
+    for path in gradings:
+        try:
+            record = read_record(path)
+        except RecordError as e:
+            damaged.append(str(e))
+        else:
+            yield GradedRun(path, path.relative_to(path.parents[5]).as_posix(), record)
 
 
 def is_ranked(model: ModelSpec) -> bool:
