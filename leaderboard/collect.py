@@ -24,7 +24,7 @@ from medhelm.store.records import (
     read_plan,
     read_record,
 )
-from medhelm.tables.results import record_fault
+from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell

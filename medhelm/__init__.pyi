@@ -18,7 +18,7 @@ from medhelm.api import fetch_data as fetch_data  # download and verify the file
 from medhelm.api import score as score  # grade stored answers again, without a model
 from medhelm.api import validate as validate  # a benchmark proves itself on constant answers
 from medhelm.api import verify_data as verify_data  # hashes of the files that are there
-from medhelm.tables.results import load_results as load_results  # the results of a folder
+from medhelm.tables.loading import load_results as load_results  # the results of a folder
 from medhelm.tables.results import Results as Results  # graded runs, and their tables
 from medhelm.config import PrivacyPolicy as PrivacyPolicy  # which models may see which data
 from medhelm.schema.run import JurySpec as JurySpec  # the judges of open answers
@@ -49,7 +49,7 @@ from medhelm.tables.study.study import Study as Study  # what of the runs is com
 from medhelm.tables.format.table import RankBy as RankBy  # the basis of ranks
 from medhelm.tables.format.table import MdeScale as MdeScale  # the scale of the table mde
 from medhelm.tables.charts import Chart as Chart  # names of charts
-from medhelm.tables.gate import Decision as Decision  # the rule by which a gate decides
+from medhelm.tables.thresholds import Decision as Decision  # the rule by which a gate decides
 from medhelm.plugins.profiles import Profile as Profile  # thresholds that a model must reach
 from medhelm.plugins.registry import Registry as Registry  # all plugins, read once
 from medhelm.tables.known_tables import KnownTables as KnownTables  # the tables that there are

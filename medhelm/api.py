@@ -49,7 +49,8 @@ from medhelm.schema.data import Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
-from medhelm.tables.results import Results, load_gradings
+from medhelm.tables.loading import load_gradings
+from medhelm.tables.results import Results
 
 
 def evaluate(

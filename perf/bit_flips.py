@@ -31,7 +31,7 @@ from medhelm.errors import MedhelmError  # noqa: E402
 from medhelm.plugins.registry import Registry, load_registry  # noqa: E402
 from medhelm.runs.regrading import regrade  # noqa: E402
 from medhelm.tables.format.table import Settings  # noqa: E402
-from medhelm.tables.results import load_results  # noqa: E402
+from medhelm.tables.loading import load_results  # noqa: E402
 from tests.quiz import PLUGIN, medhelm, write_quiz  # noqa: E402
 from tests.server import serve_in_thread  # noqa: E402
 

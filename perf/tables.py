@@ -23,7 +23,7 @@ WORK = """
 import resource, sys, time
 start = time.perf_counter()
 from medhelm.tables.format.formats import to_json
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 results = load_results(sys.argv[1])
 loaded = time.perf_counter()
 def peak():

@@ -74,7 +74,7 @@ def show_tables(
     from medhelm.cli.tables import make_tables, on_screen
     from medhelm.tables.benchmarks import of_one_run
     from medhelm.tables.format.formats import print_tables
-    from medhelm.tables.results import load_gradings
+    from medhelm.tables.loading import load_gradings
 
     if gradings:
         try:

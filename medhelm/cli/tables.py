@@ -177,7 +177,7 @@ def load(
     known: KnownTables | None = None,
 ) -> Results:
     """Return the results that the options name; raises MedhelmError."""
-    from medhelm.tables.results import load_results
+    from medhelm.tables.loading import load_results
 
     return load_results(
         args.results_dir,

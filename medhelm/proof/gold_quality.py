@@ -51,7 +51,7 @@ from medhelm.store.records import (
     read_record,
 )
 from medhelm.tables import notes
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm.tables.study.cells import Keys, MetricScores
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Panel

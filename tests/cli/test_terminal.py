@@ -26,7 +26,7 @@ from medhelm.tables.format import formats
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
 from medhelm.tables.format.table import Settings, Table, make_table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm_leaderboard.diff import COLUMNS as DIFF
 from tests.build_runs import Item, write_run, write_suite
 

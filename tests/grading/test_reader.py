@@ -23,7 +23,7 @@ from medhelm.schema.data import Benchmark, FileDataset, Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.quiz import PLUGIN, write_quiz
 from tests.tables.shown import notes
 

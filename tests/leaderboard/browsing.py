@@ -19,7 +19,8 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.format.table import Column, Settings, Table
-from medhelm.tables.results import Results, load_results
+from medhelm.tables.loading import load_results
+from medhelm.tables.results import Results
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.leaderboard.hostile import TITLE, write_hostile

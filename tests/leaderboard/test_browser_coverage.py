@@ -18,8 +18,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.kept_fidelity import of_graders, read_kept
 from medhelm.tables.format.table import Settings
+from medhelm.tables.loading import load_results
 from medhelm.tables.published import PublishedRuns
-from medhelm.tables.results import load_results
 from medhelm_benchmarks.clinconsensus.page.page import page_data
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.site import SiteOptions

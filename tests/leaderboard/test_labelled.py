@@ -17,7 +17,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.store.records import find_gradings
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm_benchmarks.noharm.page.labels import action_lines, label_lines
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_leaderboard.diff import diff

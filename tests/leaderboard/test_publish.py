@@ -20,7 +20,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, RunRecord
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
 from tests.build_runs import items, write_run

@@ -14,7 +14,7 @@ from medhelm.cli import run_command
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.store.records import find_gradings, find_runs, read_record
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import CLOSED, build, data_of, fresh
 

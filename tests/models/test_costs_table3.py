@@ -14,7 +14,7 @@ from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import JUDGE, Party, UsageTotals
 from medhelm.store.records import read_record
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm.tables.spending import Spend, add_spends
 from tests.build_runs import Item, write_run
 from tests.published import published

@@ -13,7 +13,7 @@ from medhelm.models.human import NO_ANSWER, open_human, spec_of
 from medhelm.models.identity import identity, is_rankable
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from medhelm.cli import known_commands, run_command
 from medhelm.errors import PluginError
 from medhelm.plugins.commands import read_commands
 from medhelm.plugins.registry import load_registry
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
 from tests.registry.distributions import install, register
 

@@ -13,7 +13,7 @@ from medhelm.cli import run_command
 from medhelm.errors import PluginError, UnknownName
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.known_tables import find_tables
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
 from tests.registry.distributions import install
 

@@ -11,7 +11,7 @@ import scipy.stats
 
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import Interval, bounded
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.poolings import pooled, pooling
 

@@ -13,7 +13,7 @@ from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import PERMUTATIONS, permutation_p, swap_differences
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Column, Settings, make_table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from medhelm.tables.study import pair_tests
 from medhelm.tables.study.ranking import Ranking
 from medhelm.tables.study.study import _shared

@@ -22,7 +22,7 @@ from medhelm.store.records import (
     read_record,
 )
 from medhelm.store.runlog import read_log
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.quiz import command, environment
 from tests.stored_folders.kinds import WHOLE
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medhelm.tables.format.table import Settings, Table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
 
 FEW = Settings(draws=200)

@@ -12,7 +12,8 @@ from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import UsageTotals
 from medhelm.tables.charts import CHARTS, Chart
-from medhelm.tables.results import Results, load_results
+from medhelm.tables.loading import load_results
+from medhelm.tables.results import Results
 from tests.build_runs import items, write_run
 from tests.tables.shown import rate, write
 

@@ -28,8 +28,8 @@ from medhelm.tables.format.table import (
     json_schema,
     make_table,
 )
+from medhelm.tables.loading import load_results
 from medhelm.tables.overall import OVERALL
-from medhelm.tables.results import load_results
 from tests.build_runs import Item, items, write_run, write_suite
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,14 @@ COLUMNS = (
     Column(name="planned", type="integer", description="planned"),
     Column(name="share", type="number", description="share", heading="share", is_percent=True),
     Column(name="ranked", type="boolean", description="ranked", heading="ranked"),
-    Column(name="flags", type="string", description="flags", heading="flag", absent=""),
+    Column(
+        name="flags",
+        type="string",
+        description="flags",
+        heading="flag",
+        absent="",
+        marks={"coverage": "C", "partial": "P"},
+    ),
 )
 ROWS = [
     {

@@ -33,7 +33,7 @@ from medhelm.stats.intervals import jackknife
 from medhelm.store.records import cluster_key, instance_key, read_record
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, write_run
 from tests.tables.shown import FEW, put_columns, shown
 

@@ -19,7 +19,8 @@ from medhelm.stats.intervals import wilson
 from medhelm.tables import overall
 from medhelm.tables.format.formats import to_json
 from medhelm.tables.format.table import Settings
-from medhelm.tables.results import Results, load_results
+from medhelm.tables.loading import load_results
+from medhelm.tables.results import Results
 from medhelm.tables.spending import spend
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.tables.shown import FEW, cell, notes, rate, shown, write

@@ -10,7 +10,7 @@ import pytest
 
 from medhelm.errors import UsageError
 from medhelm.tables.format.table import Settings, Table
-from medhelm.tables.results import load_results
+from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, write_run
 from tests.tables.shown import notes
 

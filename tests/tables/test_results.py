@@ -24,7 +24,8 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document
 from medhelm.tables.known_tables import find_tables
-from medhelm.tables.results import Results, load_gradings, load_results
+from medhelm.tables.loading import load_gradings, load_results
+from medhelm.tables.results import Results
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
 from tests.tables.shown import FEW, cell, notes, put_columns, rate, shown, write
 

@@ -139,7 +139,7 @@ class Matched:
     case_id: str
     criteria: tuple[str, ...]
     places: slice
-    """Where its decisions lie."""
+    """Of its decisions."""
 
 
 @dataclass(frozen=True)

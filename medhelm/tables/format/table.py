@@ -99,6 +99,8 @@ class Column:
     """True if the table is for it: it is shown without any value too, and no terminal leaves it out."""
     absent: str = "–"
     """The text in place of a missing value."""
+    marks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The letters that text formats show in place of its words; empty: words are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +168,7 @@ class Table:
         """
         known = {c.name: c for c in self.columns}
         of_rows = {*self.group, *(name for part in self.parts for name in part.group)}
-        of_rows |= {c.name for c in self.shown() if c.type == "string" and c.name != "flags"}
+        of_rows |= {c.name for c in self.shown() if c.type == "string" and not c.marks}
         rest = [name for name in known if name in of_rows and name not in names]
         kept = [*rest, *names] if names != ["all"] else [*known]
         columns = [known[name] for name in kept if name in known]

@@ -1,0 +1,201 @@
+"""One jury on one benchmark: its ratings, and the scores that some of its judges give.
+
+Everything is over the compared instances of a benchmark. Where instances were asked several times,
+ratings are of single answers. Agreement leaves out answers that no judge was shown (empty,
+refused), which count with the metric's floor for every judge. Without a judge the score is the
+mean of the others' ratings of the answers that the whole jury has rated, averaged as the jury's
+score is: over judges, then over an instance's answers. So nothing but the judge changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.stats import aggregation as stats
+from medhelm.stats.aggregation import Floats, Ints, Pooling
+from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, means
+from medhelm.tables.study.study import Estimate, Study, estimate
+
+_NONE = Answers(
+    ids=np.empty(0, np.uint64),
+    repeats=np.empty(0, np.int32),
+    clusters=np.empty(0, np.uint64),
+    values=np.empty(0),
+    sums=np.empty((0, 1)),
+    floored=np.empty(0, np.bool_),
+    votes=np.empty(0, dtype=np.int64),
+)
+
+
+@dataclass(frozen=True)
+class _Ratings:
+    """The judges' ratings of one model's answers, sorted by instance."""
+
+    ids: Keys
+    clusters: Keys
+    values: Floats
+    """(n, k), NaN where a judge gave none."""
+    sums: Floats
+    """(n, k, w): what the values' aggregate is made of."""
+    floored: NDArray[np.bool_]
+    is_scored: NDArray[np.bool_]
+    """Answers of which enough judges gave a rating for a score of the jury."""
+
+
+def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
+    whole = _answers(cell, JURY)
+    views = [_answers(cell, f"{JURY}[{judge}]") for judge in judges]
+    ids, *places = _places([whole, *views])
+    width = max((v.sums.shape[1] for v in views), default=1)
+    values = np.full((len(ids), len(judges)), np.nan)
+    sums = np.full((len(ids), len(judges), width), np.nan)
+    clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
+    is_scored = np.zeros(len(ids), dtype=np.bool_)
+    is_scored[places[0]] = True
+    for judge, (view, at) in enumerate(zip(views, places[1:], strict=True)):
+        values[at, judge], sums[at, judge] = view.values, view.sums
+        clusters[at] = view.clusters
+        floored[at] |= view.floored
+    return _Ratings(ids, clusters, values, sums, floored, is_scored)
+
+
+def _answers(cell: Cell, metric: str) -> Answers:
+    scores = cell.scores.get(metric)
+    return _NONE if scores is None or scores.answers is None else scores.answers
+
+
+def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
+    """Return the instances of all answers that any of several has, and the places of each one's."""
+    keys = [np.rec.fromarrays([a.ids, a.repeats], names="id,repeat") for a in several]
+    every, places = np.unique(np.concatenate(keys), return_inverse=True)
+    return [every["id"], *np.split(places, np.cumsum([len(own) for own in keys])[:-1])]
+
+
+class Jury:
+    """One jury on one benchmark, with what several rows share."""
+
+    def __init__(self, study: Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        self.panel = study.panel(benchmark, JURY)
+        views = dict.fromkeys(name for cell in self.panel.cells.values() for name in cell.scores)
+        self.judges = [n[len(JURY) + 1 : -1] for n in views if n.startswith(f"{JURY}[")]
+        self.ratings = {m: _ratings(c, self.judges) for m, c in self.panel.cells.items()}
+        self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
+
+    @cached_property
+    def is_stand_in(self) -> bool:
+        """Return whether the judges are the graders of the offline jury."""
+        terms = [c.record.grading.jury for c in self.panel.cells.values()]
+        return any(t is not None and not t.jury.judges for t in terms)
+
+    @cached_property
+    def fit(self) -> list[str]:
+        """Models that are ranked on this benchmark."""
+        return [m for m in self.panel.cells if m in self.study.ranked and m not in self.panel.unfit]
+
+    @cached_property
+    def full(self) -> dict[str, Estimate]:
+        """Each model's estimate by the whole jury."""
+        return self.study.estimates(self.benchmark, JURY)
+
+    @cached_property
+    def own(self) -> dict[str, tuple[str, ...]]:
+        """Judges that are the model itself, of the models that have one."""
+        found = {m: c.own_judges for m, c in self.panel.cells.items()}
+        return {m: names for m, names in found.items() if names}
+
+    def without(self, *judges: str) -> dict[str, Estimate]:
+        """Return each model's estimate with some judges left out; empty where nothing is left."""
+        if judges not in self._without:
+            self._without[judges] = self._estimate_without(judges)
+        return self._without[judges]
+
+    def _estimate_without(self, judges: Sequence[str]) -> dict[str, Estimate]:
+        kept = [place for place, name in enumerate(self.judges) if name not in judges]
+        if not kept:
+            return {}
+        metric = self.panel.metric.name
+        cells = {
+            m: replace(
+                c, scores={metric: _mean_over(self.ratings[m], kept, c.scores[metric].pooling)}
+            )
+            for m, c in self.panel.cells.items()
+        }
+        ids = clusters = self.panel.ids
+        if len(ids):
+            ids = reduce(np.intersect1d, (cells[m].scores[metric].ids for m in self.fit), ids)
+            if not len(ids):
+                return {}
+            clusters = self.panel.clusters[np.searchsorted(self.panel.ids, ids)]
+        panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
+        return estimate(panel, self.study.settings, self.benchmark)
+
+    def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
+        """Return the ranks of the fit models by some estimates; empty without a rival."""
+        values = np.array([found[m].normalised if m in found else np.nan for m in self.fit])
+        if len(values) < 2 or np.isnan(values).any():
+            return {}
+        return dict(zip(self.fit, stats.ranks(values).tolist(), strict=True))
+
+    @cached_property
+    def ranks_without(self) -> dict[str, dict[str, int]]:
+        """Judge -> the ranks with it left out."""
+        return {judge: self.ranks(self.without(judge)) for judge in self.judges}
+
+    @cached_property
+    def answers(self) -> tuple[Floats, Ints]:
+        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
+        values, keys = [], []
+        for model in self.fit or self.panel.cells:
+            own = self.ratings[model]
+            is_used = ~own.floored
+            if len(self.panel.ids):
+                is_used &= np.isin(own.ids, self.panel.ids)
+            values.append(own.values[is_used])
+            keys.append(own.clusters[is_used])
+        codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
+        return np.concatenate(values), codes.astype(np.int64)
+
+    def counts(self, metric: str) -> tuple[int, int]:
+        """Return how many answers of all models were shown to judges, and how many have a value."""
+        outcomes: Counter[str] = Counter()
+        for cell in self.panel.cells.values():
+            if metric in cell.scores:
+                outcomes.update(cell.scores[metric].outcomes)
+        return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
+
+
+def _mean_over(own: _Ratings, kept: Sequence[int], pooling: Pooling) -> MetricScores:
+    """Return the scores of a jury of some of the judges: the mean of those that gave one."""
+    values = own.values[:, kept]
+    there = ~np.isnan(values)
+    rows = own.is_scored & there.any(axis=1)
+    values, there, ids = values[rows], there[rows], own.ids[rows]
+    votes = there.sum(axis=1)
+    sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
+    given = np.where(there, values, 0.0).sum(axis=1) / votes
+    is_first = np.diff(ids, prepend=~ids[:1]) != 0
+    item, count = np.cumsum(is_first) - 1, int(is_first.sum())
+    scores = means(given, item, count)
+    return MetricScores(
+        ids=ids[is_first],
+        values=scores,
+        sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
+        clusters=own.clusters[rows][is_first],
+        low=scores,
+        high=scores,
+        spread=np.zeros(count),
+        floored=own.floored[rows][is_first],
+        total=float(given.sum()),
+        counted=len(given),
+        outcomes={},
+        pooling=pooling,
+    )
