@@ -74,7 +74,8 @@ def _answers(cell: Cell, metric: str) -> Answers:
 
 def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
     """Return the instances of all answers that any of several has, and the places of each one's."""
-    keys = [np.rec.fromarrays([a.ids, a.repeats], names="id,repeat") for a in several]
+    dtype = np.dtype([("id", np.uint64), ("repeat", np.int32)])
+    keys = [np.rec.fromarrays((a.ids, a.repeats), dtype=dtype) for a in several]
     every, places = np.unique(np.concatenate(keys), return_inverse=True)
     return [every["id"], *np.split(places, np.cumsum([len(own) for own in keys])[:-1])]
 

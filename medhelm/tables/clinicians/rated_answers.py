@@ -258,14 +258,15 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
         for m in refs
         if m in {JURY, OVERLAP, *metrics} or m.startswith(f"{JURY}[") or is_bertscore(m)
     ]
-    rows = pd.concat([batch.to_pandas() for batch in read_scores(run, _COLUMNS)])
+    batches = [batch.to_pandas() for batch in read_scores(run, _COLUMNS)]
+    rows = pd.concat(batches) if batches else pd.DataFrame(columns=_COLUMNS)
     rows["value"] = rows["value"].where(rows["outcome"] == "scored")
-    by_metric = {m: own.set_index(_COLUMNS[:2]) for m, own in rows.groupby("metric", observed=True)}
-    answers, values = by_metric[JURY].index, {}
+    own = {m: rows[rows["metric"] == m].set_index(_COLUMNS[:2]) for m in wanted}
+    answers, values = own[JURY].index, {}
     for metric in wanted:
-        found = by_metric[metric]["value"].reindex(answers).to_numpy(np.float64)
+        found = own[metric]["value"].reindex(answers).to_numpy(np.float64)
         values[metric] = found if refs[metric].higher_is_better else -found
-    clusters = by_metric[JURY]["cluster_key"].to_numpy(np.uint64)
+    clusters = own[JURY]["cluster_key"].to_numpy(np.uint64)
     return RunScores(run, {place: i for i, place in enumerate(answers)}, clusters, values)
 
 
