@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _answers_sheet(asked: Asked) -> RatingSheet:
-    from medhelm.tables.clinicians.answer_sheet import answer_sheet
+    from medhelm.tables.clinicians.rated_answers import answer_sheet
 
     return answer_sheet(asked.runs, asked.sample, asked.text_of)
 

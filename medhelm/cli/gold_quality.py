@@ -23,8 +23,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
-from medhelm.proof.gold_quality import GoldReview
-from medhelm.proof.gold_report import CONFIDENCE, GoldReport, make_report
+from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview, make_report
 from medhelm.runs.own_runs import has_instances
 
 

@@ -160,31 +160,17 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "performer": category.performer,
         "subcategory": subcategory.name,
         "tasks": [names[task] for task in benchmark.tasks],
-        "data_class": benchmark.data_class,
-        "redistributable": benchmark.redistributable,
-        "licence": benchmark.licence,
-        "citation": benchmark.citation,
-        "curation": benchmark.curation,
-        "exposure": msgspec.to_builtins(benchmark.exposure),
-        "unverified": benchmark.unverified,
-        "mended": list(benchmark.mended),
-        "answer": benchmark.answer,
-        "labels": list(benchmark.labels),
-        "metrics": list(benchmark.metrics),
+        **_declared(benchmark, "data_class", "redistributable", "licence", "citation", "curation"),
+        **_declared(benchmark, "exposure", "unverified", "mended", "answer", "labels", "metrics"),
         "scoring_helm": {
             name: as_published(name, registry) for name in metric_names(benchmark, "helm")
         },
-        "max_output_tokens": benchmark.max_output_tokens,
-        "reasoning_output_tokens": benchmark.reasoning_output_tokens,
-        "expected_instances": dict(benchmark.expected_instances),
+        **_declared(
+            benchmark, "max_output_tokens", "reasoning_output_tokens", "expected_instances"
+        ),
         "left_out": _left_out(benchmark),
-        "cluster": benchmark.cluster,
-        "parts": list(benchmark.parts),
-        "reference_part": benchmark.reference_part,
-        "rubric": benchmark.rubric,
-        "criteria_rules": msgspec.to_builtins(benchmark.criteria_rules),
-        "columns": dict(benchmark.columns),
-        "how_to_get": list(benchmark.how_to_get),
+        **_declared(benchmark, "cluster", "parts", "reference_part", "rubric", "criteria_rules"),
+        **_declared(benchmark, "columns", "how_to_get"),
         "plugin": benchmark.origin,
         "data": _describe_data(benchmark, root),
         "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.text},
@@ -193,6 +179,12 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         or "none declared: ask.examples_from=FILE names a file of yours",
         "example_prompt": _example(benchmark, root),
     }
+
+
+def _declared(benchmark: Benchmark, *names: str) -> Facts:
+    """Return what a benchmark declares under these names, as JSON holds it."""
+    found = {name: msgspec.to_builtins(getattr(benchmark, name)) for name in names}
+    return {name: [*own] if isinstance(own, tuple) else own for name, own in found.items()}
 
 
 def _left_out(benchmark: Benchmark) -> Facts:

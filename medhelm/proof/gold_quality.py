@@ -9,14 +9,17 @@ are given; it decides one criterion, 0 or 1. The judge is asked by a run of its 
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
+from typing import Literal
 
 import msgspec
+import numpy as np
 
 from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError
@@ -32,10 +35,24 @@ from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
-from medhelm.schema.episode import Episode, Message, Response
+from medhelm.schema.episode import Episode, Message
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
-from medhelm.store.records import judge_hash, order_key
+from medhelm.stats.aggregation import Floats, Ints, ranks
+from medhelm.stats.intervals import effective_trials, wilson
+from medhelm.store.records import (
+    cluster_key,
+    find_gradings,
+    instance_key,
+    judge_hash,
+    order_key,
+    read_record,
+)
+from medhelm.tables import notes
+from medhelm.tables.loading import load_results
+from medhelm.tables.study.cells import Keys, MetricScores
+from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.study.study import Panel
 
 FOLDER = "gold_quality"
 _CRITERION = "reasonable"
@@ -201,3 +218,169 @@ class GoldReview:
 def _verdict(episode: Episode) -> tuple[int | None, str]:
     """Return the score of a gold and how its judging ended."""
     return episode.state.get(_CRITERION), end_of(episode)
+
+
+# The report ---------------------------------------------------------------------------------------
+
+CONFIDENCE = 0.95
+_LEAST_MODELS = 2
+
+
+class ModelMeans(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's main metric on both kinds of instances; None where there are none.
+
+    Ranks are over the instances that all ranked models share.
+    """
+
+    model: str
+    flagged: float | None
+    flagged_n: int
+    accepted: float | None
+    accepted_n: int
+    rank: int | None = None
+    rank_without_flagged: int | None = None
+
+
+class GoldReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge's findings in the golds of a benchmark."""
+
+    benchmark: str
+    data: str
+    judge: str
+    golds: int
+    without_gold: int
+    judged: int
+    flagged: int
+    share: float | None
+    low: float | None
+    high: float | None
+    """Wilson's interval of the share, of effective trials where instances share a cluster."""
+    abstained: dict[str, int]
+    flagged_ids: tuple[str, ...]
+    metric: str = ""
+    models: tuple[ModelMeans, ...] = ()
+    compared: int = 0
+    """Instances that all ranked models share."""
+    compared_flagged: int = 0
+    tau: float | None = None
+    """Kendall's tau-b between the ranks with and without flagged instances."""
+    notes: tuple[str, ...] = ()
+    folder: str = ""
+
+
+def make_report(
+    verdicts: Verdicts,
+    *,
+    benchmark: str,
+    data: Literal["sample", "full"],
+    judge: str,
+    results: Path,
+    folder: Path,
+) -> GoldReport:
+    """Return the report; models are those with a graded run of the benchmark on the same data."""
+    share, low, high = _share(verdicts)
+    report = GoldReport(
+        benchmark=benchmark,
+        data=data,
+        judge=judge,
+        golds=verdicts.golds,
+        without_gold=verdicts.without_gold,
+        judged=len(verdicts.flagged) + len(verdicts.accepted),
+        flagged=len(verdicts.flagged),
+        share=share,
+        low=low,
+        high=high,
+        abstained=dict(verdicts.abstained),
+        flagged_ids=tuple(verdicts.flagged),
+        folder=str(folder),
+    )
+    if not _has_runs(results, benchmark, data):
+        return report
+    found = load_results(results, data=data, benchmarks=[benchmark], latest=True)
+    study = found.study()
+    panel = study.panels[benchmark]
+    report = msgspec.structs.replace(
+        report, metric=panel.metric.name, notes=tuple(notes.common(study))
+    )
+    return _with_models(report, panel, _keys(verdicts.flagged), _keys(verdicts.accepted))
+
+
+def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None]:
+    marks = [(1.0, c) for c in verdicts.flagged.items()]
+    marks += [(0.0, c) for c in verdicts.accepted.items()]
+    if not marks:
+        return None, None, None
+    values = np.array([value for value, _ in marks])
+    keys = np.array([cluster_key(*of) for _, of in marks], dtype=np.uint64)
+    _, clusters = np.unique(keys, return_inverse=True)
+    count = int(clusters.max()) + 1
+    share, trials = float(values.mean()), float(len(values))
+    if 1 < count < len(values):
+        trials = effective_trials(values, clusters, CONFIDENCE)
+    elif count < len(values):  # all of one patient: no interval can be given
+        return share, None, None
+    return share, *wilson(share, trials, CONFIDENCE)
+
+
+def _has_runs(results: Path, benchmark: str, data: str) -> bool:
+    paths = [p for p in find_gradings(results) if p.parents[3].name == benchmark]
+    return any(read_record(p).spec.data == data for p in paths)
+
+
+def _keys(ids: Mapping[str, str | None]) -> Keys:
+    return np.unique(np.array([instance_key(i) for i in ids], dtype=np.uint64))
+
+
+def _with_models(report: GoldReport, panel: Panel, flagged: Keys, accepted: Keys) -> GoldReport:
+    """Return the report with every model's means, and ranks where two or more can be ranked."""
+    scores = {model: panel.scores(model) for model in sorted(panel.cells)}
+    ranked = [
+        m for m in scores if is_ranked(panel.cells[m].record.spec.model) and len(scores[m].ids)
+    ]
+    ids = reduce(np.intersect1d, (scores[m].ids for m in ranked)) if ranked else flagged[:0]
+    kept = np.setdiff1d(ids, flagged)
+    places: dict[str, tuple[int, int]] = {}
+    tau = None
+    if len(ranked) >= _LEAST_MODELS and len(kept):
+        sign = 1.0 if panel.metric.higher_is_better else -1.0
+        before, behind = (
+            ranks(sign * np.array([_mean(scores[m], some)[0] for m in ranked], dtype=np.float64))
+            for some in (ids, kept)
+        )
+        places = {m: (int(before[i]), int(behind[i])) for i, m in enumerate(ranked)}
+        tau = _tau(before, behind)
+    models = []
+    for model, own in scores.items():
+        (bad, bad_n), (good, good_n) = _mean(own, flagged), _mean(own, accepted)
+        rank, without = places.get(model, (None, None))
+        models.append(
+            ModelMeans(
+                model=model,
+                flagged=bad,
+                flagged_n=bad_n,
+                accepted=good,
+                accepted_n=good_n,
+                rank=rank,
+                rank_without_flagged=without,
+            )
+        )
+    return msgspec.structs.replace(
+        report,
+        models=tuple(models),
+        compared=len(ids),
+        compared_flagged=len(ids) - len(kept),
+        tau=tau,
+    )
+
+
+def _mean(scores: MetricScores, wanted: Keys) -> tuple[float | None, int]:
+    """Return the mean over the wanted instances that have a value, and their number."""
+    values: Floats = scores.values[np.isin(scores.ids, wanted)]
+    return (float(values.mean()) if len(values) else None), len(values)
+
+
+def _tau(a: Ints, b: Ints) -> float | None:
+    from scipy.stats import kendalltau
+
+    tau = float(kendalltau(a, b).statistic)
+    return tau if math.isfinite(tau) else None

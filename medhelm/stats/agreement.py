@@ -302,14 +302,13 @@ def effective_votes(k: int, r: float) -> float:
     return k / spread if k > 0 and spread > 0 else math.nan
 
 
-def error_correlation(judges: Floats, truth: Floats) -> float:
-    """Return the mean correlation, over pairs of judges (n, k), of their errors against a truth (n,).
+def mean_correlation(values: Floats) -> float:
+    """Return the mean correlation over pairs of columns (n, k), such as judges' ratings or errors.
 
     A pair without a defined correlation is left out; NaN where none is left.
     """
-    errors = judges - truth[:, None]
-    pairs = combinations(errors.T, 2)
-    found = np.asarray([correlation(a, b, once(len(truth)))[0] for a, b in pairs])
+    pairs = combinations(values.T, 2)
+    found = np.asarray([correlation(a, b, once(len(values)))[0] for a, b in pairs])
     found = found[~np.isnan(found)]
     return float(found.mean()) if len(found) else math.nan
 

@@ -294,7 +294,6 @@ def bounded(
     sums: Floats,
     value: Pooling,
     span: tuple[float, float],
-    *,
     confidence: float,
     seed: int,
 ) -> Interval:

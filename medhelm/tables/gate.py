@@ -23,7 +23,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text
-from medhelm.tables.format.table import Part, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
@@ -32,7 +32,6 @@ from medhelm.tables.thresholds import (
     Requirement,
     Verdict,
     cases_needed,
-    decide,
     over_all,
     rule_in_words,
 )
@@ -95,6 +94,7 @@ COLUMNS = (
 
 # Verdicts --------------------------------------------------------------------------------------
 
+_SETTINGS = ("bootstrap_seed", "draws", "confidence", "min_coverage", "data", "scoring")
 _BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "benchmark"))
 
 
@@ -123,18 +123,17 @@ def gate(
     if decision not in get_args(Decision):
         raise UsageError(f"decision must be interval or point, not {decision!r}")
     own = [c for c in cells if c.run.model in chosen]
-    made = {_key(c): made_itself(c, metadata) for c in own} if metadata else {}
+    made = {(c.run.benchmark, c.run.model): made_itself(c, metadata) for c in own if metadata}
     rows: list[Row] = []
     for model in chosen:
         ran = [c for c in own if c.run.model == model]
-        found = _threshold_rows(model, ran, required, settings, unread)
-        _choose(found, decision)
+        found = [*_threshold_rows(model, ran, required, settings, unread, decision)]
         for row in found:
             n, _ = made.get((str(row["benchmark"]), model), (0, ""))
             row["made_itself"] = n or None
         rows += [_model_row(model, found), *found]
     shown = Study(own or cells, settings, said)
-    worst = over_all([_verdict(row) for row in rows])
+    worst = over_all([row["verdict"] for row in rows])
     is_sample = shown.any_record.spec.data == "sample"
     warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
     title = f"Gate {profile.name}: {worst} (by {_BY[decision]}){warning}"
@@ -150,7 +149,7 @@ def gate(
             *_notes(rows, settings, gold, chosen, decision),
             *notes.flag_legend(str(row.get("flags", "")) for row in rows),
         ],
-        _settings(shown)
+        {name: value for name, value in notes.settings(shown).items() if name in _SETTINGS}
         | {"profile": profile.name, "profile_sha256": profile.sha256}
         | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
         parts=(Part(level="model", title=title), _BY_THRESHOLD),
@@ -182,30 +181,9 @@ def _judged_models(
     return chosen, gold
 
 
-def _verdict(row: Row) -> Verdict:
-    found: Verdict = row["verdict"]  # type: ignore[assignment]
-    return found
-
-
-def _settings(study: Study) -> dict[str, Value]:
-    kept = ("bootstrap_seed", "draws", "confidence", "min_coverage", "data", "scoring")
-    return {k: v for k, v in notes.settings(study).items() if k in kept}
-
-
 _BY: Mapping[Decision, str] = {"interval": "interval", "point": "score alone"}
-
-
-def _choose(rows: Sequence[Row], decision: Decision) -> None:
-    """Give each row the verdict and the reason of the decision that was chosen."""
-    for row in rows:
-        row["verdict"] = row[f"by_{decision}"]
-        why = row.pop("point_reason")
-        if decision == "point":
-            row["reason"] = why
-
-
-def _key(cell: Cell) -> tuple[str, str]:
-    return cell.run.benchmark, cell.run.model
+_Reached = tuple[Verdict, str]
+"""A verdict and its reason."""
 
 
 def _threshold_rows(
@@ -214,11 +192,11 @@ def _threshold_rows(
     required: Sequence[Requirement],
     settings: Settings,
     unread: Unread,
-) -> list[Row]:
+    decision: Decision,
+) -> Iterator[Row]:
     own = {c.run.benchmark: c for c in cells}
     seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
     studies = [Study(cells, replace(settings, bootstrap_seed=seed)) for seed in seeds]
-    rows: list[Row] = []
     for wanted in required:
         row: Row = {
             "level": "threshold",
@@ -229,31 +207,32 @@ def _threshold_rows(
             "bound": "minimum" if wanted.metric.higher_is_better else "maximum",
             "threshold": wanted.value,
         }
-        cell = own.get(wanted.benchmark)
+        cell, open_ = own.get(wanted.benchmark), ""
         if cell is None:
-            why, _ = unread.get((wanted.benchmark, model), ("no graded run", None))
-            rows.append(row | _open(why))
-        elif wanted.metric.name not in cell.scores:
-            why = "not graded with this metric; `medhelm score` does"
-            rows.append(row | _open(why) | {"run": cell.run.folder})
+            open_, _ = unread.get((wanted.benchmark, model), ("no graded run", None))
         else:
+            row["run"] = cell.run.folder
+            if wanted.metric.name not in cell.scores:
+                open_ = "not graded with this metric; `medhelm score` does"
+        by: dict[Decision, _Reached] = dict.fromkeys(get_args(Decision), ("INCONCLUSIVE", open_))
+        if cell is not None and not open_:
             found = (s.estimates(wanted.benchmark, wanted.metric.name)[model] for s in studies)
             first = next(found)
-            own_row = row | _judged(wanted, cell, first, found)
-            rows.append(own_row | _by_point(wanted, cell, first))
-    return rows
+            row |= _numbers(wanted, cell, first)
+            by["interval"] = _by_interval(wanted, cell, first, found, row)
+            by["point"] = _by_point(wanted, cell, first)
+        row |= {f"by_{name}": verdict for name, (verdict, _) in by.items()}
+        row["verdict"], row["reason"] = by[decision]
+        yield row
 
 
 def _model_row(model: str, rows: Sequence[Row]) -> Row:
-    counts = Counter(_verdict(row) for row in rows)
-    by: dict[str, list[Verdict]] = {
-        name: [row[name] for row in rows]  # type: ignore[misc]
-        for name in ("verdict", "by_interval", "by_point")
-    }
+    counts = Counter(row["verdict"] for row in rows)
+    verdicts = ("verdict", "by_interval", "by_point")
     return {
         "level": "model",
         "model": model,
-        **{name: over_all(found) for name, found in by.items()},
+        **{name: over_all([row[name] for row in rows]) for name in verdicts},
         "passed": counts["PASS"],
         "failed": counts["FAIL"],
         "inconclusive": counts["INCONCLUSIVE"],
@@ -261,67 +240,60 @@ def _model_row(model: str, rows: Sequence[Row]) -> Row:
     }
 
 
-def _open(reason: str) -> Row:
-    """Return that nothing can be said, by the interval and, where no score is there, at all."""
-    return {
-        "by_interval": "INCONCLUSIVE",
-        "reason": reason,
-        "by_point": "INCONCLUSIVE",
-        "point_reason": reason,
-    }
-
-
-def _by_point(wanted: Requirement, cell: Cell, own: Estimate) -> Row:
+def _by_point(wanted: Requirement, cell: Cell, own: Estimate) -> _Reached:
     """Return the verdict on the score alone: PASS or FAIL, unless it is of too little of the run."""
     reason = _without_score(wanted, cell, own)
     if not reason and (cell.shortfall(wanted.metric.name) or cell.record.state == "partial"):
         reason = _lacks(cell, wanted.metric.name)
     if reason:
-        return {"by_point": "INCONCLUSIVE", "point_reason": reason}
-    found = decide(own.score, own.score, wanted.value, is_minimum=wanted.metric.higher_is_better)
-    said = "reaches it" if found == "PASS" else "is short of it"
-    return {"by_point": found, "point_reason": f"the score {said}"}
+        return "INCONCLUSIVE", reason
+    found = wanted.verdict(own.score, own.score)
+    return found, f"the score {'reaches it' if found == 'PASS' else 'is short of it'}"
 
 
-def _judged(wanted: Requirement, cell: Cell, own: Estimate, others: Iterator[Estimate]) -> Row:
-    """Return the verdict on one threshold and the numbers behind it.
-
-    `others`: estimates with the next seeds of the bootstrap.
-    """
-    name, interval = wanted.metric.name, own.interval
-    row: Row = {
+def _numbers(wanted: Requirement, cell: Cell, own: Estimate) -> Row:
+    name = wanted.metric.name
+    return {
         **own.row("n", "clusters"),
-        "interval_method": interval.method,
+        "interval_method": own.interval.method,
         "planned": cell.planned(name),
         "counted": cell.scores[name].counted,
         "coverage": cell.coverage(name),
         "flags": " ".join(notes.flags(cell, name)),
-        "run": cell.run.folder,
     }
+
+
+def _by_interval(
+    wanted: Requirement, cell: Cell, own: Estimate, others: Iterator[Estimate], row: Row
+) -> _Reached:
+    """Return the verdict on the whole interval, and add the numbers behind it to the row.
+
+    `others`: estimates with the next seeds of the bootstrap.
+    """
+    name, interval = wanted.metric.name, own.interval
     if reason := _unsayable(wanted, cell, own):
-        return row | _open(reason)
-    ends, is_minimum = _ends(wanted, cell, own), wanted.metric.higher_is_better
-    sign = 1 if is_minimum else -1
+        return "INCONCLUSIVE", reason
+    ends = _ends(wanted, cell, own)
+    sign = 1 if wanted.metric.higher_is_better else -1
     row |= {
         "bound_low": ends[0],
         "bound_high": ends[1],
         "margin": min((sign * (end - wanted.value) for end in ends), key=abs),
     }
-    verdict = decide(*ends, wanted.value, is_minimum=is_minimum)
+    verdict = wanted.verdict(*ends)
     if interval.method in ("bootstrap", "gaffke") and any(
-        decide(*_ends(wanted, cell, e), wanted.value, is_minimum=is_minimum) != verdict
-        for e in others
+        wanted.verdict(*_ends(wanted, cell, other)) != verdict for other in others
     ):
-        return row | _open(_SEEDED)
+        return "INCONCLUSIVE", _SEEDED
     assert interval.low is not None and interval.high is not None
     plain = interval.low, interval.high
-    if decide(*plain, wanted.value, is_minimum=is_minimum) == "INCONCLUSIVE":
-        needed = cases_needed(own.score, *plain, own.n, wanted)
-        return row | _open(_WHY["INCONCLUSIVE"]) | {"cases": needed}
+    if wanted.verdict(*plain) == "INCONCLUSIVE":
+        row["cases"] = cases_needed(own.score, *plain, own.n, wanted)
+        return "INCONCLUSIVE", _WHY["INCONCLUSIVE"]
     how = _WHY[verdict] if ends == plain else f"{_lacks(cell, name)}; {_HOW[verdict]}"
     if ends == plain and cell.scores[name].counted < cell.planned(name):
         how = f"{how}; {_lacks(cell, name)}, left out"
-    return row | {"by_interval": verdict, "reason": how}
+    return verdict, how
 
 
 _WHY: Mapping[Verdict, str] = {
@@ -435,5 +407,4 @@ def _reasons(rows: Sequence[Row]) -> Iterator[str]:
             what = f"{row['model']} x {row['benchmark']} x {row['metric']}"
             found[f"{row['verdict']}, {row['reason']}"].append(what)
     for reason, where in found.items():
-        more = f" and {len(where) - _MANY} more" if len(where) > _MANY else ""
-        yield f"{reason}: {', '.join(where[:_MANY])}{more}."
+        yield f"{reason}: {several(where, _MANY)}."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,7 +214,7 @@ def _agreement(own: Jury) -> Row:
     every = np.ones(len(heard), dtype=np.bool_)
     alpha, single = measure(every)
     ends = jackknife(measure, codes, own.study.settings.confidence)
-    r = _correlation(heard)
+    r = agreement.mean_correlation(heard)
     return row | {
         "alpha": alpha,
         **ends[0].ends("alpha"),
@@ -238,15 +237,6 @@ def _of_mean(single: float | None, k: int) -> float | None:
     if single is None or 1 + (k - 1) * single <= 0:
         return None
     return k * single / (1 + (k - 1) * single)
-
-
-def _correlation(ratings: Floats) -> float:
-    """Return the mean correlation of the ratings of two judges, over pairs that have one."""
-    once = agreement.once(len(ratings))
-    pairs = combinations(ratings.T, 2)
-    found = np.array([agreement.correlation(a, b, once)[0] for a, b in pairs])
-    found = found[~np.isnan(found)]
-    return float(found.mean()) if len(found) else float("nan")
 
 
 def _judge(own: Jury, place: int) -> Row:

@@ -22,7 +22,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, Ints, Pooling
 from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, means
-from medhelm.tables.study.study import Estimate, Panel, Study, estimate
+from medhelm.tables.study.study import Estimate, Study, estimate
 
 _NONE = Answers(
     ids=np.empty(0, np.uint64),
@@ -50,15 +50,6 @@ class _Ratings:
     """Answers of which enough judges gave a rating for a score of the jury."""
 
 
-def judges_of(panel: Panel) -> list[str]:
-    """Return the names of the judges of a jury's panel."""
-    found: dict[str, None] = {}
-    for cell in panel.cells.values():
-        names = [n for n in cell.scores if n.startswith(f"{JURY}[")]
-        found |= dict.fromkeys(n[len(JURY) + 1 : -1] for n in names)
-    return list(found)
-
-
 def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
     whole = _answers(cell, JURY)
     views = [_answers(cell, f"{JURY}[{judge}]") for judge in judges]
@@ -83,15 +74,10 @@ def _answers(cell: Cell, metric: str) -> Answers:
 
 def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
     """Return the instances of all answers that any of several has, and the places of each one's."""
-    ids = np.concatenate([a.ids for a in several])
-    repeats = np.concatenate([a.repeats for a in several])
-    order = np.lexsort((repeats, ids))
-    is_first = np.ones(len(ids), dtype=np.bool_)
-    is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(repeats[order]) != 0)
-    place = np.empty(len(ids), dtype=np.int64)
-    place[order] = np.cumsum(is_first) - 1
-    ends = np.cumsum([len(a.ids) for a in several])[:-1]
-    return [ids[order][is_first], *np.split(place, ends)]
+    dtype = np.dtype([("id", np.uint64), ("repeat", np.int32)])
+    keys = [np.rec.fromarrays((a.ids, a.repeats), dtype=dtype) for a in several]
+    every, places = np.unique(np.concatenate(keys), return_inverse=True)
+    return [every["id"], *np.split(places, np.cumsum([len(own) for own in keys])[:-1])]
 
 
 class Jury:
@@ -100,7 +86,8 @@ class Jury:
     def __init__(self, study: Study, benchmark: str) -> None:
         self.study, self.benchmark = study, benchmark
         self.panel = study.panel(benchmark, JURY)
-        self.judges = judges_of(self.panel)
+        views = dict.fromkeys(name for cell in self.panel.cells.values() for name in cell.scores)
+        self.judges = [n[len(JURY) + 1 : -1] for n in views if n.startswith(f"{JURY}[")]
         self.ratings = {m: _ratings(c, self.judges) for m, c in self.panel.cells.items()}
         self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
 

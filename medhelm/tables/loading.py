@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medhelm.config import convert
 from medhelm.errors import RecordError, UsageError, below
@@ -18,9 +17,9 @@ from medhelm.store.records import (
     find_runs,
     find_unreadable,
     read_plan,
-    read_record,
 )
 from medhelm.tables.known_tables import KnownTables, find_tables
+from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.cells import (
@@ -34,12 +33,8 @@ from medhelm.tables.study.selection import (
     GradedRun,
     choose_runs,
     is_named,
+    read_graded,
 )
-
-if TYPE_CHECKING:
-    pass
-
-from medhelm.tables.results import Results
 
 _MANY = 5
 
@@ -69,11 +64,10 @@ def load_results(
     convert(scoring, Scoring, "load_results: scoring")
     if data is not None:
         convert(data, Data, "load_results: data")
-    folder, aggregations = Path(results_dir), _aggregations(plugins)
+    folder, (aggregations, files) = Path(results_dir), _known(plugins)
     benchmarks, models = list(benchmarks or ()), list(models or ())
     graded, damaged = _records(find_gradings(folder), aggregations)
-    stored, unreadable = _ungraded(folder, graded, scoring)
-    damaged += unreadable
+    stored = _ungraded(folder, graded, scoring, damaged)
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
     stored = [
         s
@@ -102,36 +96,31 @@ def load_results(
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.column, s.model.name): s.model for s in stored}
-    known = tables or find_tables(_files(plugins))
+    known = tables or find_tables(files)
     return _results_of(chosen, aggregations, damaged, known, said, left)
 
 
-def _files(plugins: Iterable[str | Path] | Registry) -> tuple[str, ...]:
+def _known(plugins: Iterable[str | Path] | Registry) -> tuple[Aggregations, tuple[str, ...]]:
+    """Return the aggregations of plugins, which are read where one is looked up, and their files."""
     if isinstance(plugins, Registry):
-        return plugins.files
-    return tuple(map(str, plugins))
-
-
-def _aggregations(plugins: Iterable[str | Path] | Registry) -> Aggregations:
-    if isinstance(plugins, Registry):
-        return Aggregations(plugins)
-    files = _files(plugins)
-    return Aggregations(load_registry(files) if files else None)
+        return Aggregations(plugins), plugins.files
+    files = tuple(map(str, plugins))
+    return Aggregations(load_registry(files) if files else None), files
 
 
 def _ungraded(
-    folder: Path, runs: Iterable[GradedRun], scoring: Scoring
-) -> tuple[list[RunSpec], list[str]]:
-    """Return the stored runs without a readable grading of a scoring, and what is unreadable."""
+    folder: Path, runs: Iterable[GradedRun], scoring: Scoring, damaged: list[str]
+) -> list[RunSpec]:
+    """Return the stored runs without a readable grading of a scoring; adds what is unreadable."""
     graded = {run.path.parents[1] for run in runs if run.record.grading.scoring == scoring}
-    found, damaged = [], []
+    found = []
     for path in find_runs(folder):
         if path not in graded:
             try:
                 found.append(read_plan(path).spec)
             except RecordError as e:
                 damaged.append(str(e))
-    return found, damaged
+    return found
 
 
 def _refuse_ungraded(
@@ -144,18 +133,14 @@ def _refuse_ungraded(
     """Raise UsageError where all runs of those asked for are stored but not graded."""
     if stored and not runs:
         raise UsageError(f"no run is graded; stored and not graded: {_names(stored)}; {fix}")
-    for kind, wanted, graded, known in (
-        (
-            "benchmark",
-            benchmarks,
-            {n for r in runs for n in r.record.spec.names},
-            {n for s in stored for n in s.names},
-        ),
-        ("model", models, {r.model for r in runs}, {s.model.name for s in stored}),
+    graded = [run.record.spec for run in runs]
+    for kind, wanted, names_of in (
+        ("benchmark", benchmarks, lambda spec: spec.names),
+        ("model", models, lambda spec: (spec.model.name,)),
     ):
-        for name in wanted:
-            if name in known - graded:
-                raise UsageError(f"no run of {kind} {name} is graded; {fix}")
+        known, there = ({n for spec in specs for n in names_of(spec)} for specs in (stored, graded))
+        if lacking := [name for name in wanted if name in known - there]:
+            raise UsageError(f"no run of {kind} {lacking[0]} is graded; {fix}")
 
 
 def _names(specs: Sequence[RunSpec]) -> str:
@@ -165,19 +150,16 @@ def _names(specs: Sequence[RunSpec]) -> str:
 
 
 def load_gradings(
-    folders: Iterable[Path],
-    *,
-    latest: bool = False,
-    plugins: Iterable[str | Path] | Registry = (),
+    folders: Iterable[Path], *, plugins: Iterable[str | Path] | Registry = ()
 ) -> Results:
     """Return the results of these grading folders, which one command made; see `load_results`."""
-    folders, aggregations = list(folders), _aggregations(plugins)
+    aggregations, files = _known(plugins)
     runs, damaged = _records(folders, aggregations)
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
     scoring = runs[0].record.grading.scoring
-    chosen = choose_runs(runs, scoring=scoring, latest=latest)
-    return _results_of(chosen, aggregations, damaged, find_tables(_files(plugins)))
+    chosen = choose_runs(runs, scoring=scoring)
+    return _results_of(chosen, aggregations, damaged, find_tables(files))
 
 
 def _results_of(
@@ -197,7 +179,9 @@ def _results_of(
             unread[run.benchmark, run.model] = run.record.spec.model
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
-    notes = [*chosen.notes, *said, *_damage(damaged)]
+    more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
+    lost = f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."
+    notes = [*chosen.notes, *said, *[lost] * bool(damaged)]
     variants = [partial(_cell, run, aggregations) for run in chosen.variants]
     return Results(cells, notes, ungraded, unread, known, aggregations, variants)
 
@@ -210,18 +194,12 @@ def _records(
     gradings: Iterable[Path], aggregations: Aggregations
 ) -> tuple[list[GradedRun], list[str]]:
     """Return the graded runs of grading folders, and what is wrong with the others."""
-    runs, damaged = [], []
-    for path in gradings:
-        folder = path.relative_to(path.parents[5]).as_posix()
-        try:
-            record = read_record(path)
-        except RecordError as e:
-            damaged.append(str(e))
-            continue
-        if fault := record_fault(record, aggregations):
-            damaged.append(f"{folder} {fault}")
+    runs, damaged = [], list[str]()
+    for run in read_graded(gradings, damaged):
+        if fault := record_fault(run.record, aggregations):
+            damaged.append(f"{run.folder} {fault}")
         else:
-            runs.append(GradedRun(path, folder, record))
+            runs.append(run)
     return runs, damaged
 
 
@@ -233,10 +211,3 @@ def record_fault(record: RunRecord, aggregations: Aggregations) -> str:
         if fault := aggregations.fault(metric):
             return fault
     return "" if record.grading.metrics else "names no metric"
-
-
-def _damage(damaged: list[str]) -> list[str]:
-    more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
-    return (
-        [f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."] if damaged else []
-    )

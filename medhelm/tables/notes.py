@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import SCORED, is_missing
@@ -17,8 +18,7 @@ from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, T
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.formats import MARKS
-from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table
+from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.study import Panel, Study
@@ -30,24 +30,33 @@ NOT_GRADED = "not graded"
 NOT_SCORED = "Not scored"
 """Beginning of the note on the outcomes of runs."""
 
-_MEANINGS = {
-    "coverage": f"less than {MIN_COVERAGE:.0%} of the instances have a value",
-    "unread": f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
-    "cut": "answers ended at the output budget",
-    "partial": "the run was stopped before its end",
-    "parts": "some parts of the benchmark have no instance with a value; the mean is over the rest",
-    "budget": "the model's own output budget replaced the benchmark's",
-    "drift": "an endpoint served more than one model id or fingerprint",
-    "usage": "usage of some requests is unknown and not in the cost",
-    "judges": "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
-    "self": "one of the judges is the model itself; `medhelm tables --table jury`",
-    "again": "answers or verdicts were asked for once more, as the user wanted",
+FLAGS = {
+    "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
+    "unread": (
+        "R",
+        f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
+    ),
+    "cut": ("T", "answers ended at the output budget"),
+    "partial": ("P", "the run was stopped before its end"),
+    "parts": (
+        "M",
+        "some parts of the benchmark have no instance with a value; the mean is over the rest",
+    ),
+    "budget": ("B", "the model's own output budget replaced the benchmark's"),
+    "drift": ("D", "an endpoint served more than one model id or fingerprint"),
+    "usage": ("U", "usage of some requests is unknown and not in the cost"),
+    "judges": (
+        "J",
+        "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
+    ),
+    "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
+    "again": ("A", "answers or verdicts were asked for once more, as the user wanted"),
 }
-FLAGS_COLUMN = text(
-    "flags", "what a reader must know of the runs (legend in the notes)", "flag", absent=""
-)
-FLAGS = {flag: (MARKS[flag], meaning) for flag, meaning in _MEANINGS.items()}
 """Flag -> the mark in text formats, and what it means."""
+FLAGS_COLUMN = replace(
+    text("flags", "what a reader must know of the runs (legend in the notes)", "flag", absent=""),
+    marks={flag: mark for flag, (mark, _) in FLAGS.items()},
+)
 
 
 def flags(cell: Cell, metric: str) -> list[str]:
@@ -142,9 +151,7 @@ def _as_fixed(study: Study) -> str:
     return f" {AS_FIXED.capitalize()}: {_several(shown)}.{led}"
 
 
-def _several(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
+_several = partial(several, most=_MANY)
 
 
 def study_table(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from medhelm.models.costs import upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
@@ -77,6 +79,7 @@ _JURY_TOKENS = tuple(
     for c in _TOKENS
 )
 USAGE = (*_TOKENS, *_JURY_TOKENS)
+_OF_ROLES = ("requests", "input_tokens", "output_tokens", "usage_unknown")
 
 
 def without_headings(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -158,16 +161,8 @@ def add_spends(several: Sequence[Spend]) -> Spend:
 
 def usage_columns(usage: UsageTotals) -> Row:
     """Return the usage under the names of the tables' columns."""
-    return {
-        "requests": usage.requests,
-        "input_tokens": usage.input_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "output_limit_tokens": usage.output_limit_tokens,
-        "usage_unknown": usage.unknown,
-        "requests_lost": usage.lost,
-    }
+    own = msgspec.structs.asdict(usage)
+    return own | {"usage_unknown": own.pop("unknown"), "requests_lost": own.pop("lost")}
 
 
 def jury_usage(records: Sequence[RunRecord]) -> Row:
@@ -202,16 +197,10 @@ def _role_sums(records: Sequence[RunRecord]) -> Row:
     row: Row = {}
     for role in roles_of(records):
         parties = [p for r in records for p in r.others if p.role == role]
-        usage = add_usage([p.usage for p in parties])
+        usage = usage_columns(add_usage([p.usage for p in parties]))
         paid = add_spends([spend_of(p.model, p.usage) for p in parties])
-        row |= {
-            f"{role}_requests": usage.requests,
-            f"{role}_input_tokens": usage.input_tokens,
-            f"{role}_output_tokens": usage.output_tokens,
-            f"{role}_usage_unknown": usage.unknown,
-            f"{role}_cost_usd": paid.actual,
-            f"{role}_cost_upper_usd": paid.upper,
-        }
+        row |= {f"{role}_{name}": usage[name] for name in _OF_ROLES}
+        row |= {f"{role}_cost_usd": paid.actual, f"{role}_cost_upper_usd": paid.upper}
     return row
 
 

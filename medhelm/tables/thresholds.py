@@ -42,6 +42,10 @@ class Requirement:
         """The threshold as text formats show it."""
         return f"{'>=' if self.metric.higher_is_better else '<='} {self.value:g}"
 
+    def verdict(self, low: float, high: float) -> Verdict:
+        """Return the verdict on an interval."""
+        return decide(low, high, self.value, is_minimum=self.metric.higher_is_better)
+
 
 def resolve(
     profile: Profile, known: Mapping[str, Mapping[str, MetricRef]]
@@ -114,7 +118,7 @@ def decide(low: float, high: float, threshold: float, *, is_minimum: bool) -> Ve
     return "FAIL" if high < threshold - TIE else "INCONCLUSIVE"
 
 
-def over_all(verdicts: Collection[Verdict]) -> Verdict:
+def over_all(verdicts: Collection[object]) -> Verdict:
     """Return FAIL if any is, else INCONCLUSIVE if any is or there is none, else PASS."""
     if "FAIL" in verdicts:
         return "FAIL"

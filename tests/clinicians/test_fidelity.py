@@ -13,9 +13,8 @@ from scipy import stats as scipy_stats
 from sklearn import metrics as sklearn_metrics
 
 from medhelm.cli import run_command
-from medhelm.tables.clinicians.alignment import Lost, align
 from medhelm.tables.clinicians.decision_files import read_grader
-from medhelm.tables.clinicians.decisions import Grader, plain, plain_name
+from medhelm.tables.clinicians.decisions import Grader, Lost, align, plain, plain_name
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
 CASES = [f"Patient {n}: 血压 {150 + n}/95, asks what to do." for n in range(12)]

@@ -358,9 +358,9 @@ def test_errors_of_judges_correlate_by_what_they_share() -> None:
     shared = np.asarray([1.0, -1, 0, 1, -1])
     # errors of one and two are the same; of the third the opposite
     judges = np.stack([truth + shared, truth + 1 + shared, truth - shared], axis=1)
-    assert close(agreement.error_correlation(judges[:, :2], truth), 1)
-    assert close(agreement.error_correlation(judges, truth), (1 - 1 - 1) / 3)
-    assert math.isnan(agreement.error_correlation(truth[:, None] + [0, 1], truth))
+    assert close(agreement.mean_correlation(judges[:, :2] - truth[:, None]), 1)
+    assert close(agreement.mean_correlation(judges - truth[:, None]), (1 - 1 - 1) / 3)
+    assert math.isnan(agreement.mean_correlation(0 * truth[:, None] + [0, 1]))
 
 
 # Corrected scores --------------------------------------------------------------------------------

@@ -50,7 +50,14 @@ COLUMNS = (
     Column(name="planned", type="integer", description="planned"),
     Column(name="share", type="number", description="share", heading="share", is_percent=True),
     Column(name="ranked", type="boolean", description="ranked", heading="ranked"),
-    Column(name="flags", type="string", description="flags", heading="flag", absent=""),
+    Column(
+        name="flags",
+        type="string",
+        description="flags",
+        heading="flag",
+        absent="",
+        marks={"coverage": "C", "partial": "P"},
+    ),
 )
 ROWS = [
     {

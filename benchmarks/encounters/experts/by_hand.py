@@ -56,7 +56,8 @@ def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
 def read_ticks(path: Path) -> dict[str, list[Tick]]:
     """Return the rows of a sheet that are filled in, by unit; raises DataError with file and row."""
     found: dict[str, list[Tick]] = {}
-    for where, _, _, cells in ratings.read_rows([path]):
+    for row in ratings.read_rows([path]):
+        where, cells = row.where, row.cells
         turns = turns_of(cells, where)
         if not cells["value"]:
             continue

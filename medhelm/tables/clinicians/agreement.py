@@ -153,13 +153,11 @@ def agreement_table(
         rows,
         [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
         {
-            "draws": settings.draws,
-            "bootstrap_seed": settings.bootstrap_seed,
-            "confidence": settings.confidence,
+            **settings.of_draws,
             "min_common": min_common,
             "z_scores": z_scores,
-        }
-        | rated_settings(rated),
+            **rated_settings(rated),
+        },
         ("benchmark",),
         layout=Layout(main=("icc",)),
     )
@@ -240,7 +238,7 @@ def _votes(group: _Group, judges: Sequence[str]) -> Row:
     heard = [group.measures[j] for j in judges if not np.isnan(group.measures[j]).all()]
     if len(heard) < 2:
         return {"judges": len(heard)}
-    r = agreement.error_correlation(np.stack(heard, axis=1), group.human)
+    r = agreement.mean_correlation(np.stack(heard, axis=1) - group.human[:, None])
     return {"judges": len(heard), "effective_votes": agreement.effective_votes(len(heard), r)}
 
 

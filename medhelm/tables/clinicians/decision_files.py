@@ -8,11 +8,10 @@ and row, never a text.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,7 +20,7 @@ from medhelm.data.weighted_rubrics import LABELS, labelled_instance, labels_of
 from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.files.folders import entries
-from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
+from medhelm.tables.clinicians.decisions import DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.ratings import YES_NO, check_columns, read_ratings
 from medhelm.tables.format.spreadsheet import read_filled, unguarded, write_whole
 
@@ -63,7 +62,7 @@ def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: boo
     """
     files = [file for path in paths for file in _files(path)]
     rows = tuple(row for file in files for row in _read_decisions(file, cases, is_judge))
-    if not any(d.verdict != "none" for row in rows for d in row.decisions):
+    if all({*row.decisions.values()} <= {"none"} for row in rows):
         raise DataError(f"{', '.join(map(str, paths))}: no row holds a decision of {name}")
     return Grader(name, is_judge, rows)
 
@@ -93,15 +92,6 @@ def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[Decisi
         raise DataError(f"cannot read {path}: {why(e)}") from None
 
 
-class _Place(NamedTuple):
-    """Whose decisions on which answer."""
-
-    model: str
-    case: str
-    case_id: str
-    rater: str
-
-
 @dataclass(frozen=True)
 class _Reader:
     """Reads the decisions of one grader."""
@@ -114,7 +104,7 @@ class _Reader:
 
         A criterion that comes again is of the next answer of the model to the case.
         """
-        found: dict[_Place, list[tuple[str, dict[str, Verdict]]]] = {}
+        found: dict[tuple[str, str, str, str], list[tuple[str, dict[str, Verdict]]]] = {}
         for where, cells in _lines(path):
             if not cells["model"]:
                 raise DataError(f"{where}: model is empty")
@@ -128,15 +118,14 @@ class _Reader:
             verdict: Verdict = "met" if met else "unmet"
             if met is None:
                 verdict = "invalid" if cells["met"] else "none"
-            place = _Place(cells["model"], case, case_id, cells.get("rater", ""))
-            answers = found.setdefault(place, [])
+            answers = found.setdefault((cells["model"], case, case_id, cells.get("rater", "")), [])
             own = next((d for _, d in answers if criterion not in d), None)
             if own is None:
                 answers.append((where, own := {}))
             own[criterion] = verdict
         for place, answers in found.items():
             for where, own in answers:
-                yield self._row(where, place, [Decision(*pair) for pair in own.items()])
+                yield self._row(where, own, *place)
 
     def of_object(self, row: Mapping[str, Any], where: str, path: Path) -> DecisionRow:
         """Return the answer of an object with the list of its decisions."""
@@ -150,21 +139,29 @@ class _Reader:
         given = next((row[name] for name in _LISTS if name in row), None)
         if not isinstance(given, list) or not all(isinstance(d, dict) for d in given):
             raise DataError(f"{where}: no list of objects of the name {' or '.join(_LISTS)}")
-        texts = self._criteria(given, case_id, where)
-        decisions = [
-            Decision(text, self._verdict(own, where))
-            for text, own in zip(texts, given, strict=True)
-        ]
+        decisions: dict[str, Verdict] = {}
+        for text, own in zip(self._criteria(given, case_id, where), given, strict=True):
+            verdict = self._verdict(own, where)
+            if text in decisions and not self.is_judge:
+                raise DataError(f"{where}: a criterion is decided twice")
+            decisions[text] = "invalid" if text in decisions else verdict
         rater = _text(row.get("rater"), "rater", where)
-        return self._row(where, _Place(model, case, case_id, rater), self._once(decisions, where))
+        return self._row(where, decisions, model, case, case_id, rater)
 
-    def _row(self, where: str, place: _Place, decisions: Sequence[Decision]) -> DecisionRow:
+    def _row(
+        self,
+        where: str,
+        decided: dict[str, Verdict],
+        model: str,
+        case: str,
+        case_id: str,
+        rater: str,
+    ) -> DecisionRow:
         """Return an answer; criteria on which a judge is silent count: the frozen list is complete."""
-        there = {d.criterion for d in decisions}
-        frozen = self.cases[place.case_id].criteria if place.case_id in self.cases else {}
-        silent = [Decision(t, "none") for t in frozen.values() if self.is_judge and t not in there]
-        own = (*decisions, *silent)
-        return DecisionRow(where, place.model, place.case, own, place.case_id, place.rater)
+        if self.is_judge and case_id in self.cases:
+            for text in self.cases[case_id].criteria.values():
+                decided.setdefault(text, "none")
+        return DecisionRow(where, model, case, decided, case_id, rater)
 
     def _case(self, text: str, case_id: str, where: str) -> str:
         if text.strip():
@@ -226,16 +223,6 @@ class _Reader:
             raise DataError(f"{where}: a decision of an expert is neither true, false nor null")
         return "none"
 
-    def _once(self, decisions: Sequence[Decision], where: str) -> Sequence[Decision]:
-        """Return one decision a criterion; of a judge that decides twice the reply is invalid."""
-        counts = Counter(d.criterion for d in decisions)
-        if max(counts.values(), default=0) < 2:
-            return decisions
-        if not self.is_judge:
-            raise DataError(f"{where}: a criterion is decided twice")
-        once = {d.criterion: d if counts[d.criterion] == 1 else None for d in decisions}
-        return [d or Decision(text, "invalid") for text, d in once.items()]
-
 
 def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the rows of a table with their places; of a filled sheet with what its key says."""
@@ -243,7 +230,8 @@ def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
     if not lines:
         raise DataError(f"{path.name}: no row below names of columns")
     if "unit" in lines[0][1]:
-        for row, answer, *_ in read_ratings([path]):
+        for row in read_ratings([path]):
+            answer = row.answer
             named = {"model": answer.model, "case_id": answer.instance, "rater": row.rater}
             criterion = {"criterion": row.cells.get("text", ""), "criterion_id": row.cells["item"]}
             yield row.where, {**named, **criterion, "met": row.cells["value"]}
@@ -264,8 +252,8 @@ def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
         raise DataError(f"{where}: {e}") from None
     asked = "\n\n".join(turn.content for turn in instance.turns)
     for place, is_met in enumerate(labels, 1):
-        decision = Decision(instance.criteria[0].text, "met" if is_met else "unmet")
-        yield DecisionRow(where, GIVEN, asked, (decision,), instance.id, group=str(place))
+        decided: dict[str, Verdict] = {instance.criteria[0].text: "met" if is_met else "unmet"}
+        yield DecisionRow(where, GIVEN, asked, decided, instance.id, group=str(place))
 
 
 def _asked(row: Mapping[str, Any], where: str) -> str:
@@ -335,13 +323,12 @@ def write_judge_files(grader: Grader, folder: Path, cases: Cases) -> list[Path]:
 
 
 def _to_object(row: DecisionRow, case_id: str, cases: Cases) -> dict[str, object]:
-    verdicts = {d.criterion: d.verdict for d in row.decisions}
     known: Mapping[Verdict, bool] = {"met": True, "unmet": False}
     results = [
-        {"criterion_id": name, "criteria_met": known.get(verdicts.get(text, "none"))}
+        {"criterion_id": name, "criteria_met": known.get(row.decisions.get(text, "none"))}
         for name, text in cases[case_id].criteria.items()
     ]
-    if lost := verdicts.keys() - {*cases[case_id].criteria.values()}:
+    if lost := row.decisions.keys() - {*cases[case_id].criteria.values()}:
         raise UsageError(f"{row.where}: {len(lost)} decisions are of criteria that its case lacks")
     return {"case_id": case_id, "model": row.model, "criteria_results": results}
 

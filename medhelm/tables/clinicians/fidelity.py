@@ -19,9 +19,16 @@ from medhelm.stats import two_class
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
-from medhelm.tables.clinicians.alignment import Aligned, align
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
-from medhelm.tables.clinicians.decisions import Grader, known_models, plain, plain_name
+from medhelm.tables.clinicians.decisions import (
+    Aligned,
+    Compared,
+    Grader,
+    align,
+    known_models,
+    plain,
+    plain_name,
+)
 from medhelm.tables.format.column_kinds import count, measured, number, share, text
 from medhelm.tables.format.spreadsheet import guard
 from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
@@ -172,7 +179,7 @@ def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Ta
         FIDELITY,
         rows,
         list(_notes(compared, rows)),
-        settings_of(settings) | {"below": BELOW},
+        {**settings.of_draws, "below": BELOW},
         parts=(
             Part(level="overall", title="Fidelity of graders to experts", columns=own),
             Part(
@@ -224,15 +231,6 @@ def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]
     )
 
 
-def settings_of(settings: Settings) -> dict[str, str | int | float | bool | None]:
-    """Return what decides the intervals, as tables print it."""
-    return {
-        "draws": settings.draws,
-        "bootstrap_seed": settings.bootstrap_seed,
-        "confidence": settings.confidence,
-    }
-
-
 def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator[Row]:
     """Yield the row of all models, then one of each."""
     head: Row = {
@@ -242,12 +240,11 @@ def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator
         "raters_reference": pair.reference.raters or None,
         "raters": pair.grader.raters or None,
     }
-    models = np.asarray([answer.model for answer in pair.answers])
-    everything = np.ones(len(models), dtype=np.bool_)
     names = ("fidelity", pair.reference.name, pair.grader.name)
-    yield {**head, "level": "overall", **figures(pair, everything, settings, (*names, ""))}
+    yield {**head, "level": "overall", **figures(pair, settings, (*names, ""))}
+    models = np.asarray([answer.model for answer in pair.answers])
     for model in dict.fromkeys(models.tolist()):
-        own = figures(pair, models == model, settings, (*names, model))
+        own = figures(pair, settings, (*names, model), (models == model)[pair.answer_of])
         raters = {
             f"raters{ending}": compared.raters(grader, model)
             for grader, ending in ((pair.reference, "_reference"), (pair.grader, ""))
@@ -256,15 +253,18 @@ def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator
 
 
 def figures(
-    pair: Aligned, answers: two_class.Bools, settings: Settings, names: Sequence[str]
+    pair: Compared,
+    settings: Settings,
+    names: Sequence[str],
+    some: two_class.Bools | slice = slice(None),
 ) -> Row:
-    """Return the figures of some of the answers that two graders decided on.
+    """Return the figures of what two graders decided, or of some of their decisions.
 
     `names` decide the draws of the bootstrap.
     """
-    rows = answers[pair.answer_of]
-    row: Row = {"decisions": int(rows.sum()), "answers": int(answers.sum())}
-    if not rows.any():
+    rows = np.arange(len(pair.found))[some]
+    row: Row = {"decisions": len(rows), "answers": len(np.unique(pair.answer_of[rows]))}
+    if not len(rows):
         return row | {"mf1_method": "none (no decision in common)"}
     counts = pair.counts()[rows]
     total = counts.sum(0)
@@ -354,7 +354,7 @@ def coverage_table(compared: Comparison, settings: Settings | None = None) -> Ta
     groups = []
     for pair in compared.pairs():
         if pair.grader.is_judge:
-            graded = pair.by_model or {}
+            graded = pair.by_model
             models = (plain_name(compared.aliases.get(r.model, r.model)) for r in pair.grader.rows)
             names = {"judge": pair.grader.name, "reference": pair.reference.name}
             groups.append(

@@ -5,9 +5,9 @@ Both graded the same stored answers, so nothing is matched by text. The strict m
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -21,9 +21,8 @@ from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
 from medhelm.store.records import grader_folder, grader_hash
-from medhelm.tables.clinicians.alignment import Aligned, Matched
-from medhelm.tables.clinicians.decisions import Grader
-from medhelm.tables.clinicians.fidelity import figures, settings_of
+from medhelm.tables.clinicians.decisions import Compared
+from medhelm.tables.clinicians.fidelity import figures
 from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
 from medhelm.tables.format.column_kinds import count, measured, number, share, text
@@ -66,8 +65,8 @@ class _Pair:
 class _Judged:
     """The answers of one judge."""
 
-    pairs: list[_Pair]
-    unpaired: dict[str, int]
+    pairs: list[_Pair] = field(default_factory=list)
+    unpaired: Counter[str] = field(default_factory=Counter)
     """By model."""
 
 
@@ -90,7 +89,7 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
             "reference. Intervals: bootstrap over whole cases.",
             "Where the modes differ this does not say which of them is right.",
         ],
-        settings_of(settings),
+        settings.of_draws,
         layout=Layout(main=("kappa", "mf1")),
     )
 
@@ -121,7 +120,7 @@ def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
         for judge in terms.jury.judges:
             place = path, judge.name, grader_hash(judge, alike)
             asked[place][terms.settings.get(MODE, STRICT)] = judge, terms
-    found: dict[str, _Judged] = defaultdict(lambda: _Judged([], defaultdict(int)))
+    found: dict[str, _Judged] = defaultdict(_Judged)
     for (path, judge_name, _), modes in sorted(asked.items()):
         if modes.keys() >= {STRICT, BATCHED}:
             _read_run(path, names[path], modes, found[judge_name])
@@ -158,25 +157,19 @@ def _rows(judge: str, own: _Judged, settings: Settings) -> Iterator[Row]:
 
 def _compared(pairs: Sequence[_Pair], settings: Settings, names: Sequence[str]) -> Row:
     strict, batched = (
-        [met for pair in pairs for met in getattr(pair, mode).met] for mode in (STRICT, BATCHED)
-    )
-    one, other = (np.asarray([m is True for m in met], dtype=np.bool_) for met in (strict, batched))
-    lacking = [np.asarray([m is None for m in met], dtype=np.bool_) for met in (strict, batched)]
-    starts = np.cumsum([0, *(len(pair.strict.met) for pair in pairs)])
-    answers = tuple(
-        Matched(pair.model, pair.case, pair.case, ("",) * len(pair.strict.met), int(start))
-        for pair, start in zip(pairs, starts, strict=False)
-    )
-    aligned = Aligned(
-        reference=Grader(STRICT, True, ()),
-        grader=Grader(BATCHED, True, ()),
-        answers=answers,
+        np.asarray([met for pair in pairs for met in getattr(pair, mode).met], dtype=np.float64)
+        for mode in (STRICT, BATCHED)
+    )  # NaN: no valid reply
+    one, other = strict == 1, batched == 1
+    both = Compared(
+        cases=[pair.case for pair in pairs],
+        sizes=[len(pair.strict.met) for pair in pairs],
         expected=one,
         found=other,
-        invalid=lacking[0] | lacking[1],
+        invalid=np.isnan(strict + batched),
         absent=np.zeros(len(one), dtype=np.bool_),
     )
-    row = figures(aligned, np.ones(len(answers), dtype=np.bool_), settings, names)
+    row = figures(both, settings, names)
     kept = {c.name for c in MODES}
     return {name: value for name, value in row.items() if name in kept} | {
         "same": int((one == other).sum()),
@@ -184,6 +177,6 @@ def _compared(pairs: Sequence[_Pair], settings: Settings, names: Sequence[str]) 
         "batched_only": int((other & ~one).sum()),
         "met_strict": row["positive_reference"],
         "met_batched": row["positive"],
-        "invalid_strict": int(lacking[0].sum()),
-        "invalid_batched": int(lacking[1].sum()),
+        "invalid_strict": int(np.isnan(strict).sum()),
+        "invalid_batched": int(np.isnan(batched).sum()),
     }

@@ -1,7 +1,12 @@
-"""Ratings and run folders -> arrays: each rated answer with what clinicians and metrics gave it."""
+"""Rated answers: the sheet that asks for ratings, and what clinicians and metrics gave each answer.
+
+The sheet holds a seeded sample, stratified by the jury's scores: per benchmark as many answers of
+each third of them.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,32 +18,50 @@ from numpy.typing import NDArray
 
 from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below
+from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.data import Rubric
+from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Scoring
 from medhelm.similarity.bertscore import is_bertscore
 from medhelm.stats.aggregation import Floats, Ints
-from medhelm.store.records import find_gradings, find_unreadable, instance_key, read_record
+from medhelm.store.records import (
+    find_gradings,
+    find_unreadable,
+    instance_key,
+    order_key,
+    read_plan,
+)
 from medhelm.tables.clinicians.ratings import (
     Answer,
     Asked,
     Item,
+    KeyItem,
     RatedRow,
     Rating,
     RatingTable,
     Scale,
-    SheetRow,
+    Unit,
     known,
     to_table,
 )
-from medhelm.tables.study.arrow import codes, numbers, read_scores
-from medhelm.tables.study.selection import ChosenRuns, Data, GradedRun, choose_runs, is_named
+from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.study.arrow import read_scores
+from medhelm.tables.study.selection import (
+    ChosenRuns,
+    Data,
+    GradedRun,
+    choose_runs,
+    is_named,
+    is_ranked,
+    read_graded,
+)
 
 OVERLAP = "rouge_l"
 """The metric that, with any BERTScore, is shown beside the jury where a run has it."""
 
-_COLUMNS = ("instance_key", "repeat", "cluster_key", "metric", "value", "outcome")
+_COLUMNS = ["instance_key", "repeat", "cluster_key", "metric", "value", "outcome"]
 
 
 @dataclass(frozen=True)
@@ -146,8 +169,8 @@ def load_rated(
     check_one_jury(scores.values())
     _check_metrics(metrics, scores.values())
     table = _to_table(kept, scores)
-    composites = _composites(table, scores)
-    answers, measures, matrix, clusters = _arrays(composites, scores)
+    answers, matrix = _composites(table, scores)
+    measures, clusters = _measures(answers, scores)
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
@@ -177,12 +200,8 @@ def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
 
     Raises UsageError where there is no run, RecordError where all are damaged.
     """
-    runs, damaged = [], []
-    for path in find_gradings(results_dir):
-        try:
-            runs.append(GradedRun(path, str(path.relative_to(results_dir)), read_record(path)))
-        except RecordError as e:
-            damaged.append(str(e))
+    damaged: list[str] = []
+    runs = [*read_graded(find_gradings(results_dir), damaged)]
     damaged += [f"{path}: {why}" for path, why in find_unreadable(results_dir)]
     if damaged and not runs:
         raise RecordError(damaged[0])
@@ -203,7 +222,7 @@ def _choose(
     for rating in ratings:
         benchmark, model, *_ = rating.answer
         if (benchmark, model) not in there:
-            what = f"{rating.row.where}: no graded run {folder} of "
+            what = f"{rating.where}: no graded run {folder} of "
             known(dict.fromkeys(b for b, _ in there), benchmark, f"{what}benchmark")
             models = dict.fromkeys(m for b, m in there if b == benchmark)
             known(models, model, f"{what}{benchmark} with the model")
@@ -214,7 +233,7 @@ def _choose(
     for rating in ratings:
         if rating.answer[:2] not in left:
             raise DataError(
-                f"{rating.row.where}: {rating.answer.model} has no run on {rating.answer.benchmark} "
+                f"{rating.where}: {rating.answer.model} has no run on {rating.answer.benchmark} "
                 f"with data={chosen.data} and scoring={choice.scoring}; --data, --scoring, "
                 "--benchmark and --model choose others"
             )
@@ -226,6 +245,8 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
 
     Raises UsageError where the run has no jury.
     """
+    import pandas as pd
+
     refs = {m.name: m for m in run.record.grading.metrics}
     if run.record.grading.jury is None or JURY not in refs:
         raise UsageError(
@@ -237,30 +258,16 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
         for m in refs
         if m in {JURY, OVERLAP, *metrics} or m.startswith(f"{JURY}[") or is_bertscore(m)
     ]
-    keys: dict[str, list[tuple[int, int]]] = {m: [] for m in wanted}
-    given: dict[str, list[float]] = {m: [] for m in wanted}
-    clusters: list[int] = []
-    for batch in read_scores(run, _COLUMNS):
-        place, names = codes(batch.column("metric"))
-        outcome, outcomes = codes(batch.column("outcome"))
-        is_scored = np.asarray([name == "scored" for name in [*outcomes, ""]])[outcome]
-        value = np.where(is_scored, numbers(batch.column("value")), np.nan)
-        key, repeat, cluster = (numbers(batch.column(c)) for c in _COLUMNS[:3])
-        for metric in set(wanted) & set(names):
-            own = place == names.index(metric)
-            keys[metric] += zip(key[own].tolist(), repeat[own].tolist(), strict=True)
-            given[metric] += value[own].tolist()
-            if metric == JURY:
-                clusters += cluster[own].tolist()
-    places = {pair: i for i, pair in enumerate(keys[JURY])}
-    values = {}
+    batches = [batch.to_pandas() for batch in read_scores(run, _COLUMNS)]
+    rows = pd.concat(batches) if batches else pd.DataFrame(columns=_COLUMNS)
+    rows["value"] = rows["value"].where(rows["outcome"] == "scored")
+    own = {m: rows[rows["metric"] == m].set_index(_COLUMNS[:2]) for m in wanted}
+    answers, values = own[JURY].index, {}
     for metric in wanted:
-        found = np.full(len(places), np.nan)
-        for pair, x in zip(keys[metric], given[metric], strict=True):
-            if pair in places:
-                found[places[pair]] = x
+        found = own[metric]["value"].reindex(answers).to_numpy(np.float64)
         values[metric] = found if refs[metric].higher_is_better else -found
-    return RunScores(run, places, np.asarray(clusters, dtype=np.uint64), values)
+    clusters = own[JURY]["cluster_key"].to_numpy(np.uint64)
+    return RunScores(run, {place: i for i, place in enumerate(answers)}, clusters, values)
 
 
 def _check_metrics(metrics: Iterable[str], scores: Iterable[RunScores]) -> None:
@@ -286,57 +293,53 @@ def check_one_jury(scores: Iterable[RunScores]) -> None:
         )
 
 
-def rubric_items(rubric: Rubric) -> tuple[Item, ...]:
-    """Return what a rubric asks of an answer."""
-    return tuple(Item(c.name, c.text) for c in rubric.criteria)
-
-
-def rubric_scale(rubric: Rubric) -> Scale:
-    """Return the values that each criterion of a rubric may have."""
-    return Scale(rubric.minimum, rubric.maximum)
+def _asked_by(rubric: Rubric) -> tuple[tuple[Item, ...], Scale]:
+    """Return what a rubric asks of an answer, and the values that each criterion may have."""
+    items = tuple(Item(c.name, c.text) for c in rubric.criteria)
+    return items, Scale(rubric.minimum, rubric.maximum)
 
 
 def _to_table(
     ratings: Sequence[RatedRow], scores: Mapping[tuple[str, str], RunScores]
 ) -> RatingTable[Answer]:
     """Return what each rater gave each answer by criterion; raises DataError."""
-    by_row = {id(rating.row): rating for rating in ratings}
 
-    def asked(row: SheetRow) -> Asked[Answer]:
-        rating = by_row[id(row)]
-        answer, own = rating.answer, scores[rating.answer[:2]]
+    def asked(row: RatedRow) -> Asked[Answer]:
+        answer, own = row.answer, scores[row.answer[:2]]
         if row.cells["value"]:
-            _check_place(rating, own)
-        rubric = own.terms.rubric
+            _check_place(row, own)
         name = f"{answer.benchmark} x {answer.model}, {answer.instance}"
-        return Asked(answer, name, rubric_items(rubric), rubric_scale(rubric))
+        return Asked(answer, name, *_asked_by(own.terms.rubric))
 
-    return to_table([rating.row for rating in ratings], asked)
+    return to_table(ratings, asked)
 
 
 def _composites(
     table: RatingTable[Answer], scores: Mapping[tuple[str, str], RunScores]
-) -> dict[Answer, dict[str, float]]:
-    """Return each rater's mean over the criteria of an answer; raises DataError for a gap."""
-    given: dict[tuple[Answer, str], dict[str, Rating[Answer]]] = {}
+) -> tuple[tuple[Answer, ...], Floats]:
+    """Return the answers, and each rater's mean over the criteria of each; raises DataError for a gap."""
+    given: dict[Answer, dict[str, dict[str, Rating[Answer]]]] = {}
     for rating in table.ratings:
-        given.setdefault((rating.unit, rating.rater), {})[rating.item] = rating
-    found: dict[Answer, dict[str, float]] = {}
-    for (answer, rater), own in given.items():
+        of_rater = given.setdefault(rating.unit, {}).setdefault(rating.rater, {})
+        of_rater[rating.item] = rating
+    raters = sorted({rating.rater for rating in table.ratings})
+    matrix = np.full((len(given), len(raters)), np.nan)
+    answers = tuple(sorted(given))
+    for place, answer in enumerate(answers):
         names = [c.name for c in scores[answer[:2]].terms.rubric.criteria]
-        for name in names:
-            if name not in own:
+        for rater, own in given[answer].items():
+            if lacking := [name for name in names if name not in own]:
                 where = next(iter(own.values())).where
                 raise DataError(
-                    f"{where}: of this answer {name} is not rated; rate all of {', '.join(names)}"
+                    f"{where}: of this answer {lacking[0]} is not rated; rate all of {', '.join(names)}"
                 )
-        found.setdefault(answer, {})[rater] = fmean(own[name].value for name in names)
-    return found
+            matrix[place, raters.index(rater)] = fmean(own[name].value for name in names)
+    return answers, matrix
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:
     """Raise DataError where a rating is of an answer that the run does not hold."""
-    answer, record, where = rating.answer, own.run.record, rating.row.where
+    answer, record, where = rating.answer, own.run.record, rating.where
     repeats = record.spec.repeats
     if rating.run and rating.run != record.request_hash:
         raise DataError(
@@ -356,21 +359,138 @@ def _check_place(rating: RatedRow, own: RunScores) -> None:
         )
 
 
-def _arrays(
-    composites: Mapping[Answer, Mapping[str, float]],
-    scores: Mapping[tuple[str, str], RunScores],
-) -> tuple[tuple[Answer, ...], dict[str, Floats], Floats, Ints]:
-    answers = tuple(sorted(composites))
-    raters = sorted({rater for own in composites.values() for rater in own})
-    matrix = np.asarray([[composites[a].get(r, np.nan) for r in raters] for a in answers])
-    clusters, found = [], []
-    for answer in answers:
-        own = scores[answer.benchmark, answer.model]
-        place = own.place(answer)
-        clusters.append(f"{answer.benchmark}\0{own.clusters[place]}")
-        found.append({name: float(values[place]) for name, values in own.values.items()})
+def _measures(
+    answers: Sequence[Answer], scores: Mapping[tuple[str, str], RunScores]
+) -> tuple[dict[str, Floats], Ints]:
+    """Return the values of the metrics of answers, the jury's first, and the codes of their clusters."""
+    places = [(scores[answer[:2]], scores[answer[:2]].place(answer)) for answer in answers]
     names = dict.fromkeys(name for own in scores.values() for name in own.values)
-    ordered = sorted(names, key=lambda n: (n != JURY, not n.startswith(f"{JURY}[")))
-    measures = {n: np.asarray([row.get(n, np.nan) for row in found]) for n in ordered}
-    codes_ = np.unique(np.asarray(clusters), return_inverse=True)[1]
-    return answers, measures, matrix, codes_.astype(np.int64)
+    measures = {
+        name: np.asarray(
+            [own.values[name][at] if name in own.values else np.nan for own, at in places]
+        )
+        for name in sorted(names, key=lambda n: (n != JURY, not n.startswith(f"{JURY}[")))
+    }
+    clusters = [f"{own.run.benchmark}\0{own.clusters[at]}" for own, at in places]
+    return measures, np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+# The sheet ----------------------------------------------------------------------------------------
+
+PER_BENCHMARK = 30
+_THIRDS = 3
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """An answer that may be drawn."""
+
+    own: RunScores
+    key: int
+    repeat: int
+    score: float
+
+
+def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = ()) -> RatingSheet:
+    """Return a sheet of stored answers; `sample.units` counts those of each benchmark.
+
+    Models that read the gold are left out unless named. `text_of`: data classes besides public
+    whose text may be written. Raises PrivacyRefused for others, UsageError where there is nothing
+    to rate.
+    """
+    runs, damaged = graded_runs(choice.results_dir)
+    if not choice.benchmarks:
+        runs = [r for r in runs if r.record.grading.jury is not None]
+    if not choice.models:
+        runs = [r for r in runs if is_ranked(r.record.spec.model)]
+    if not runs:
+        raise UsageError(
+            f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"
+        )
+    chosen = choice.of(runs)
+    for run in chosen.runs:
+        check_privacy(run.record, text_of)
+    scores = [read_run(run) for run in chosen.runs]
+    check_one_jury(scores)
+    drawn = _draw(scores, sample.units or PER_BENCHMARK, sample.seed)
+    if not drawn:
+        raise UsageError("no answer has a score of the jury: there is nothing to rate")
+    episodes = _episodes(drawn)
+    units, key = blinded([_unit(c, episodes) for c in drawn], sample.seed)
+    counts = Counter(c.own.run.benchmark for c in drawn)
+    shown = ", ".join(f"{name} {n}" for name, n in counts.items())
+    notes = [f"answers by benchmark: {shown}", *(f"left out, damaged: {d}" for d in damaged[:3])]
+    return RatingSheet(units=units, stands_for=key, notes=tuple(notes))
+
+
+def _draw(scores: Iterable[RunScores], per_benchmark: int, seed: int) -> list[_Candidate]:
+    """Return the drawn answers, benchmark by benchmark, each in an order that depends on the seed."""
+    by_benchmark: dict[str, list[_Candidate]] = defaultdict(list)
+    for own in scores:
+        for (key, repeat), place in own.places.items():
+            score = float(own.values[JURY][place])
+            if not np.isnan(score):
+                by_benchmark[own.run.benchmark].append(_Candidate(own, key, repeat, score))
+
+    def chance(candidate: _Candidate) -> int:
+        model = candidate.own.run.model
+        return order_key(seed, f"{model}\0{candidate.key}\0{candidate.repeat}")
+
+    found = []
+    for _, candidates in sorted(by_benchmark.items()):
+        candidates.sort(key=lambda c: (c.score, chance(c)))
+        ends = [len(candidates) * i // _THIRDS for i in range(_THIRDS + 1)]
+        thirds = [sorted(candidates[a:b], key=chance) for a, b in zip(ends, ends[1:], strict=False)]
+        rounds = [c for i in range(per_benchmark) for third in thirds for c in third[i : i + 1]]
+        found += sorted(rounds[:per_benchmark], key=chance)
+    return found
+
+
+def _unit(
+    candidate: _Candidate, episodes: dict[tuple[str, int, int], Episode]
+) -> tuple[KeyItem, Unit]:
+    """Return what a drawn answer is, and what a rater reads of it."""
+    run, rubric = candidate.own.run, candidate.own.terms.rubric
+    episode = episodes[run.folder, candidate.key, candidate.repeat]
+    instance, card = episode.instance, run.record.card
+    if instance.criteria:
+        raise UsageError(
+            f"{run.benchmark}: its instances are rated by criteria of their own: "
+            f"`medhelm agreement criteria {run.benchmark}`; --benchmark chooses others"
+        )
+    parts = (
+        ("Benchmark", card.title or run.benchmark),
+        ("Task", card.instruction),
+        ("Context", instance.context),
+        ("Question", instance.question),
+        ("Answer", episode.response.text),
+    )
+    item = KeyItem(
+        benchmark=run.benchmark,
+        model=run.model,
+        instance=instance.id,
+        repeat=candidate.repeat,
+        run=run.record.request_hash,
+    )
+    shown = tuple((heading, text) for heading, text in parts if text.strip())
+    return item, Unit("", *_asked_by(rubric), shown)
+
+
+def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode]:
+    """Return the stored episodes of the drawn answers; raises RecordError where one is gone."""
+    wanted: dict[str, dict[tuple[int, int], _Candidate]] = defaultdict(dict)
+    for candidate in drawn:
+        wanted[candidate.own.run.folder][candidate.key, candidate.repeat] = candidate
+    found: dict[tuple[str, int, int], Episode] = {}
+    for folder, own in wanted.items():
+        path = next(iter(own.values())).own.run.path.parents[1]
+        for episode in stated_episodes(path, read_plan(path), None):
+            place = (instance_key(episode.instance.id), episode.response.repeat)
+            if place in own:
+                found[folder, *place] = episode
+        if any((folder, *place) not in found for place in own):
+            raise RecordError(
+                f"{path} does not hold every answer that it has scores of; grade it again with "
+                "`medhelm score`"
+            )
+    return found

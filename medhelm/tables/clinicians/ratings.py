@@ -26,6 +26,7 @@ from medhelm.files.folders import entries
 from medhelm.tables.format.spreadsheet import guard as guard
 from medhelm.tables.format.spreadsheet import read_filled as read_filled
 from medhelm.tables.format.spreadsheet import unguarded
+from medhelm.tables.format.table import several as several
 
 if TYPE_CHECKING:
     from medhelm.stats.aggregation import Floats
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
 COLUMNS = ("unit", "item", "text", "rater", "value")
-_MANY = 5
 _ANSWER = ("benchmark", "model", "instance")
 
 
@@ -139,7 +139,8 @@ class RatingTable(Generic[U]):
 # Rows in -----------------------------------------------------------------------------------------
 
 
-class SheetRow(NamedTuple):
+@dataclass(frozen=True)
+class SheetRow:
     """A row of a file of ratings."""
 
     where: str
@@ -147,6 +148,9 @@ class SheetRow(NamedTuple):
     path: Path
     rater: str
     cells: Mapping[str, str]
+
+
+R = TypeVar("R", bound=SheetRow)
 
 
 class Asked(NamedTuple, Generic[U]):
@@ -191,7 +195,7 @@ def read_rows(paths: Sequence[Path], needed: Sequence[str] = ("unit",)) -> list[
     return found
 
 
-def to_table(rows: Iterable[SheetRow], asked: Callable[[SheetRow], Asked[U]]) -> RatingTable[U]:
+def to_table(rows: Iterable[R], asked: Callable[[R], Asked[U]]) -> RatingTable[U]:
     """Return what rows say; `asked` finds the unit of a row.
 
     Raises DataError for an item that the unit does not have, another text than the item's, a value
@@ -280,12 +284,6 @@ def blind_name(place: str) -> str:
     return hashlib.sha256(place.encode()).hexdigest()[:10]
 
 
-def several(names: Sequence[str]) -> str:
-    """Return the first of many names, and how many more there are."""
-    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
-    return ", ".join(names[:_MANY]) + more
-
-
 # Blinded answers ---------------------------------------------------------------------------------
 
 
@@ -341,10 +339,10 @@ def read_key(sheet: Path, key: Path | None = None) -> dict[str, KeyItem]:
     return found
 
 
-class RatedRow(NamedTuple):
+@dataclass(frozen=True)
+class RatedRow(SheetRow):
     """A row of a file that rates stored answers."""
 
-    row: SheetRow
     answer: Answer
     run: str
     """The request hash that the key names; empty without a key."""
@@ -364,7 +362,7 @@ def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[RatedRo
 
 
 def _rated(row: SheetRow, items: Mapping[str, KeyItem], key: Path | None) -> RatedRow:
-    cells = row.cells
+    cells, same = row.cells, (row.where, row.path, row.rater, row.cells)
     if "unit" in cells:
         item = items.get(cells["unit"])
         if item is None:
@@ -375,9 +373,9 @@ def _rated(row: SheetRow, items: Mapping[str, KeyItem], key: Path | None) -> Rat
                 else f"{row.where}: no key in {row.path.parent} knows the unit {cells['unit']!r}; name "
                 "the file that was written with the sheet beside this one"
             )
-        return RatedRow(row, item.answer, item.run, True)
+        return RatedRow(*same, item.answer, item.run, True)
     repeat = whole_number(cells.get("repeat", "") or "0")
     if repeat is None or repeat < 0:
         raise DataError(f"{row.where}: repeat must be a whole number from 0")
     benchmark, model, instance = (cells[name] for name in _ANSWER)
-    return RatedRow(row, Answer(benchmark, model, instance, repeat), "", "repeat" in cells)
+    return RatedRow(*same, Answer(benchmark, model, instance, repeat), "", "repeat" in cells)

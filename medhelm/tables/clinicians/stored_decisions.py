@@ -21,7 +21,7 @@ from medhelm.schema.run import RunRecord as RunRecord
 from medhelm.store.records import grader_folder, grader_hash, order_key, read_plan
 from medhelm.store.runlog import read_keyed
 from medhelm.tables.clinicians.decision_files import CaseCriteria
-from medhelm.tables.clinicians.decisions import Decision, DecisionRow, Grader, Verdict
+from medhelm.tables.clinicians.decisions import DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.rated_answers import RunChoice as RunChoice
 from medhelm.tables.clinicians.rated_answers import graded_runs as graded_runs
 from medhelm.tables.clinicians.ratings import (
@@ -30,7 +30,7 @@ from medhelm.tables.clinicians.ratings import (
     Asked,
     Item,
     KeyItem,
-    SheetRow,
+    RatedRow,
     Unit,
     known,
     read_ratings,
@@ -145,24 +145,21 @@ def request_of(instance: Instance) -> str:
 
 def _row(where: str, record: RunRecord, episode: Episode, found: Verdicts) -> DecisionRow:
     words: Mapping[bool | None, Verdict] = {True: "met", False: "unmet", None: "invalid"}
-    decisions = tuple(
-        Decision(criterion.text, words[met])
+    decisions = {
+        criterion.text: words[met]
         for criterion, met in zip(episode.instance.criteria, found.met, strict=True)
-    )
+    }
     case, model = episode.instance, record.spec.model.name
     return DecisionRow(where, model, request_of(case), decisions, case.id)
 
 
 def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
     """Return what each rater decided on filled sheets; raises DataError."""
-    rows = read_ratings(paths)
     runs = {r.spec.model.name: r.request_hash for r in stored.records}
-    by_row = {id(rated.row): rated for rated in rows}
 
-    def asked(row: SheetRow) -> Asked[Answer]:
-        rated = by_row[id(row)]
-        answer = rated.answer
-        if rated.run and rated.run != runs.get(answer.model, rated.run):
+    def asked(row: RatedRow) -> Asked[Answer]:
+        answer = row.answer
+        if row.run and row.run != runs.get(answer.model, row.run):
             raise DataError(
                 f"{row.where}: the sheet was written from another run of {answer.model}"
             )
@@ -170,16 +167,15 @@ def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
         items = [Item(*pair) for pair in case.criteria.items()]
         return Asked(answer, f"{answer.model}, {answer.instance}", items, YES_NO)
 
-    table = to_table([rated.row for rated in rows], asked)
-    decided = {(r.rater, r.unit, r.item): r for r in table.ratings}
-    found: dict[str, dict[Answer, list[Decision]]] = {}
+    table = to_table(read_ratings(paths), asked)
+    words: Mapping[float | None, Verdict] = {None: "none", 0.0: "unmet", 1.0: "met"}
+    decided = {(r.rater, r.unit, r.item): r.value for r in table.ratings}
+    found: dict[str, dict[Answer, dict[str, Verdict]]] = {}
     for rater, places in table.asked.items():
         for answer, item in places:
-            rating = decided.get((rater, answer, item))
-            verdict: Verdict = "none" if rating is None else "met" if rating.value else "unmet"
+            own = found.setdefault(rater, {}).setdefault(answer, {})
             criterion = stored.cases[answer.instance].criteria[item]
-            own = found.setdefault(rater, {}).setdefault(answer, [])
-            own.append(Decision(criterion, verdict))
+            own[criterion] = words[decided.get((rater, answer, item))]
     if shared := found.keys() & {judge.name for judge in stored.judges}:
         raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
     return [
@@ -187,11 +183,9 @@ def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
             rater,
             False,
             tuple(
-                DecisionRow(
-                    rater, a.model, stored.cases[a.instance].text, (*own,), a.instance, rater
-                )
+                DecisionRow(rater, a.model, stored.cases[a.instance].text, own, a.instance, rater)
                 for a, own in answers.items()
-                if any(d.verdict != "none" for d in own)
+                if {*own.values()} != {"none"}
             ),
         )
         for rater, answers in found.items()

@@ -32,21 +32,6 @@ MOST_ROWS = 1000
 """Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
 and a million of a thousand models."""
 
-MARKS = {
-    "coverage": "C",
-    "unread": "R",
-    "cut": "T",
-    "partial": "P",
-    "parts": "M",
-    "budget": "B",
-    "drift": "D",
-    "usage": "U",
-    "judges": "J",
-    "self": "S",
-    "again": "A",
-}
-"""The letters of flags in text formats. `tables/notes` has what they mean."""
-
 _WORDS = {
     "win": "share of rivals and benchmarks on which the score is higher",
     "macro": "mean over benchmarks of the score from 0 (worst) to 1 (best)",
@@ -111,8 +96,8 @@ def cell_text(column: Column, row: Mapping[str, Value]) -> str:
 
 
 def _value_text(column: Column, value: str | int | float | bool) -> str:
-    if column.name == "flags":
-        return "".join(MARKS[word] for word in str(value).split())
+    if column.marks:
+        return "".join(column.marks[word] for word in str(value).split())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if column.type == "number":

@@ -47,6 +47,15 @@ class Settings:
     reduce: str = "mean"
     """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
 
+    @property
+    def of_draws(self) -> dict[str, Value]:
+        """Return what decides intervals, as tables print it."""
+        return {
+            "draws": self.draws,
+            "bootstrap_seed": self.bootstrap_seed,
+            "confidence": self.confidence,
+        }
+
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise UsageError(f"draws must be at least 1, not {self.draws}")
@@ -90,6 +99,8 @@ class Column:
     """True if the table is for it: it is shown without any value too, and no terminal leaves it out."""
     absent: str = "–"
     """The text in place of a missing value."""
+    marks: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The letters that text formats show in place of its words; empty: words are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +168,7 @@ class Table:
         """
         known = {c.name: c for c in self.columns}
         of_rows = {*self.group, *(name for part in self.parts for name in part.group)}
-        of_rows |= {c.name for c in self.shown() if c.type == "string" and c.name != "flags"}
+        of_rows |= {c.name for c in self.shown() if c.type == "string" and not c.marks}
         rest = [name for name in known if name in of_rows and name not in names]
         kept = [*rest, *names] if names != ["all"] else [*known]
         columns = [known[name] for name in kept if name in known]
@@ -266,6 +277,12 @@ def _as_column_value(value: Any, kind: ColumnType) -> Value:
     if kind == "integer":
         return int(value)
     return bool(value) if kind == "boolean" else str(value)
+
+
+def several(names: Sequence[str], most: int = 5, sep: str = ", ") -> str:
+    """Return the first of many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return sep.join(names[:most]) + more
 
 
 def to_document(table: Table) -> Document:

@@ -42,7 +42,7 @@ def refuse_reduction(runs: Sequence[GradedRun], reduction: Reduction) -> None:
                 f"{run.model} ({run.folder}) has {repeats}; take a smaller K, or choose runs"
             )
     for column in by_benchmark.values() if not reduction.k else ():
-        same_of_all(column, "repeats", lambda run: str(run.record.spec.repeats), _FIX)
+        same_of_all(column, lambda run: [(("repeats",), str(run.record.spec.repeats), _FIX)])
 
 
 def reduced_cells(cells: Sequence[Cell], reduction: Reduction) -> list[Cell]:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from medhelm.errors import UnknownName, UsageError
+from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GraderTerms, JuryTerms, MetricRef, RunRecord, RunSpec
+from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.schema.score import Scoring
-from medhelm.store.records import grader_hash, judge_hash
+from medhelm.store.records import grader_hash, judge_hash, read_record
 
 Data = Literal["sample", "full"]
 
@@ -57,6 +56,17 @@ class ChosenRuns:
     notes: tuple[str, ...]
     variants: tuple[GradedRun, ...] = ()
     """Runs that asked the questions of these in other forms."""
+
+
+def read_graded(gradings: Iterable[Path], damaged: list[str]) -> Iterator[GradedRun]:
+    """Yield the graded runs of grading folders; adds what is wrong with the others to `damaged`."""
+    for path in gradings:
+        try:
+            record = read_record(path)
+        except RecordError as e:
+            damaged.append(str(e))
+        else:
+            yield GradedRun(path, path.relative_to(path.parents[5]).as_posix(), record)
 
 
 def is_ranked(model: ModelSpec) -> bool:
@@ -255,88 +265,76 @@ _REREAD = "run both with one reader=MODEL or both without, or choose models with
 _REGRADE = "grade both again with `medhelm score`, then add --latest"
 
 
+Fact = tuple[tuple[str | None, ...], str, str]
+"""A setting (its name, then what else tells it apart), its value as text, and how to mend a difference."""
+
+
 def check_column(runs: Sequence[GradedRun]) -> None:
     """Raise UsageError where runs of one benchmark cannot be compared."""
-    same_of_all(runs, "benchmark version", lambda r: r.record.spec.benchmark_version, _RERUN)
-    same_of_all(runs, "split", lambda r: r.record.spec.split, _RERUN)
-    same_of_all(runs, "data set (sha256)", lambda r: r.record.spec.dataset_sha256[:12], _RERUN)
-    same_of_all(runs, "protocol", lambda r: _protocol_text(r.record.spec), _RERUN)
-    for role in dict.fromkeys(role for r in runs for role in r.record.spec.cast):
-        same_of_all(runs, f"the model in the role {role}", partial(_cast_text, role=role), _RECAST)
-    _same_jury([r for r in runs if r.record.grading.jury is not None])
-    for name in sorted({own.grader for r in runs for own in r.record.grading.graders}):
-        graded = [r for r in runs if any(g.grader == name for g in r.record.grading.graders)]
-        same_of_all(graded, f"grader {name}", partial(_grader_text, name=name), _REJUDGE)
-    free = [r for r in runs if r.record.spec.asking is None or r.record.spec.asking.form == "text"]
-    same_of_all(free, "reader", _reader_text, _REREAD)
-    same_of_all(runs, "main metric", lambda r: r.record.grading.metrics[0].name, _REGRADE)
-    for name in sorted({m.name for r in runs for m in r.record.grading.metrics}):
-        having = [r for r in runs if _metric(r, name) is not None]
-        same_of_all(having, f"metric {name}", partial(_metric_text, name=name), _REGRADE)
-    by_prompt: dict[tuple[str, str | None], list[GradedRun]] = defaultdict(list)
-    for run in (r for r in runs if reads_prompt(r.record.spec.model)):
-        asking, model = run.record.spec.asking, run.record.spec.model
-        by_prompt[asking.name if asking else "", model.system_prompt].append(run)
-    for group in by_prompt.values():  # other askings are rows of their own, and named as such
-        same_of_all(group, "prompt", _prompt_text, _RERUN)
-        same_of_all(group, "prompt (sha256)", lambda r: r.record.spec.prompt_sha256[:12], _RERUN)
-        same_of_all(group, "asking (hash)", _asking_text, _RERUN)
+    roles = dict.fromkeys(role for r in runs for role in r.record.spec.cast)
+    same_of_all(runs, lambda run: _facts(run, roles))
 
 
-def same_of_all(
-    runs: Sequence[GradedRun], what: str, value: Callable[[GradedRun], str], fix: str
-) -> None:
-    """Raise UsageError where `value` is not the same of all runs of one benchmark."""
-    for run in runs[1:]:
-        a, b = value(runs[0]), value(run)
-        if a != b:
-            raise UsageError(
-                f"{run.benchmark}: {runs[0].model} ({runs[0].folder}) and {run.model} "
-                f"({run.folder}) differ in {what}: {a} and {b}; {fix}"
-            )
+def same_of_all(runs: Sequence[GradedRun], facts: Callable[[GradedRun], Iterable[Fact]]) -> None:
+    """Raise UsageError where a setting is not the same in all runs of one benchmark that have it."""
+    seen: dict[tuple[str | None, ...], tuple[GradedRun, str]] = {}
+    for run in runs:
+        for what, text, fix in facts(run):
+            first, before = seen.setdefault(what, (run, text))
+            if before != text:
+                raise UsageError(
+                    f"{run.benchmark}: {first.model} ({first.folder}) and {run.model} "
+                    f"({run.folder}) differ in {what[0]}: {before} and {text}; {fix}"
+                )
 
 
-def _asking_text(run: GradedRun) -> str:
-    """Return a hash of all that an asking changes; of several texts under one name each has its own."""
-    spec = run.record.spec
-    asking = spec.asking and msgspec.structs.replace(spec.asking, examples_from="")
-    said = msgspec.json.encode([asking, spec.examples, spec.examples_sha256], order="sorted")
-    return hashlib.sha256(said).hexdigest()[:12]
-
-
-def _protocol_text(spec: RunSpec) -> str:
+def _facts(run: GradedRun, roles: Iterable[str]) -> Iterator[Fact]:
+    """Yield all that must be the same in the runs of one benchmark."""
+    spec, grading = run.record.spec, run.record.grading
+    yield ("benchmark version",), spec.benchmark_version, _RERUN
+    yield ("split",), spec.split, _RERUN
+    yield ("data set (sha256)",), spec.dataset_sha256[:12], _RERUN
     chosen = ", ".join(f"{name}={value}" for name, value in sorted(spec.settings.items()))
-    text = f"{spec.protocol or 'one call'} version {spec.protocol_version}"
-    return f"{text} ({chosen})" if chosen else text
+    protocol = f"{spec.protocol or 'one call'} version {spec.protocol_version}"
+    yield ("protocol",), f"{protocol} ({chosen})" if chosen else protocol, _RERUN
+    for role in roles:
+        yield (f"the model in the role {role}",), _cast_text(spec.cast.get(role)), _RECAST
+    if (terms := grading.jury) is not None:
+        judges = ", ".join(judge.name for judge in terms.jury.judges) or "the offline graders"
+        yield ("judges",), judges, _REJUDGE
+        rubric = f"{terms.rubric.name} version {terms.rubric.version}"
+        yield ("rubric",), f"{rubric} (sha256 {_hash(terms.rubric, 8)})", _REJUDGE
+        yield ("version of the judges' prompt",), terms.version, _REJUDGE
+        yield ("quorum of the jury",), str(terms.jury.quorum), _REJUDGE
+        for judge in terms.jury.judges:
+            yield (f"settings of judge {judge.name} (hash)",), judge_hash(judge, terms), _REJUDGE
+    for own in grading.graders:
+        yield (f"grader {own.grader}",), _by_terms(own), _REJUDGE
+    if spec.asking is None or spec.asking.form == "text":
+        yield ("reader",), _by_terms(grading.reader) if grading.reader else "none", _REREAD
+    yield ("main metric",), grading.metrics[0].name, _REGRADE
+    for metric in grading.metrics:
+        floor = "no floor" if metric.floor is None else f"floor {metric.floor:g}"
+        way = "" if metric.higher_is_better else ", lower is better"
+        span = f"{metric.aggregation}, {metric.minimum:g} to {metric.maximum:g}, {floor}{way}"
+        yield (f"metric {metric.name}",), f"version {metric.version} ({span})", _REGRADE
+    if reads_prompt(spec.model):  # other askings are rows of their own, and named as such
+        group = (spec.asking.name if spec.asking else "", spec.model.system_prompt)
+        yield ("prompt", *group), f"{spec.prompt_name} version {spec.prompt_version}", _RERUN
+        yield ("prompt (sha256)", *group), spec.prompt_sha256[:12], _RERUN
+        asking = spec.asking and msgspec.structs.replace(spec.asking, examples_from="")
+        said = _hash([asking, spec.examples, spec.examples_sha256], 12)
+        yield ("asking (hash)", *group), said, _RERUN  # several texts may have one name
 
 
-def _cast_text(run: GradedRun, role: str) -> str:
-    model = run.record.spec.cast.get(role)
+def _hash(value: object, digits: int) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:digits]
+
+
+def _cast_text(model: ModelSpec | None) -> str:
     if model is None:
         return "nobody"
-    decides = msgspec.json.encode(identity(model), order="sorted")
-    return f"{model.name} (settings {hashlib.sha256(decides).hexdigest()[:8]})"
-
-
-def _same_jury(runs: Sequence[GradedRun]) -> None:
-    """Raise UsageError where runs were not rated by the same judges, rubric and rules."""
-    same_of_all(runs, "judges", lambda r: _judges_text(_terms(r)), _REJUDGE)
-    same_of_all(runs, "rubric", lambda r: _rubric_text(_terms(r)), _REJUDGE)
-    same_of_all(runs, "version of the judges' prompt", lambda r: _terms(r).version, _REJUDGE)
-    same_of_all(runs, "quorum of the jury", lambda r: str(_terms(r).jury.quorum), _REJUDGE)
-    judges = _terms(runs[0]).jury.judges if runs else ()
-    for place, judge in enumerate(judges):
-        what = f"settings of judge {judge.name} (hash)"
-        same_of_all(runs, what, partial(_judge_text, place=place), _REJUDGE)
-
-
-def _reader_text(run: GradedRun) -> str:
-    terms = run.record.grading.reader
-    return "none" if terms is None else _by_terms(terms)
-
-
-def _grader_text(run: GradedRun, name: str) -> str:
-    return _by_terms(next(own for own in run.record.grading.graders if own.grader == name))
+    return f"{model.name} (settings {_hash(identity(model), 8)})"
 
 
 def _by_terms(terms: GraderTerms) -> str:
@@ -344,40 +342,3 @@ def _by_terms(terms: GraderTerms) -> str:
     judges = (f"{j.name} (hash {grader_hash(j, terms)})" for j in terms.jury.judges)
     who = ", ".join(judges) or "its rule"
     return f"version {terms.version} by {who}, quorum {terms.jury.quorum}{chosen}"
-
-
-def _terms(run: GradedRun) -> JuryTerms:
-    terms = run.record.grading.jury
-    assert terms is not None
-    return terms
-
-
-def _judges_text(terms: JuryTerms) -> str:
-    return ", ".join(judge.name for judge in terms.jury.judges) or "the offline graders"
-
-
-def _rubric_text(terms: JuryTerms) -> str:
-    content = hashlib.sha256(msgspec.json.encode(terms.rubric)).hexdigest()[:8]
-    return f"{terms.rubric.name} version {terms.rubric.version} (sha256 {content})"
-
-
-def _judge_text(run: GradedRun, place: int) -> str:
-    terms = _terms(run)
-    return judge_hash(terms.jury.judges[place], terms)
-
-
-def _metric(run: GradedRun, name: str) -> MetricRef | None:
-    return next((m for m in run.record.grading.metrics if m.name == name), None)
-
-
-def _metric_text(run: GradedRun, name: str) -> str:
-    m = _metric(run, name)
-    assert m is not None
-    return (
-        f"version {m.version} ({m.aggregation}, {m.minimum:g} to {m.maximum:g}, "
-        f"{'no floor' if m.floor is None else f'floor {m.floor:g}'}{'' if m.higher_is_better else ', lower is better'})"
-    )
-
-
-def _prompt_text(run: GradedRun) -> str:
-    return f"{run.record.spec.prompt_name} version {run.record.spec.prompt_version}"

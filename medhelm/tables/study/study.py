@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 
 import msgspec
 import numpy as np
@@ -23,12 +23,15 @@ from medhelm.schema.aggregation import Aggregation
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import Floats, Ints, Pooling
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
 from medhelm.stats.intervals import (
+    NO_WIDTH,
     Interval,
     bootstrap,
+    bounded,
     cluster_sums,
     effective_clusters,
+    score_interval,
     seed_of,
 )
 from medhelm.tables.format.table import RankBy, Settings
@@ -38,7 +41,6 @@ from medhelm.tables.study.cells import Keys as Keys
 from medhelm.tables.study.cells import Metadata as Metadata
 from medhelm.tables.study.cells import MetricScores as MetricScores
 from medhelm.tables.study.ranking import Ranking
-from medhelm.tables.study.score_intervals import interval_of
 from medhelm.tables.study.selection import is_ranked
 
 
@@ -232,13 +234,9 @@ def estimate(panel: Panel, settings: Settings, *names: str) -> dict[str, Estimat
     joined = np.concatenate(sums, axis=1) if len(sums) > 1 else sums[0]
     drawn = bootstrap(joined, settings.draws, seed)
     ends = np.cumsum([s.shape[1] for s in sums])[:-1]
+    seed = seed_of(settings.bootstrap_seed, *names, "interval")
     for model, own, draws in zip(placed, sums, np.split(drawn, ends, axis=1), strict=True):
-        value = placed[model].pooling
-        score = float(value(own.sum(0)))
-        interval_seed = seed_of(settings.bootstrap_seed, *names, "interval")
-        found[model] = _estimate(
-            panel, placed[model], own, score, value(draws), settings, interval_seed
-        )
+        found[model] = _estimate(panel, placed[model], own, draws, settings.confidence, seed)
     return found
 
 
@@ -249,15 +247,10 @@ def _nothing(settings: Settings) -> Estimate:
 
 
 def _estimate(
-    panel: Panel,
-    placed: _Placed,
-    sums: Floats,
-    score: float,
-    draws: Floats,
-    settings: Settings,
-    seed: int,
+    panel: Panel, placed: _Placed, sums: Floats, drawn: Floats, confidence: float, seed: int
 ) -> Estimate:
-    values, codes = placed.values, placed.codes
+    values, codes, pooling = placed.values, placed.codes, placed.pooling
+    score, draws = float(pooling(sums.sum(0))), pooling(drawn)
     is_mean = panel.metric.aggregation == "mean"
     count = int(np.count_nonzero(np.bincount(codes)))
     known = draws[~np.isnan(draws)]
@@ -270,17 +263,62 @@ def _estimate(
         effect=(
             stats.design_effect(values, codes) if is_mean and count < len(values) else float("nan")
         ),
-        interval=interval_of(
-            panel.metric,
-            placed.pooling,
-            (values, codes, sums),
-            score,
-            draws,
-            settings.confidence,
-            seed,
-        ),
+        interval=_interval(panel.metric, placed, sums, score, draws, confidence, seed),
         draws=draws,
     )
+
+
+def _interval(
+    metric: MetricRef,
+    placed: _Placed,
+    sums: Floats,
+    score: float,
+    draws: Floats,
+    confidence: float,
+    seed: int,
+) -> Interval:
+    """Return the interval of a score as its metric declares it.
+
+    A score at an end of its range has no width in any draw. It is bounded from the other side.
+    """
+    span = (metric.minimum, metric.maximum)
+    found = score_interval(
+        placed.values,
+        placed.codes,
+        draws,
+        span=span,
+        is_mean=metric.aggregation == "mean",
+        is_exact=metric.interval == "exact",
+        confidence=confidence,
+    )
+    is_at_end = found.method == NO_WIDTH and min(abs(score - end) for end in span) <= TIE
+    is_own = np.bincount(placed.codes, minlength=len(sums)) > 0
+    if is_own.sum() < 2 or not (metric.interval == "bounded" or is_at_end):
+        return found
+    cluster = sums[is_own]
+    terms = (placed.pooling, span, confidence, seed)
+    if cluster.nbytes <= _KEPT:
+        own = _bounded(cluster.astype(np.float64).tobytes(), cluster.shape[1], *terms)
+    else:
+        own = bounded(cluster, *terms)
+    return found if own.low is None else own
+
+
+_KEPT = 20_000
+"""Bytes of sums up to which an interval is kept: several tables and the site show the same one."""
+
+
+@lru_cache(maxsize=4096)
+def _bounded(
+    sums: bytes,
+    width: int,
+    pooling: Pooling,
+    span: tuple[float, float],
+    confidence: float,
+    seed: int,
+) -> Interval:
+    found = np.frombuffer(sums, dtype=np.float64).reshape(-1, width)
+    return bounded(found, pooling, span, confidence, seed)
 
 
 def _shared(benchmarks: Iterable[str], fits: Mapping[str, Collection[str]]) -> tuple[str, ...]:
