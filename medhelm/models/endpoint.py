@@ -152,6 +152,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self.endpoint = endpoint
         self._owns_host = owns_host
         self._fatal = ""
+        self._gave_likelihoods = False
 
     @abstractmethod
     def write(self, request: Request) -> _Sent:
@@ -194,8 +195,9 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             stamp = endpoint.trying()
             result = await self.send(sent)
             if request.candidates and isinstance(result, Answer):
-                result = rate_candidates(request, result)
+                result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
             if isinstance(result, Answer):
+                self._gave_likelihoods |= bool(result.likelihoods)
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
                 most = max(request.max_output_tokens, len(result.text))
