@@ -101,8 +101,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             prompt=Prompt(
                 name="multiple_choice_pt",
                 version="1",
-                text=(
-                    "{instruction}\n\n{question}\n\n{choices}\n\n"
+                text="{instruction}\n\n{question}\n\n{choices}",
+                closing=(
                     "Exatamente uma alternativa est\u00e1 correta. Responda apenas com a letra."
                 ),
             ),

@@ -60,10 +60,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             prompt=Prompt(
                 name="case_diagnosis",
                 version="1",
-                text=(
-                    "{instruction}\n\n{context}\n\n{instruction}\n\n{question}\n\n"
-                    "Give your reasons briefly, then end with one line: Diagnosis: ..."
-                ),
+                text="{instruction}\n\n{context}\n\n{instruction}\n\n{question}",
+                closing="Give your reasons briefly, then end with one line: Diagnosis: ...",
             ),
             instruction="Below is a clinical case. Reason over it and name one diagnosis.",
             metrics=["jury"],

@@ -104,10 +104,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             prompt=Prompt(
                 name="script_concordance",
                 version="1",
-                text=(
-                    "{instruction}\n\n{context}\n\n{instruction}\n\n{question}\n\n"
-                    "Reply with one value alone: -2, -1, 0, +1 or +2."
-                ),
+                text="{instruction}\n\n{context}\n\n{instruction}\n\n{question}",
+                closing="Reply with one value alone: -2, -1, 0, +1 or +2.",
             ),
             instruction=(
                 "Below are a clinical case, a hypothesis (a diagnosis, an investigation or a "

@@ -234,7 +234,7 @@ def _write_answers(
 
     What it sees of instances goes into `texts`.
     """
-    judges, spec, metric = read_judges(run), run.record.spec, main_metric(run, load_registry)
+    judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
     has_prompt = publish.has_prompt(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:

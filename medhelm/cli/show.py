@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         run,
         protocol.transcript if protocol else None,
         has_text=not closed or _is_terminal(),
-        metric=main_metric(run, lambda: registry),
+        metric=main_metric(run.record, lambda: registry),
         ids=args.ids,
         takes=_filter(args),
         limit=args.limit,

@@ -11,6 +11,7 @@ import codecs
 import csv
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ _MAX_CELL = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below the size of a long note."""
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 """The marks between the cells of tables that spreadsheets write."""
+_NAMED_MARK = re.compile(rf'"?sep=([{"".join(_SEPARATORS)}])"?\1*\s*', re.IGNORECASE)
+"""Matches the first line by which a table names the mark between its cells, perhaps with empty cells behind."""
 _NUL = "holds a NUL character; save the file as UTF-8"
 """UTF-16 text without a mark is valid UTF-8, with a NUL beside every letter."""
 
@@ -57,7 +60,8 @@ def with_cells(rows: _Rows, cells: Mapping[str, str]) -> _Rows:
 def read_csv(path: Path) -> _Rows:
     """Yield records with every cell as text. A record must be as long as the header.
 
-    Between cells is a comma (in .tsv a tab), or the one other mark that fits all records.
+    Between cells is the mark of a first line `sep=;`, as Excel writes it, else a comma (in .tsv a tab), or the
+    one other mark that fits all records.
     """
     rows = _records(path, _separator(path))
     _, header = next(rows)
@@ -105,6 +109,8 @@ def _records(
         with (gzip.open if is_packed else open)(
             path, "rt", encoding="utf-8-sig", newline=""
         ) as file:
+            if not _NAMED_MARK.fullmatch(file.readline()):
+                file.seek(0)
             records = csv.reader(file, delimiter=separator, strict=is_strict)
             header = next(records, [])
             yield 0, header
@@ -136,6 +142,8 @@ def _separator(path: Path) -> str:
     own = "\t" if path.suffix == ".tsv" else ","
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         header = file.readline()
+    if named := _NAMED_MARK.fullmatch(header):
+        return named[1]
     others = sorted((m for m in _SEPARATORS if m != own and m in header), key=header.count)
     if not others:
         return own

@@ -102,7 +102,7 @@ def with_labels(benchmark: Benchmark, how: Variant) -> Benchmark:
     prompt = resolve_prompt(benchmark)
     return replace(
         benchmark,
-        prompt=replace(prompt, text=_of_labels(prompt.text)),
+        prompt=replace(prompt, text=_of_labels(prompt.text), closing=_of_labels(prompt.closing)),
         instruction=_of_labels(benchmark.instruction),
     )
 

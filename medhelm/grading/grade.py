@@ -45,6 +45,8 @@ def grade(metric: Metric, episode: Episode) -> Score:
     ended: Outcome | None = "truncated" if episode.finish == "length" else None
     if not (episode.text.strip() or episode.unread):
         return _floor(metric, instance, ended or "empty")
+    if episode.unread and episode.error:  # a fault of the endpoint, not of the model
+        return Score(value=None, outcome="unscored", reason=episode.unread)
     if episode.unread:
         return _floor(metric, instance, ended or "unparsed", episode.unread)
     try:

@@ -65,9 +65,10 @@ def chosen_option(episode: Episode, asking: Asking) -> Episode:
     if response.finish != "stop":
         return episode
     labels, logprobs = option_labels(instance), [own.logprob for own in response.likelihoods]
-    if len(logprobs) != len(labels):
+    if len(logprobs) != len(labels) or not all(map(math.isfinite, logprobs)):
         why = response.error or "the options have no log-probabilities"
-        return msgspec.structs.replace(episode, unread=why)
+        response = msgspec.structs.replace(response, error=why)
+        return msgspec.structs.replace(episode, response=response, unread=why)
     if (chosen := _likeliest(logprobs)) is None:
         return msgspec.structs.replace(episode, unread=_TIE)
     texts = instance.choices if asking.candidates == "texts" else labels
@@ -89,5 +90,4 @@ def chosen_option(episode: Episode, asking: Asking) -> Episode:
 def _likeliest(values: Sequence[float]) -> int | None:
     """Return the place of the largest value; None where another one equals it."""
     most = max(values)
-    is_one = values.count(most) == 1 and not any(map(math.isnan, values))
-    return values.index(most) if is_one else None
+    return values.index(most) if values.count(most) == 1 else None

@@ -173,7 +173,7 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         **_declared(benchmark, "columns", "how_to_get"),
         "plugin": benchmark.origin,
         "data": _describe_data(benchmark, root),
-        "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.text},
+        "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.whole},
         "prompt_fields": _prompt_fields(benchmark, root),
         "examples": benchmark.examples
         or "none declared: ask.examples_from=FILE names a file of yours",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from medhelm.errors import BudgetReached, UsageError
 from medhelm.models.providers import known_provider
-from medhelm.schema.episode import Request, Response, Usage
+from medhelm.schema.episode import Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 
 _MILLION = 1_000_000
@@ -41,13 +41,6 @@ def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int)
     fresh = max(0, input_tokens - cached_tokens)
     total = fresh * price.input + cached_tokens * cached_price + output_tokens * price.output
     return total / _MILLION
-
-
-def times_sent(spec: ModelSpec, request: Request) -> int:
-    """Return how often a request sends its prompt: once, or where texts are echoed once more a candidate."""
-    provider = known_provider(spec.provider)
-    is_echoed = provider is not None and provider.candidates == "texts" and not provider.is_local
-    return 1 + len(request.candidates) * is_echoed
 
 
 class Reservation:

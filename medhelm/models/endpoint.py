@@ -14,8 +14,8 @@ from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.codecs.plausible_usage import believable
 from medhelm.models.codecs.wire import Answer, Failure, rate_candidates
-from medhelm.models.costs import times_sent
 from medhelm.models.hosts import Access, Host, ServerMessage
+from medhelm.models.identity import is_echoed
 from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Finish, Request, Response
@@ -152,6 +152,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self.endpoint = endpoint
         self._owns_host = owns_host
         self._fatal = ""
+        self._gave_likelihoods = False
 
     @abstractmethod
     def write(self, request: Request) -> _Sent:
@@ -194,12 +195,13 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             stamp = endpoint.trying()
             result = await self.send(sent)
             if request.candidates and isinstance(result, Answer):
-                result = rate_candidates(request, result)
+                result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
             if isinstance(result, Answer):
+                self._gave_likelihoods |= bool(result.likelihoods)
                 endpoint.answered(stamp)
                 seconds = asyncio.get_running_loop().time() - stamp.at
                 most = max(request.max_output_tokens, len(result.text))
-                sent_tokens = request_tokens(request) * times_sent(self.spec, request)
+                sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
                 usage = believable(result.usage, sent_tokens, most)
                 result = dataclasses.replace(result, usage=usage)
                 if self.is_cut(request, sent, result):

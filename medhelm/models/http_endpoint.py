@@ -14,10 +14,10 @@ from yarl import URL
 from medhelm.models.codecs.bedrock import ENDED
 from medhelm.models.codecs.plausible_usage import is_cut
 from medhelm.models.codecs.wire import CHAT, Answer, Codec, Failure, read_served
-from medhelm.models.costs import times_sent
 from medhelm.models.credentials import Credentials, CredentialsLost
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.hosts import Access
+from medhelm.models.identity import is_echoed
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
 from medhelm.models.pacing.limits import retry_after
 from medhelm.schema.episode import Request
@@ -172,7 +172,7 @@ class HttpModel(EndpointModel[HttpEndpoint, bytes]):
 
     def is_cut(self, request: Request, sent: bytes, answer: Answer) -> bool:
         """Return whether the server read less than was sent, without a word."""
-        usage, times = answer.usage, times_sent(self.spec, request)
+        usage, times = answer.usage, 1 + len(request.candidates) * is_echoed(self.spec)
         if usage.input_tokens is not None:
             usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens // times)
         return is_cut(request.messages, len(sent) // times, usage, self.spec.context_window)

@@ -21,6 +21,12 @@ from medhelm.schema.model import ModelSpec
 _BLANK = ModelSpec(name="")
 
 
+def is_echoed(spec: ModelSpec) -> bool:
+    """Return whether a model is sent its prompt once more with each candidate."""
+    provider = known_provider(spec.provider)
+    return provider is not None and provider.candidates == "texts" and not provider.is_local
+
+
 def reads_prompt(spec: ModelSpec) -> bool:
     """Return whether a model is sent a prompt. A rule is handed the instance and has no budget."""
     provider = known_provider(spec.provider)

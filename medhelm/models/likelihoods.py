@@ -14,6 +14,9 @@ FIRST_TOKENS = 20
 """Most likely first tokens that a chat endpoint is asked for: services give no more."""
 NONE_GIVEN = "no log-probabilities"
 """A failure of an endpoint that answers without them."""
+_ABOVE_0 = "a log-probability is above 0"
+_ROUNDING = 0.01
+"""The most by which rounding lifts a log-probability above 0; logits and probabilities are far more."""
 _TOO_UNLIKELY = -9999.0
 """Written by OpenAI in place of a number."""
 _SPACES = " \t\r\n\u2581\u0120"
@@ -22,7 +25,7 @@ _SPACES = " \t\r\n\u2581\u0120"
 
 class _Token(msgspec.Struct):
     token: str
-    logprob: float
+    logprob: float | None
 
 
 class _First(msgspec.Struct):
@@ -36,7 +39,7 @@ class _Chat(msgspec.Struct):
 class _Echo(msgspec.Struct):
     tokens: list[str]
     token_logprobs: list[float | None]
-    top_logprobs: list[dict[str, float] | None] = []
+    top_logprobs: list[dict[str, float | None] | None] = []
 
 
 _T = TypeVar("_T")
@@ -90,14 +93,21 @@ def read_likelihoods(candidates: Sequence[str], given: Any) -> tuple[tuple[Likel
         return (), NONE_GIVEN
     # A letter's tokens with and without white space are ways in which an answer begins with it.
     ways: dict[str, list[float]] = {}
-    for own in tokens:
-        if own.logprob > _TOO_UNLIKELY:
-            ways.setdefault(own.token.strip(_SPACES), []).append(own.logprob)
-    first = max(tokens, key=lambda own: own.logprob).token.strip(_SPACES)
-    if lacking := sum(candidate not in ways for candidate in candidates):
+    listed = {
+        (own.token, own.logprob) for own in tokens
+    }  # a token that is listed twice counts once
+    unknown = {token.strip(_SPACES) for token, value in listed if value is None}
+    known = [(token.strip(_SPACES), value) for token, value in listed if value is not None]
+    for token, value in known:
+        if value > _ROUNDING:
+            return (), _ABOVE_0
+        if value > _TOO_UNLIKELY:
+            ways.setdefault(token, []).append(value)
+    first = max(known, key=lambda own: own[1], default=("", 0.0))[0]
+    if lacking := sum(candidate not in ways or candidate in unknown for candidate in candidates):
         return (
             (),
-            f"{lacking} of {len(candidates)} options are not among the likeliest first tokens",
+            f"{lacking} of {len(candidates)} options are not among the likeliest first tokens with a number",
         )
     return tuple(
         Likelihood(logprob=_either(ways[c]), tokens=1, is_greedy=c == first) for c in candidates
@@ -114,18 +124,28 @@ def _of_echoes(
     candidates: Sequence[str], given: Sequence[Any]
 ) -> tuple[tuple[Likelihood, ...], str]:
     echoes = [echo for one in given if (echo := _as(one, _Echo)) is not None]
-    if len(echoes) != len(candidates) + 1:
+    if not echoes:
         return (), NONE_GIVEN
+    if len(echoes) != len(candidates) + 1:
+        return (), f"log-probabilities came for {len(echoes)} of {len(candidates) + 1} texts"
     start = shared_tokens([echo.tokens for echo in echoes])
     found = []
     for candidate, own in zip(candidates, echoes[1:], strict=True):
         text = "".join(own.tokens[start:]).replace("\u2581", " ").replace("\u0120", " ")
         if candidate.isascii() and not text.endswith(candidate):
             return (), NONE_GIVEN  # it echoes something else
-        logprobs = [logprob for logprob in own.token_logprobs[start:] if logprob is not None]
+        logprobs = [
+            one for one in own.token_logprobs[start:] if one is not None and one > _TOO_UNLIKELY
+        ]
         if not logprobs or len(logprobs) != len(own.tokens) - start:
             return (), "a token of an option has no log-probability"
-        best = [max(ways.values(), default=0.0) for ways in own.top_logprobs[start:] if ways]
+        if max(logprobs) > _ROUNDING:
+            return (), _ABOVE_0
+        best = [
+            max((one for one in ways.values() if one is not None), default=0.0)
+            for ways in own.top_logprobs[start:]
+            if ways
+        ]
         is_greedy = len(best) == len(logprobs) and all(map(float.__ge__, logprobs, best))
         found.append(
             Likelihood(logprob=math.fsum(logprobs), tokens=len(logprobs), is_greedy=is_greedy)

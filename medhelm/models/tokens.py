@@ -45,12 +45,15 @@ _short_tokens = lru_cache(maxsize=2048)(_text_tokens)  # of a history, which is 
 _long_tokens = lru_cache(maxsize=16)(_text_tokens)  # of a case, which many criteria share
 
 
-def request_tokens(request: Request) -> int:
+def request_tokens(request: Request, *, is_echoed: bool = False) -> int:
     """Return about how many input tokens a request is billed for: its messages and its schema.
 
-    Hosted services count a schema as input; servers of one's own mostly do not.
+    Hosted services count a schema as input; servers of one's own mostly do not. `is_echoed`: the messages are
+    sent once more with each candidate.
     """
     tokens = estimate_tokens(request.messages)
     if request.json_schema is not None:
         tokens += estimate_tokens(msgspec.json.encode(request.json_schema).decode())
+    if is_echoed:
+        tokens += sum(tokens + estimate_tokens(candidate) for candidate in request.candidates)
     return tokens

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import math
 import re
 import threading
 import time
@@ -362,7 +363,9 @@ class Weights:
         for n, (row, texts) in enumerate(batch):
             rated = [found[n, place] for place in range(len(texts) - 1) if (n, place) in found]
             usage = Usage(input_tokens=starts[n], cached_tokens=0, output_tokens=0)
-            if len(rated) == len(texts) - 1:
+            if any(not math.isfinite(own.logprob) for own in rated):
+                done = Generated(finish="error", error="an option has no finite log-probability")
+            elif len(rated) == len(texts) - 1:
                 done = Generated(usage=usage, seconds=seconds, likelihoods=tuple(rated))
             else:
                 why = "stopped" if row.is_dropped() else "timeout"

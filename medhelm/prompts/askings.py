@@ -1,8 +1,8 @@
 """A benchmark asked otherwise than it declares: the words and the schema by which a form of answer is asked
 for, and a gold in that form.
 
-Our own templates end in words that ask for a bare reply; these make room. Of a benchmark's own template
-nothing is taken away, and the words of the form stand behind it.
+The last words of a template (`Prompt.closing`) ask for a bare reply; these make room. Where an instruction says
+what to reply with, it says the same of the answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from medhelm.prompts.messages import CLOSINGS, option_labels, resolve_prompt
+from medhelm.prompts.messages import option_labels, resolve_prompt
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import AnswerKind, Asked, Benchmark, Example, Instance, Prompt
 
@@ -29,7 +29,9 @@ _WHAT: Mapping[AnswerKind, str] = {
     "labels": "the labels, separated by commas",
 }
 """The content of the last line, by the kind of answer. Of others: what is asked for above."""
-_ABOVE = "the reply that is asked for above, in the form that is asked for above"
+_ABOVE = "the answer that is asked for above, in the form that is asked for above"
+_BARE = re.compile(r"(^|[.?!:,]\s+)([Rr])eply with\b", re.MULTILINE)
+"""Begins a sentence of an instruction, or its second half, by which the reply is to be the answer and no more."""
 _MEMBERS: Mapping[AnswerKind, tuple[str, str]] = {
     "choice": ('"..."', "the letter of the one right option ({letters})"),
     "number": ('{"value": ..., "unit": "..."}', 'the value and its unit ("" where it has none)'),
@@ -48,21 +50,20 @@ def asked_otherwise(
     Raises UnknownName where a template of the asking has an unknown {field}.
     """
     prompt = resolve_prompt(benchmark)
-    own = CLOSINGS.get(prompt.name, "") if isinstance(benchmark.prompt, str) else ""
-    body = asking.template.strip() or prompt.text.removesuffix(own).strip()
+    body = asking.template.strip() or prompt.text.strip()
     closing = asking.closing or _closing(benchmark, asking, answer_schema)
     if asking.form in ("text", "logprobs") and not (closing or asking.template):
-        closing = own
-    text = "\n\n".join(filter(None, (body, closing)))
+        closing = prompt.closing
+    own = benchmark.instruction
+    if closing != prompt.closing:
+        own = _BARE.sub(lambda found: f"{found[1]}{'tT'[found[2] == 'R']}he answer is", own)
     changed = replace(
         benchmark,
-        prompt=Prompt(asking.name or prompt.name, asking.version, text),
-        instruction=asking.instruction or benchmark.instruction,
+        prompt=Prompt(asking.name or prompt.name, asking.version, body, closing),
+        instruction=asking.instruction or own,
         max_output_tokens=_budget(asking, benchmark),
         reasoning_output_tokens=asking.reasoning_output_tokens or benchmark.reasoning_output_tokens,
-        asked=Asked(
-            asking=asking, body=body, examples=tuple(examples), answer_schema=answer_schema
-        ),
+        asked=Asked(asking=asking, examples=tuple(examples), answer_schema=answer_schema),
     )
     resolve_prompt(changed)
     return changed
@@ -79,6 +80,9 @@ def _budget(asking: Asking, benchmark: Benchmark) -> int:
 def _closing(benchmark: Benchmark, asking: Asking, answer_schema: Mapping[str, Any] | None) -> str:
     """Return the words that ask for the form of an asking; empty where the template's own do."""
     what = _WHAT.get(benchmark.answer, _ABOVE)
+    if asking.form == "line" and benchmark.answer not in _WHAT:  # a text may have several lines
+        first = f"{_REASONS_FIRST}Then begin a new line" if asking.reasons else "Begin"
+        return f"{first} with `{MARK}` and go on with {what}, and nothing else."
     if asking.form == "line":
         last = f"line that begins with `{MARK}` and goes on with {what}, and nothing else."
         first = f"{_REASONS_FIRST}Then end with one last " if asking.reasons else "Reply with one "

@@ -27,16 +27,15 @@ _FIELD = re.compile(r"\{([a-z_]+)\}")
 _BLOCKS = re.compile(r"\n[ \t]*\n\s*")
 
 _PLAIN = "{instruction}\n\n{context}\n\n{instruction}\n\n{question}"
-_BODIES = {"multiple_choice": f"{_PLAIN}\n\n{{choices}}", "short_answer": _PLAIN, "plain": _PLAIN}
-CLOSINGS = {
-    "multiple_choice": "Exactly one option is right. Reply with its letter alone ({letters}).",
-    "short_answer": "Reply with the value alone: no unit, no working, no other words.",
-}
-"""The last words of our templates, by which they ask for the form of the answer."""
-
+_LETTER = "Exactly one option is right. Reply with its letter alone ({letters})."
+_VALUE = "Reply with the value alone: no unit, no working, no other words."
 TEMPLATES: Mapping[str, Prompt] = {
-    name: Prompt(name, "1", "\n\n".join(filter(None, (body, CLOSINGS.get(name)))))
-    for name, body in _BODIES.items()
+    prompt.name: prompt
+    for prompt in (
+        Prompt("multiple_choice", "1", f"{_PLAIN}\n\n{{choices}}", _LETTER),
+        Prompt("short_answer", "1", _PLAIN, _VALUE),
+        Prompt("plain", "1", _PLAIN),
+    )
 }
 
 
@@ -52,7 +51,7 @@ def resolve_prompt(benchmark: Benchmark) -> Prompt:
                 "prompt", prompt, TEMPLATES, f"Benchmark {benchmark.name!r} names it."
             )
         prompt = TEMPLATES[prompt]
-    for name in _FIELD.findall(prompt.text):
+    for name in _FIELD.findall(prompt.whole):
         if name not in FIELDS:
             raise UnknownName(
                 "prompt field",
@@ -79,21 +78,21 @@ def render_prompt(
         return (*first, *_turns(benchmark, instance))
     prompt = resolve_prompt(benchmark)
     values = field_values(benchmark, instance)
-    present = set(_FIELD.findall(prompt.text))
+    present = set(_FIELD.findall(prompt.whole))
     for field in FIELDS[:4]:
         if values[field].strip() and field not in present:
             raise PluginError(
                 f"benchmark {benchmark.name!r}: the prompt {prompt.name!r} has no {{{field}}}, "
                 f"but there is one to show; choose another prompt"
             )
-    user = _fill(prompt.text, values)
+    user = _fill(prompt.whole, values)
     if asked is None or not asked.examples:
         return (*first, Message("user", user))
     if asked.asking.examples_as == "message":
         return (*first, Message("user", "\n\n".join([*_worked(benchmark, asked), user])))
     turns: list[Message] = []
     for example in asked.examples:
-        shown = _fill(prompt.text, field_values(benchmark, example.instance))
+        shown = _fill(prompt.whole, field_values(benchmark, example.instance))
         turns += (Message("user", shown), Message("assistant", example.reply))
     return (*first, *turns, Message("user", user))
 
@@ -111,10 +110,11 @@ def field_values(benchmark: Benchmark, instance: Instance) -> dict[str, str]:
 
 def _worked(benchmark: Benchmark, asked: Asked) -> Iterator[str]:
     """Yield the examples as parts of one message, without instruction and closing words."""
+    body = resolve_prompt(benchmark).text
     for number, example in enumerate(asked.examples, 1):
         values = field_values(benchmark, example.instance) | {"instruction": ""}
         yield f"Example {number}"
-        yield _fill(asked.body, values)
+        yield _fill(body, values)
         yield example.reply
     yield "The question"
 
@@ -137,7 +137,7 @@ def _turns(benchmark: Benchmark, instance: Instance) -> tuple[Message, ...]:
 def prompt_sha256(benchmark: Benchmark, system_prompt: str | None = None) -> str:
     """Return the hash of all that shapes a prompt besides the instance, as 64 hex digits."""
     digest = hashlib.sha256()
-    parts = (_RULES, resolve_prompt(benchmark).text, benchmark.instruction, system_prompt or "")
+    parts = (_RULES, resolve_prompt(benchmark).whole, benchmark.instruction, system_prompt or "")
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "big") + data)

@@ -38,7 +38,9 @@ async def conduct(
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     """Yield the one request."""
-    yield Forecast.of_one(MODEL, request_tokens(prompt_request(benchmark, instance, terms)))
+    request = prompt_request(benchmark, instance, terms)
+    tokens = request_tokens(request, is_echoed=terms.roles[MODEL].is_echoed)
+    yield Forecast.of_one(MODEL, tokens)
 
 
 COMPLETION = Protocol(name="completion", conduct=conduct, forecast=forecast, is_one_call=True)

@@ -14,7 +14,7 @@ from typing import Protocol as TypingProtocol
 
 import msgspec
 
-from medhelm.models.identity import without_unused
+from medhelm.models.identity import is_echoed, without_unused
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Episode, Finish, Message, Request, Response, Sampling
 from medhelm.schema.model import ModelSpec
@@ -44,6 +44,8 @@ class RoleTerms:
     system_prompt: str | None = None
     json_schema: bool = False
     """True if its endpoint holds answers to a JSON Schema that a request carries."""
+    is_echoed: bool = False
+    """True if its endpoint is sent the messages once more with each candidate of a request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +201,7 @@ def _role_terms(model: ModelSpec, budget: int, protocol: Protocol) -> RoleTerms:
         sampling=model.sampling,
         system_prompt=model.system_prompt,
         json_schema=model.json_schema and protocol.sends_schema,
+        is_echoed=is_echoed(model),
     )
 
 

@@ -14,7 +14,8 @@ from itertools import count
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
-from medhelm.models.costs import Ledger, Reservation, times_sent
+from medhelm.models.costs import Ledger, Reservation
+from medhelm.models.identity import is_echoed
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
 from medhelm.schema.model import Model
@@ -224,7 +225,7 @@ class Desk:
         holding one. Raises Stopped where a cap is reached or the work was stopped, and with the
         reason where the endpoint cannot be asked at all (a wrong key, a dead server).
         """
-        tokens = 0 if is_rule else request_tokens(request) * times_sent(model.spec, request)
+        tokens = 0 if is_rule else request_tokens(request, is_echoed=is_echoed(model.spec))
         limit = 0 if is_rule else request.max_output_tokens
         price = model.spec.price
         reservation: Reservation | None = None

@@ -259,6 +259,13 @@ class Prompt:
     name: str
     version: str
     text: str
+    closing: str = ""
+    """Its last words, which ask for the form of the answer. An asking of another form has its own in their place."""
+
+    @property
+    def whole(self) -> str:
+        """Return the template with its last words."""
+        return "\n\n".join(filter(None, (self.text, self.closing)))
 
 
 class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -309,8 +316,6 @@ class Asked:
     """A way to ask a benchmark in a run, with all that its messages need."""
 
     asking: Asking
-    body: str
-    """The template without its closing words."""
     examples: tuple[Example, ...] = ()
     """The examples that every instance is shown with, in order."""
     answer_schema: Mapping[str, Any] | None = None

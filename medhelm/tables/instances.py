@@ -21,7 +21,7 @@ from medhelm.grading.rubric.grader import explained
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass, Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms, JuryTerms, RunSpec
+from medhelm.schema.run import GraderTerms, JuryTerms, RunRecord, RunSpec
 from medhelm.schema.score import Metric, Outcome
 from medhelm.store.records import judge_folders
 from medhelm.store.runlog import read_keyed, read_log
@@ -125,9 +125,9 @@ class Judge:
         return tuple(c.name for c in instance.criteria)
 
 
-def main_metric(run: GradedRun, registry: Callable[[], Registry]) -> Metric | None:
+def main_metric(record: RunRecord, registry: Callable[[], Registry]) -> Metric | None:
     """Return the main metric of a run that asked for a schema, whose answers may be in its parts; else None."""
-    asking, main = run.record.spec.asking, run.record.grading.metrics[0]
+    asking, main = record.spec.asking, record.grading.metrics[0]
     if asking is None or asking.form != "schema":
         return None
     try:

@@ -185,7 +185,7 @@ class Results:
         for run in of_names(every, None, None if model is None else [model]):
             protocol = protocols.get(run.record.spec.protocol)
             transcript = protocol.transcript if protocol else None
-            metric = main_metric(run, load_registry)
+            metric = main_metric(run.record, load_registry)
             rows += instances(run, transcript, has_text=has_text, metric=metric, places=places)[0]
         return pd.DataFrame(rows)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from medhelm import Asking, evaluate, load_results
+from medhelm import Asking, estimate, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.config import chosen_asking
 from medhelm.errors import MedhelmError, UsageError
@@ -58,6 +58,26 @@ def test_four_askings_stand_beside_each_other_by_name(
     out = capsys.readouterr().out
     assert all(f"openai/test+{name}" in out for name in names - {""})
     assert "asked otherwise" in " ".join(out.split())
+
+
+def test_prompts_that_are_echoed_count_once_more_with_each_option(tmp_path: Path) -> None:
+    """In an estimate as in what a budget sets aside."""
+    write_quiz(tmp_path, 3)
+    more: dict[str, Any] = {"data_dir": tmp_path / "data", "plugins": PLUGIN, "form": "logprobs"}
+    more |= {"results_dir": tmp_path / "r"}
+    with serve_in_thread(answer="A") as server:
+        chat, echoed = (
+            ModelSpec(
+                name="m", provider=p, model="m", base_url=server.base_url, endpoint_class="local"
+            )
+            for p in ("openai", "openai_completions")
+        )
+        (once,), (often,) = (estimate(one, "quiz", **more) for one in (chat, echoed))
+        assert (once.to_ask, often.to_ask) == (3, 3)
+        assert 5 * once.input_tokens < often.input_tokens < 6 * once.input_tokens
+        with pytest.raises(MedhelmError, match="budget_tokens|cap"):
+            evaluate(echoed, "quiz", **more, budget_tokens=once.input_tokens)
+        assert server.requests == 0
 
 
 def test_a_schema_is_sent_where_the_endpoint_takes_one(tmp_path: Path) -> None:

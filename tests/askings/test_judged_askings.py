@@ -12,6 +12,7 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
+from medhelm.tables.clinicians.answer_sheet import answer_sheet
 from medhelm.tables.clinicians.rated_answers import RunChoice
 from medhelm.tables.clinicians.sheet import Sample
 from medhelm.tables.clinicians.stored_decisions import criteria_sheet, read_stored
@@ -69,3 +70,46 @@ def test_verdicts_are_found_wherever_they_are_read(
     build(results, tmp_path / "site")
     said = b"".join(p.read_bytes() for p in (tmp_path / "site" / "data").glob("answers-*.js"))
     assert b"I weigh it." in said and b"not asked" not in said
+
+
+def test_answers_in_parts_of_a_metric_are_read_wherever_verdicts_are(tmp_path: Path) -> None:
+    """The main metric writes the text that judges are given, and by which their verdicts are found."""
+    own = PLUGIN.replace('"rubric_accuracy"', '"medec_flag_accuracy", *more').replace(
+        "name=name,", 'name=name, rubric="visit_note",'
+    )
+    own = own.replace("for name, kind in", "for name, kind, more in").replace(
+        '"public"), ("notes", "private")',
+        '"public", ["rubric_accuracy"]), ("notes", "public", ["jury"])',
+    )
+    plugin, results = tmp_path / "ward.py", tmp_path / "results"
+    plugin.write_text(own.replace('t"])),', 't"])), answer_key={"error_flag": "0"},'))
+    (tmp_path / "samples").mkdir()
+    for name, criteria in (("ward", ["rest is named"]), ("notes", [])):
+        rows = [
+            {"i": f"w{n}", "c": "It is late.", "q": f"Day {n}?", "g": "Rest.", "t": criteria}
+            for n in range(3)
+        ]
+        (tmp_path / "samples" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def in_parts(prompt: str) -> str:
+        if "<criteria " in prompt or "<criterion " in prompt:
+            return says(prompt)
+        if "<answer " in prompt:
+            return json.dumps(dict.fromkeys(("accuracy", "completeness", "clarity"), {"score": 5}))
+        parts = {"is_correct": False, "sentence": 4, "correction": "Rest and fluids."}
+        return json.dumps({"answer": parts})
+
+    with serve_in_thread(in_parts) as server:
+        model, judge = (
+            ModelSpec(name=name, model="m", base_url=server.base_url, endpoint_class="local")
+            for name in ("openai/m", "j/one")
+        )
+        jury = JurySpec(name="test", judges=(judge,), quorum=1, repairs=0)
+        more: dict[str, Any] = {"data": "sample", "plugins": plugin, "results_dir": results}
+        for name in ("ward", "notes"):
+            medhelm.evaluate(model, name, **more, form="schema", jury=jury)
+    choice = RunChoice(results_dir=results)
+    stored = read_stored(choice, "ward")
+    assert (stored.unjudged, len(stored.judges[0].rows)) == (0, 3)
+    for sheet in (criteria_sheet(choice, "ward", Sample()), answer_sheet(choice, Sample())):
+        assert [dict(unit.parts)["Answer"] for unit in sheet.units] == ["4 Rest and fluids."] * 3

@@ -76,6 +76,11 @@ def test_the_whole_name_comes_first_among_those_that_look_alike() -> None:
         ("own.csv", "id\tnote\n1\ta,b\n", {"id": "1", "note": "a,b"}),
         ("own.tsv", "id\tnote, short\n1\ta, b\n", {"id": "1", "note, short": "a, b"}),
         ("own.csv", "id,note;x\n1,a;b\n", {"id": "1", "note;x": "a;b"}),
+        ("own.csv", "sep=;\r\nid;dose, mg;x\n1;2,5;a\n", {"id": "1", "dose, mg": "2,5", "x": "a"}),
+        ("own.csv", "sep=,\nid,note;x\n1,a;b\n", {"id": "1", "note;x": "a;b"}),
+        ("own.csv", '"Sep=\t"\nid\tnote\n1\ta;b\n', {"id": "1", "note": "a;b"}),
+        ("own.tsv", "sep=;;\nid;note\n1;a\tb\n", {"id": "1", "note": "a\tb"}),
+        ("own.csv", "sep=a\nb\n", {"sep=a": "b"}),
     ],
 )  # fmt: skip
 def test_a_delimiter_that_fits_all_rows_is_read(

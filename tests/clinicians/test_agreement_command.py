@@ -605,6 +605,9 @@ def test_semicolons_and_tabs_are_read_as_commas_are(results: Path, shell: Shell)
         with Path("other.csv").open("w", encoding="utf-8-sig", newline="") as file:
             csv.writer(file, delimiter=separator).writerows(rows)
         assert shell("other.csv", "--format", "json") == named
+        written = Path("other.csv").read_text(encoding="utf-8-sig")
+        Path("other.csv").write_text(f"sep={separator}\n{written}", encoding="utf-8-sig")
+        assert shell("other.csv", "--format", "json") == named
 
 
 def test_files_that_are_no_ratings(shell: Shell, tmp_path: Path) -> None:

@@ -261,15 +261,15 @@ def read_answer(payload: bytes) -> Answer | Failure:
     return replace(answer, logprobs=given or None) if isinstance(answer, Answer) else answer
 
 
-def rate_candidates(request: Request, answer: Answer) -> Answer | Failure:
+def rate_candidates(request: Request, answer: Answer, *, gave_some: bool) -> Answer | Failure:
     """Return an answer with the log-probabilities of a request's candidates in place of its text.
 
-    It has none, and says why, where some lack a number; an endpoint that gives none at all has failed.
+    It has none, and says why, where some lack a number; an endpoint that never `gave_some` has failed.
     """
     if answer.finish == "refusal":
         return answer
     found, why = read_likelihoods(request.candidates, answer.logprobs)
-    if why == NONE_GIVEN:
+    if why == NONE_GIVEN and not gave_some:
         return Failure("model", NONE_GIVEN, 200)
     return replace(answer, text="", finish="stop", error=why, likelihoods=found)
 

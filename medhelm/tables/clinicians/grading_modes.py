@@ -19,7 +19,7 @@ from medhelm.grading.graders.panel import read_states
 from medhelm.grading.rubric.grader import BATCHED, MODE, STRICT
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GraderTerms
+from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.store.records import grader_folder, grader_hash
 from medhelm.tables.clinicians.decisions import Compared
 from medhelm.tables.clinicians.fidelity import figures
@@ -108,13 +108,13 @@ def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
     is_full = any(r.record.spec.data == "full" for r in runs)
     kind = choice.data or ("full" if is_full else "sample")
     asked: dict[tuple[Path, str, str], dict[str, tuple[ModelSpec, GraderTerms]]] = defaultdict(dict)
-    names: dict[Path, str] = {}
+    records: dict[Path, RunRecord] = {}
     for run in runs:
         terms = rubric_terms(run.record)
         if terms is None or run.record.spec.data != kind:
             continue
         path = run.path.parents[1]
-        names[path] = run.model
+        records[path] = run.record
         own = {name: value for name, value in terms.settings.items() if name != MODE}
         alike = msgspec.structs.replace(terms, settings=own)
         for judge in terms.jury.judges:
@@ -123,16 +123,17 @@ def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
     found: dict[str, _Judged] = defaultdict(_Judged)
     for (path, judge_name, _), modes in sorted(asked.items()):
         if modes.keys() >= {STRICT, BATCHED}:
-            _read_run(path, names[path], modes, found[judge_name])
+            _read_run(path, records[path], modes, found[judge_name])
     return found
 
 
 def _read_run(
-    run: Path, model: str, modes: Mapping[str, tuple[ModelSpec, GraderTerms]], found: _Judged
+    run: Path, record: RunRecord, modes: Mapping[str, tuple[ModelSpec, GraderTerms]], found: _Judged
 ) -> None:
     """Add the answers of one run."""
     strict, batched = (read_states(grader_folder(run, *modes[mode])) for mode in (STRICT, BATCHED))
-    for episode in stored_episodes(run):
+    model = record.spec.model.name
+    for episode in stored_episodes(run, record):
         key, case = judgement_key(episode), episode.instance
         if key in strict and key in batched:
             where = f"{model}, {case.id}"

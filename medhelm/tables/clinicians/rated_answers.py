@@ -20,6 +20,7 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Rubric
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec, JuryTerms
@@ -47,6 +48,7 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.instances import main_metric
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import (
     ChosenRuns,
@@ -483,8 +485,9 @@ def _episodes(drawn: Sequence[_Candidate]) -> dict[tuple[str, int, int], Episode
         wanted[candidate.own.run.folder][candidate.key, candidate.repeat] = candidate
     found: dict[tuple[str, int, int], Episode] = {}
     for folder, own in wanted.items():
-        path = next(iter(own.values())).own.run.path.parents[1]
-        for episode in stated_episodes(path, read_plan(path), None):
+        run = next(iter(own.values())).own.run
+        path, metric = run.path.parents[1], main_metric(run.record, load_registry)
+        for episode in stated_episodes(path, read_plan(path), metric):
             place = (instance_key(episode.instance.id), episode.response.repeat)
             if place in own:
                 found[folder, *place] = episode

@@ -14,6 +14,7 @@ from medhelm.grading.graders.panel import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
+from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import GraderTerms
@@ -37,6 +38,7 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.instances import main_metric
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import is_ranked as is_ranked
@@ -75,7 +77,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
         if terms is None:
             continue
         records.append(record)
-        episodes = stored_episodes(run)
+        episodes = stored_episodes(run, record)
         for episode in episodes:
             cases[episode.instance.id] = _case(episode.instance)
         for judge in terms.jury.judges:
@@ -112,9 +114,10 @@ def rubric_terms(record: RunRecord) -> GraderTerms | None:
     return next((t for t in record.grading.graders if t.grader == RUBRIC.name), None)
 
 
-def stored_episodes(run: Path) -> list[Episode]:
+def stored_episodes(run: Path, record: RunRecord) -> list[Episode]:
     """Return the stored episodes with criteria, as judges were given them; the first repeats first."""
-    found = [e for e in stated_episodes(run, read_plan(run), None) if e.instance.criteria]
+    stated = stated_episodes(run, read_plan(run), main_metric(record, load_registry))
+    found = [e for e in stated if e.instance.criteria]
     return sorted(found, key=lambda episode: episode.repeat)
 
 
@@ -127,7 +130,7 @@ def explained_answers(
         return
     folders = [grader_folder(run, judge, terms) for judge in terms.jury.judges]
     said = [{key: explained(own) for key, own in read_keyed(folder)} for folder in folders]
-    for episode in stored_episodes(run):
+    for episode in stored_episodes(run, record):
         key = judgement_key(episode)
         if votes := [own[key] for own in said if own.get(key)]:
             yield episode, votes
@@ -207,7 +210,7 @@ def criteria_sheet(
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}
     for run, record in chosen_runs(choice, benchmark):
         check_privacy(record, text_of)
-        first = [e for e in stored_episodes(run) if not (e.repeat or e.unread)]
+        first = [e for e in stored_episodes(run, record) if not (e.repeat or e.unread)]
         own = [e for e in first if visible_text(e.text).strip()]
         name = record.spec.model.name
         own.sort(key=lambda e, name=name: order_key(seed, f"{name}\0{e.instance.id}"))  # type: ignore[misc]
