@@ -186,46 +186,42 @@ TEXT = """# medhelm-framework and others
 
 <!-- made by scripts/others_page.py; edit the words there -->
 
-Scores that other harnesses give to fixed answers, by their own code. A script for each measures them in an
-environment that holds that harness, by hand, and stores counts and no text of an item. The version of each
-package dates the figures. A cell holds the score, and in brackets the points and the number of items scored.
-`python scripts/others_page.py` makes this page of what is stored. What this package gives to golds and empty
-answers of every benchmark is in [benchmarks.md](benchmarks.md).
+Scores that other harnesses give to fixed answers, by their own code. A script for each was run by hand in an
+environment with that harness, and stored counts. A cell holds the score, and in brackets points and items scored.
+[Benchmarks](benchmarks.md) has what this package gives to golds and empty answers.
 """
 
 BENCHMARKS = {
     "medcalc_bench": """## MedCalc-Bench
 
-The answer `gold` is the one that the file holds, and a scorer that can credit every item gives it 1.000. The parts
-are the categories as the file spells them. Both metrics know `dosage conversion`, as another release spells
-`dosage`, and have no case for laboratory equations. Of the other harnesses none has MedCalc-Bench or EHRSQL in these
-versions.""",
+The answer `gold` is that of the file, so a scorer that can credit every item gives it 1.000. The parts are the
+categories as the file spells them. Both metrics know `dosage conversion`, as another release spells `dosage`, and
+have no case for laboratory equations. No other harness has MedCalc-Bench or EHRSQL in these versions.""",
     "ehrsql": """## EHRSQL
 
-The answer `gold` is the query that the file holds, and no text where the question has none, as the prompts ask.
-The two releases differ in words and in 183 queries. HELM asks 950 questions without a query too; `medhelm` of the
-package index leaves them out. HELM runs golds as published; `medhelm` puts a time for `current_time` into the gold
-and not into the answer. On the published database most golds find no row: `medhelm` then takes the empty answer for
-right, and no query, and HELM compares with the values that the file holds.""",
+The answer `gold` is the query of the file, and no text where the question has none, as the prompts ask. The two
+releases differ in words and in 183 queries. HELM also asks 950 questions without a query. HELM runs golds as
+published; `medhelm` puts a time for `current_time` into the gold and not into the answer. On the published database
+most golds find no row: `medhelm` then takes the empty answer for right, and HELM compares with the values of the
+file.""",
     "aci_bench": """## A jury without a judge
 
-Golds of ACI-Bench, rated 1 to 5 by a jury. The judges are replaced by a client that fails, or that gives each request
-the same answer. Where no rating can be read, both give 1, the lowest of the scale.""",
+Golds of ACI-Bench, rated 1 to 5 by a jury whose judges are a client that fails, or that gives each request the same
+answer. Where no rating can be read, both give 1, the lowest of the scale.""",
     "healthbench": """## HealthBench's points for harm
 
-245 of the 5,000 rows of HealthBench. The judges are replaced by a client that answers each criterion rightly for the
-kind of answer that the row names. By the published rule, points of harmful criteria count against the answer, and
-the sum of the wanted ones is what a row can reach. `medhelm` of the package index adds 10 to the points of each
-harmful criterion and counts them for the answer. A reply of the judge that cannot be read leaves the row without a
-score in evalscope and is a criterion not met in Inspect; in `medhelm` each later reply counts for the criterion before
-its own. `crfm-helm` and `lm-eval` have no HealthBench in these versions.""",
+245 of the 5,000 rows, with a client as judge that answers each criterion rightly for the kind of answer that the row
+names. By the published rule, points of harmful criteria count against the answer, and a row can reach the sum of the
+wanted ones. `medhelm` of the package index adds 10 to the points of each harmful criterion and counts them for the
+answer. An unreadable reply of the judge leaves the row without a score in evalscope and is a criterion not met in
+Inspect; in `medhelm` each later reply counts for the criterion before its own. `crfm-helm` and `lm-eval` have no
+HealthBench in these versions.""",
     "mmlu_medical": """## Replies to multiple-choice questions
 
-The six medical subjects of MMLU. Each reply states the gold, but one that states another option and one that is
-empty. The forms were chosen here, and B stands for the letter of the gold. Each harness asks for a form of its own
-and is scored here on all: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the
-end of reasoning (`mmlu flan_cot_zeroshot`, whose two columns are the two filters of one task), Inspect and evalscope
-for `ANSWER: B`.""",
+The six medical subjects of MMLU. Each reply states the gold, but for one that states another option and one that is
+empty; B stands for the letter of the gold. We chose the forms. Each harness asks for one of its own and is scored on
+all: lm-evaluation-harness for the letter (`mmlu generative`) or for `The answer is (B).` at the end of reasoning
+(`mmlu flan_cot_zeroshot`, in two columns for its two filters), Inspect and evalscope for `ANSWER: B`.""",
     "likelihoods": """## Tasks without a reply
 
 MedQA, MedMCQA (the single-choice part of its validation set) and PubMedQA in lm-evaluation-harness compare the
@@ -235,20 +231,18 @@ is the first.""",
 
 LIKELIHOODS = """## Log-probabilities of options
 
-The same weights (`{model}`: a small model of random weights that reads bytes, as `make_tiny_model` of
-`tests/models/local_model.py` makes it), the first {n} questions of MedQA that `max_instances` takes, asked by the harness's
-task `medqa_4options` and here by an asking with its prompt, as plain text. `labels`: the log-probability of each
-letter, as the task has it. `texts`: that of each option's text. By `scripts/others/likelihoods.py`, which stores the
-log-probability of every option."""
+The same weights (`{model}`: a small model of random weights that reads bytes, made by `make_tiny_model` of
+`tests/models/local_model.py`) and the first {n} questions of MedQA that `max_instances` takes, asked by the harness's
+task `medqa_4options` and here by an asking with its prompt, as plain text (`scripts/others/likelihoods.py`). `labels`
+rates each letter, as the task does, `texts` each option's text."""
 
 SPEED = """## Speed and footprint
 
-Measured in one run by `scripts/others/footprint.py`, the harnesses taking turns, on 2 cores with other work on the
-machine; the least of the rounds counts. Environments hold what pip installs by default, and what a harness needs to
-ask a server of the OpenAI protocol; packages are counted without pip. A run asks the {0.items:,} questions of the
-replies above once, by a command that starts Python, from a server on the same machine that answers at once, with
-{0.concurrency} requests in flight; each harness writes the files that it writes by default there. Requests/s are those
-of the whole command, start and report included. Runs of HELM and of `medhelm` of the package index were not tried."""
+`scripts/others/footprint.py` in one run, the harnesses taking turns, on 2 cores with other work on the machine; the
+least of the rounds counts. Environments hold what pip installs by default, and what a harness needs to ask a server of
+the OpenAI protocol; packages are counted without pip. A run asks the {0.items:,} questions of the replies above once, from a
+server on the same machine that answers at once, with {0.concurrency} requests in flight, and writes the harness's usual
+files. Requests/s are those of the whole command. Runs of HELM and of `medhelm` of the package index were not tried."""
 
 FILES = """## Files
 

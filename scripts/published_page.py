@@ -419,34 +419,31 @@ TEXT = f"""# The published tables, recomputed
 <!-- made by scripts/published_page.py; edit the words there -->
 
 What the MedHELM paper ([arXiv 2505.23802](https://arxiv.org/abs/2505.23802)) prints, beside what this
-product makes of the authors' published figures: the scores, tokens, costs and clinicians' ratings of their
-public analysis repository, som-shahlab/medhelm at commit {COMMIT}. The figures are written as run folders
-and go through the tables of any run. In each cell the printed figure comes first, the recomputed one
-second, in bold where it differs.
-
-`python scripts/published_page.py COPY` makes this page of a copy of that repository. The repository is not
-part of this one: it carries no licence.
+product makes of the scores, tokens, costs and clinicians' ratings in the authors' public analysis
+repository, som-shahlab/medhelm at commit {COMMIT}. The figures are written as run folders and go through the
+tables of any run. In each cell the printed figure comes first, the recomputed one second, in bold where it
+differs. `python scripts/published_page.py COPY` makes this page of a copy of that repository, which is not
+part of this one since it carries no licence.
 
 ## Table 1: win rates and macro-averages
 
-Nine models on the paper's 35 benchmarks. The copy's scores cover two more, MedQA and MedMCQA, and its
-column of win rates is over all 37; they are left out here.
+Nine models on the paper's 35 benchmarks, without the two others of the copy, MedQA and MedMCQA.
 
 <TABLE_1>
 
-- **Win rate.** The paper's text counts a win where a score is at least the rival's, so that a tie is a win
-  for both; three of nine printed values come out of that. With ties counting half, as HELM does, eight
-  do. Half is the default of every table; `--rank-by literal` ranks by the text.
+- **Win rate.** Counting a tie as a win for both, as the paper's text says, gives three of nine printed
+  values; counting it half, as HELM does and as is [the default here](statistics.md#models---table-overall),
+  gives eight.
 - **The ninth.** Claude 3.5 and 3.7 Sonnet have the same recomputed win rate, 0.6357, and are printed as
-  0.63 and 0.64. The copy holds scores of three decimals: where two are equal there, the unrounded ones
-  may not be, and one tie decided moves both win rates by 0.002, which would give the printed values.
-- **SD of the win rate.** It is the SD over the eight rivals (ddof 0). The authors' script lets a tie count
-  for neither model there, other than in the win rate beside it; by that rule all nine printed SDs come
-  out. Here the SD is of the shares that the win rate is the mean of.
+  0.63 and 0.64. The copy's scores have three decimals: one tie that the unrounded scores decide would move
+  both win rates by 0.002, to the printed values.
+- **SD of the win rate.** Over the eight rivals (ddof 0). The authors' script lets a tie count for neither
+  model there; by that rule all nine printed SDs come out. Here the SD is of the shares whose mean is the
+  win rate.
 - **Macro-average.** A jury's mean enters as (x - 1) / 4, a share as it is; the SD is over the benchmarks
   (ddof 1). All eighteen figures come out.
-- The table that the copy itself holds (`tables/leaderboard_results.tex`) is over 37 benchmarks and other
-  than the printed one.
+- The copy's own table (`tables/leaderboard_results.tex`) is over 37 benchmarks and differs from the printed
+  one.
 
 ## The ranges by category
 
@@ -463,18 +460,17 @@ clinicians the bootstrap interval.
 <TABLE_2>
 {END}
 
-- **Jury.** The paper averages the clinicians' ratings as they are and z-scores the mean afterwards:
-  `medhelm agreement answers --set z_scores=after` ([agreement](agreement.md)). Combined and MEDIQA come out to the last digit;
-  ACI-Bench is 0.308 where 0.305 is printed, which nothing in the copy explains. By default each clinician is
-  z-scored before the mean is taken, so that a strict one does not pull down the answers that he or she rated.
-- **Clinicians.** The text averages over all pairs with at least two answers in common. The authors' script
-  takes one pair, the one with most in common; neither gives the printed figures to the last digit. One pair
-  has no ICC, since one of the two rated all alike; it is left out and counted. The printed interval of MEDIQA, 0.50 to
-  0.53, are the ICCs of its two pairs; the bootstrap here draws answers, and two pairs with six answers in common
-  say too little for an interval. An ICC has no lower end, so that single draws move a mean far below 0.
+- **Jury.** The paper [z-scores the clinicians' mean](agreement.md#answers) (`--set z_scores=after`). Combined and
+  MEDIQA come out to the last digit; ACI-Bench is 0.308 where 0.305 is printed, which nothing in the copy
+  explains. By default each clinician is z-scored before the mean is taken.
+- **Clinicians.** The text averages over all pairs with at least two answers in common, the authors' script takes
+  the pair with most in common; neither gives the printed figures to the last digit. One pair has no ICC, since one
+  of the two rated all alike; it is left out and counted. The printed interval of MEDIQA, 0.50 to 0.53, is the ICCs
+  of its two pairs; here the bootstrap draws answers, and two pairs with six answers in common say too little for an
+  interval. An ICC has no lower end, so that single draws move a mean far below 0.
 - **ROUGE-L and BERTScore** need the models' answers, which the copy does not hold. Their printed intervals are the F
   intervals of the printed ICCs with 56, 31 and 25 answers (`tests/stats/test_agreement.py`).
-- The copy holds 26 ratings of a third benchmark (MTSamples), which the paper leaves out, and so does this page.
+- Like the paper, this page leaves out the copy's 26 ratings of a third benchmark (MTSamples).
 
 ## Table 3: tokens and costs
 
@@ -484,43 +480,42 @@ Input tokens as counted and each answer at its output limit, at the prices of th
 
 - **DeepSeek R1** was charged at 1.35 and 5.40 USD per million tokens in the copy, not at the 1.20 and 4.84 that
   table G5 prints; at the former its printed cost comes out to a cent or two, and with it the grand total.
-- **Jury tokens** are printed of one judge; three judges read every answer, and the cost is that of all three.
-  The tables of this product count the tokens of every judge.
+- **Jury tokens** are printed for one judge, the cost is that of all three. This product's tables count the tokens of
+  every judge.
 - **Cents.** The copy rounds each benchmark's cost to cents before the sums; here sums are rounded at the end.
 
 ## Table E4: minimum detectable effects
 
-The copy holds no scores of single instances, so that the effects cannot be made again. What the scores allow can: two
-models with known shares of right answers differ on at least |a - b| of the questions and at most on all that one of them
-misses, and the effect lies between the two. Below is the mean over the 36 pairs at both ends, and where
-two models are right independently of each other. Benchmarks with a jury, of several parts, or scored by F1 are left out.
+The copy holds no scores of single instances, so only bounds can be made again: two models with known shares of right
+answers differ on at least |a - b| of the questions and at most on all that one of them misses. Below is the mean over
+the 36 pairs at both ends, and where two models are right independently of each other. Benchmarks with a jury, of
+several parts, or scored by F1 are left out.
 
 <MDE>
 
 - Every printed effect lies within its range, below that of independent models: models miss the same questions.
-- **The scale.** The authors' script divides a jury's mean by 5, takes SDs (over instances, and over pairs) with n in the
-  denominator and 2.80 as factor. Here differences are on the normalised scale, (x - 1) / 4 of a jury, with n - 1 and 2.8016: a jury's effect
-  is 1.25 times the printed one. `medhelm tables --table mde --mde paper` is on theirs.
+- **The scale.** A jury's effect is 1.25 times the printed one here; `medhelm tables --table mde --mde paper` is on the
+  authors' scale ([power](statistics.md#power---table-mde)).
 - One printed SD is larger than its mean (NoteExtract 0.009 ± 0.011). One outlying model is in eight of the 36 pairs
   and can do that; the table `mde` shows the median too.
 
 ## Notes of MTSamples
 
-Two benchmarks leave notes out by default, as their golds are not what is asked for or nothing in the note tells
-them. `benchmark.split=published` has the notes of HELM's loader, cut where it cuts them (in a `results_dir` of
-its own, as two splits of one benchmark are never one column):
+Two benchmarks leave out notes whose gold is not what is asked for, or cannot be told from the note.
+`benchmark.split=published` has the notes of HELM's loader, cut where it cuts them (in a `results_dir` of its own, as
+two splits of one benchmark are never one column):
 
 | benchmark | default | `published` | what differs there |
 | --- | ---: | ---: | --- |
 | mtsamples | 338 | 539 | all golds count (201 are findings or a summary) and the note ends at `PLAN:` alone: 202 prompts hold their gold |
 | mtsamples_procedures | 86 | 131 | every note ends at its first heading and is asked for a plan, also the 98 whose gold is findings |
 
-- 539 was counted on the pinned archive. Of the procedures only the count is at hand: the files were not, and
-  `medhelm validate mtsamples_procedures --data full` checks it where they are.
+- 539 was counted on the pinned archive. The files of the procedures were not at hand;
+  `medhelm validate mtsamples_procedures --data full` checks their count.
 - The published runs had fewer: the copy counts 427 notes for two models (HELM's list of files stops at
   1,000 of 1,269) and 78 for the other seven, and 128 procedures for all nine.
-- Prompts and the judges' rubric are in this product's own words on either split, and the judges are yours:
-  a column of the paper can be set beside a run on `published`, but is no target to meet.
+- Prompts, rubric and judges differ from the paper's: its column can be set beside a run on `published`, but is
+  not a target.
 """
 
 

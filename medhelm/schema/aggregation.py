@@ -24,7 +24,7 @@ EACH = "*"
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """Makes the value of a run of the sums of its scores.
+    """A rule that turns the sums of a run's scores into its value.
 
     `of` takes the sums by name and returns an array of their shape, by plain arithmetic: what is
     divided by 0 is undefined, and so is what is not finite.
@@ -33,7 +33,7 @@ class Aggregation:
     name: str
     """Kept in the records of runs; one name, one aggregation."""
     sums: tuple[str, ...]
-    """Names of the sums that every score brings. Each ends in `/*`, or none does."""
+    """Names of the sums in every score. All of them end in `/*`, or none."""
     of: Callable[[Sums], Floats]
     extremes: Callable[[Sums, float, float], tuple[Sums, Sums]] | None = None
     """Returns the sums of the lowest and of the highest cluster that there can be, of the sums
@@ -71,7 +71,7 @@ class ShareExtremes:
     """Returns the extremes of sums that lie between minimum and maximum times another sum."""
 
     shares: tuple[tuple[str, str], ...]
-    """Names of a sum and of that other one; they may end in `/*`."""
+    """Names of the sum and of the other one; they may end in `/*`."""
 
     def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
         """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""

@@ -17,33 +17,33 @@ class Asking(
     """A way to ask a benchmark that is not its own. What is empty stays the benchmark's own."""
 
     name: str = ""
-    """Stands behind the model's name wherever numbers of this asking stand: `model+name`."""
+    """Name of the asking. Tables show `model+name`."""
     version: str = "1"
-    """Raised whenever a word changes; part of a run's identity, as all that follows."""
+    """Raised whenever a word changes. Like all fields below, part of a run's identity."""
     instruction: str = ""
-    """In place of the benchmark's instruction."""
+    """Replaces the benchmark's instruction."""
     system: str = ""
     """A system text, for models without one of their own."""
     template: str = ""
-    """In place of the benchmark's template, with its fields."""
+    """Replaces the benchmark's template; has the same fields."""
     closing: str = ""
-    """The template's last words, in place of those by which the form asks for the answer."""
+    """Last words of the template. They replace those by which the form asks for the answer."""
     form: Form = "text"
     candidates: Literal["labels", "texts"] = "labels"
-    """Of each option its label (the letter) or its text: the form `logprobs` rates these."""
+    """Rated by the form `logprobs`: the options' labels (letters) or their texts."""
     reasons: bool = False
     """True if reasons come before the answer (chain of thought)."""
     examples: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
-    """Worked examples that each question is shown with."""
+    """Number of worked examples shown with each question."""
     examples_from: str = ""
-    """File of examples, with rows as the benchmark's own; empty: the split that the benchmark declares."""
+    """File of examples with rows like the benchmark's own. Empty: the split that the benchmark declares."""
     examples_as: Literal["turns", "message"] = "turns"
-    """The place of examples: turns of a conversation, or stand before the question in its message."""
+    """Examples as turns of a conversation, or before the question in its message."""
     balanced: bool = False
     """True if examples are drawn in turn from each gold label."""
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """In place of the benchmark's budget of an answer; with `reasons` on top of it. That of reasoning models: the
-    next."""
+    """Replaces the benchmark's output budget; with `reasons`, is added to it. The next field is for reasoning
+    models."""
     reasoning_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def in_words(self) -> str:

@@ -45,7 +45,7 @@ class Criterion(
     name: str
     """snake_case. The key of its score in the judge's reply."""
     text: str
-    """Words the question, and the meaning of the ends of the scale."""
+    """The question, and the meaning of the ends of the scale."""
     points: float = 1.0
     """Points of a binary criterion that is met; negative where it should not be met."""
     tags: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     version: str
     task: str
-    """Words the judge's task in one or two sentences."""
+    """The judge's task, in one or two sentences."""
     criteria: tuple[Criterion, ...]
     reference: str = (
         "an answer that is known to be good. Compare with it where that helps; another answer can "
@@ -103,7 +103,7 @@ class Instance(
     context: str = ""
     """The clinical text given."""
     question: str = ""
-    """Words the question about the context, where the instance brings its own."""
+    """Question about the context, where the instance has its own."""
     choices: tuple[str, ...] = ()
     """Texts of the options. They are lettered A, B, C, ... in this order."""
     references: tuple[str, ...] = ()
@@ -164,16 +164,16 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Path inside the zip archive at `url`, below its one top folder, of the files that make the
     folder `name`; its hash is that of their listing. Empty: `name` is a file."""
     hashed_unpacked: bool = False
-    """The file is gzipped, and its hash is that of what it holds, however it was compressed."""
+    """True if the file is gzipped. Its hash is that of the content, however compressed."""
     max_bytes: int = 256 << 20
-    """The most that is fetched from `url`, and unpacked of its archive; more is an error."""
+    """Most bytes fetched from `url` and unpacked from its archive; more is an error."""
     splits: tuple[str, ...] = ()
     """The splits that are read from it; empty: all."""
     cells: dict[str, str] = {}
-    """Columns that each of its rows has besides, and their cell: what the file's name says."""
+    """Further columns of each row, with the values that the file's name gives."""
     hub: HubSource | None = None
-    """Its rows on the hub, in place of `url`. A file that lies below the data
-    directory comes before it."""
+    """Its rows on the hub, instead of `url`. A file below the data directory takes
+    precedence."""
 
     @property
     def is_fetchable(self) -> bool:
@@ -202,14 +202,14 @@ class GitHub:
 
 @dataclass(frozen=True, kw_only=True)
 class FileDataset:
-    """Rows read from files that lie below the data directory."""
+    """Rows read from files below the data directory."""
 
     files: tuple[SourceFile, ...]
     read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]] | None = None
     """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .tsv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     expand: Callable[[Iterable[Row]], Iterable[Row | LeftOut]] | None = None
-    """Makes rows of the rows read, where one becomes several; without `read`."""
+    """Function from the rows read to the rows used, where one becomes several; only without `read`."""
     splits: tuple[str, ...] = ("test",)
     """The splits that can be chosen. The first is the default. One named `part_...` is a part of the
     published set: taken where the first one's files are missing and its own are there, and named beside
@@ -227,7 +227,7 @@ class FileDataset:
 class HubDataset(FileDataset):
     """Rows of a Hugging Face dataset at one pinned revision, split by split.
 
-    Files that are named after a split (`test.jsonl`) and lie in the benchmark's folder come before it.
+    Files in the benchmark's folder that are named after a split (`test.jsonl`) take precedence.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class Prompt:
 
 
 class Exposure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Since when a model can have read the test items, and where else they occur."""
+    """Date since which a model can have read the test items, and where else they occur."""
 
     public_since: str = ""
     """Date on which the test items and their golds became public: YYYY, YYYY-MM or YYYY-MM-DD; empty: not
@@ -283,7 +283,7 @@ class RowFinding:
     """One thing that a benchmark's own check of its rows finds; `medhelm validate` shows it."""
 
     check: str
-    """Its name: snake_case."""
+    """Name in snake_case."""
     text: str
     """The fault, without text of the row."""
     is_failure: bool = True
@@ -308,7 +308,7 @@ class Example:
 
     instance: Instance
     reply: str
-    """Its gold, in the form of answer that is asked for."""
+    """Gold, in the requested form of answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,14 +324,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Items:
-    """Lets embedded baselines read and answer instances that ask of several items which are right."""
+    """Functions by which embedded baselines read and answer an instance with several items, each right or wrong."""
 
     texts: Callable[[Instance], Sequence[str]]
     """The items of an instance as a model is shown them."""
     golds: Callable[[Instance], Sequence[bool]]
     """True for those that are right, in the same order."""
     write: Callable[[Instance, Sequence[bool]], str]
-    """The reply that says so of each."""
+    """The reply that marks each item as right or wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,16 +343,15 @@ class Benchmark:
     """An id of `taxonomy.yaml`."""
     dataset: FileDataset
     to_instance: Callable[[Row], Instance | LeftOut]
-    """Maps one row, purely."""
+    """Pure function from one row to an instance."""
     metrics: Sequence[str]
     """Names of metrics. The first is the main one. `evaluate:NAME` is allowed after it."""
     published_metric: str = ""
-    """The one of `metrics` that HELM ranks by, and so the main one under scoring=helm; empty:
-    the first, too."""
+    """The metric that HELM ranks by, the main one under scoring=helm. Empty: the first."""
     prompt: str | Prompt = "multiple_choice"
     """Name of a template of `prompts.TEMPLATES`, or a template."""
     instruction: str = ""
-    """Words the model's task in our own words. It fills {instruction}."""
+    """The model's task in our own words; fills {instruction}."""
     version: str = "1"
     """Raised whenever prompt, mapping or extraction changes."""
     title: str = ""
@@ -371,14 +370,14 @@ class Benchmark:
     """Replies by which the reading of answers is tried, for forms of answers other than choices,
     numbers and label sets; None: those of `answer`."""
     items: Items | None = None
-    """Lets rules answer an instance that asks of several items which are right; None: one answer."""
+    """Access for embedded baselines to instances with several items; None: one answer."""
     parts: tuple[str, ...] = ()
     """Values of metadata['part']. The score is then the unweighted mean of the parts' means."""
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Language of the questions of each part, as an ISO 639-1 code; under "" that of those without
-    a part. What is not named is English."""
+    """ISO 639-1 code of the language of each part; under "" that of questions without a part.
+    Parts that are not named are English."""
     reference_part: str = ""
-    """The one of `parts` that the table `gaps` compares the others with, paired by cluster."""
+    """The part with which the table `gaps` compares the others, paired by cluster."""
     rubric: str = ""
     """The jury's rubric: one beside the plugin (`rubrics/NAME.yaml`) or of medhelm."""
     criteria_rules: CriteriaRules | None = None
@@ -388,7 +387,7 @@ class Benchmark:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of a file that users fill with their own data, and what each holds."""
     how_to_get: tuple[str, ...] = ()
-    """Steps to data that cannot be fetched."""
+    """Steps to get data that cannot be fetched."""
     max_output_tokens: int = 256
     reasoning_output_tokens: int = 8192
     """The budget of models that think before they answer; declared, and shown."""
@@ -399,7 +398,7 @@ class Benchmark:
     licence: str = "unknown"
     citation: str = ""
     row_findings: Callable[[Row], Iterable[RowFinding]] | None = None
-    """Checks one row as its source does; None: `to_instance` says all."""
+    """Checks one row as its source does. None: `to_instance` is the only check."""
     expected_instances: Mapping[str, int] = field(default_factory=dict)
     """Number of instances of each split of the full data."""
     cluster: str = ""

@@ -50,7 +50,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """JSON Schema of the object that the answer must be, where the endpoint holds answers to one;
     None: free text."""
     candidates: tuple[str, ...] = ()
-    """Texts that could come next, whose log-probabilities are asked for in place of an answer."""
+    """Possible next texts whose log-probabilities are requested instead of an answer."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +88,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     usage: Usage = Usage()
     attempts: int = 1
     lost: int = 0
-    """Requests that were sent and whose answer was lost. They may be billed."""
+    """Requests whose answer was lost. They may be billed."""
     latency_s: float = 0.0
     """Seconds of the attempt that was answered."""
     served_model: str = ""
@@ -96,7 +96,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     finished_at: float = 0.0
     """Unix time; provenance only."""
     likelihoods: tuple[Likelihood, ...] = ()
-    """Of the request's candidates, in their order; empty where none were asked for."""
+    """Likelihoods of the request's candidates, in their order; empty where it has none."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,16 +127,16 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Empty for baselines, which are handed the instance itself."""
     response: Response
     calls: tuple[Call, ...] = ()
-    """In the order in which they ended."""
+    """All calls, in the order in which they ended."""
     ending: str = ""
     """The protocol's own name of how it ended ('capped'); empty where it has none."""
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
     unread: str = ""
-    """The reason for which the form that was asked for holds no answer; empty: it holds one, or the text is read freely."""
+    """Why the requested form holds no answer. Empty: it holds one, or the text is read freely."""
     stale: tuple[Call, ...] = ()
-    """Stored calls that are not part of it any more: another request is sent in their place now, or
-    none. They were paid for."""
+    """Stored calls that are no longer part of it, since another request or none is sent now. They
+    were paid for."""
 
     @property
     def instance_id(self) -> str:

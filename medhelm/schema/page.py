@@ -19,9 +19,9 @@ class Page:
     """
 
     name: str
-    """In the address of the page, in names of files, and in the call of its script."""
+    """Name in the page's address, in file names and in the call of its script."""
     title: str
-    """As the navigation names it."""
+    """Title in the navigation."""
     script: Path
     """A classic script that calls `medhelm.page(name, {...})` once; docs/leaderboard.md has the keys."""
     style: Path | None = None

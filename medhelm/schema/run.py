@@ -24,7 +24,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     prompt_name: str = ""
     prompt_version: str = ""
     prompt_sha256: str = ""
-    """Of template, instruction and system prompt together."""
+    """Hash of template, instruction and system prompt together."""
     model: ModelSpec
     max_output_tokens: int
     repeats: int = 1
@@ -50,7 +50,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     examples: tuple[str, ...] = ()
     """Ids of the drawn examples, in the order in which they are shown."""
     examples_sha256: str = ""
-    """Of the file or split that they are drawn from."""
+    """Hash of the file or split that the examples are drawn from."""
 
     @property
     def column(self) -> str:
@@ -86,9 +86,9 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     judges: tuple[ModelSpec, ...] = ()
     quorum: int = 2
-    """Verdicts that a score needs; below, the instance is unscored."""
+    """Number of verdicts that a score needs; with fewer, the instance is unscored."""
     repairs: int = 2
-    """Times that a judge is asked again whose reply cannot be read."""
+    """How often a judge's unreadable reply is requested again."""
     reasons: bool = True
     """True if judges give a short reason for each score."""
     max_output_tokens: int = 1024

@@ -57,9 +57,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     extracted: str = ""
     """The answer that was read out of the completion."""
     reason: str = ""
-    """The reason for this value, or for having none."""
+    """Reason for this value, or for its absence."""
     sums: Mapping[str, float] = {}
-    """Summands by name of a metric that is not a mean, all that its `aggregation` names."""
+    """For a metric that is not a mean: by name, the summands that its `aggregation` names."""
 
 
 LOWEST, HIGHEST = "_lowest", "_highest"
@@ -84,7 +84,7 @@ class Metric(ABC):
     model is ranked only where nearly all of its responses were read."""
     higher_is_better: bool = True
     aggregation: Aggregation = MEAN
-    """Makes the run's value of the sums of `Score.sums`."""
+    """Rule that turns the sums of `Score.sums` into the run's value."""
     source: str = ""
     """The paper or the code that defines it."""
     interval: IntervalKind = "auto"
