@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,7 +11,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from hydra.core.config_store import ConfigStore
+
+from medhelm.cli import run_command
+from medhelm.models import providers
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 
@@ -50,7 +57,28 @@ def arguments(folder: Path, base_url: str, **settings: Any) -> list[str]:
 def medhelm(
     *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+    """Run the command line in this process, without what others before it have left here."""
+    for group in ("benchmark", "model"):  # of plugins that ran before
+        ConfigStore.instance().repo.pop(group, None)
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, environment(env), clear=True),
+        mock.patch.dict(providers._OF_PLUGINS, clear=True),
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            code = run_command([*map(str, argv)])
+        except SystemExit as e:  # --help, --version
+            code = int(e.code or 0)
+    return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+
+
+def medhelm_apart(
+    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, where a process is what is tested."""
     return subprocess.run(
         command(*argv), capture_output=True, text=True, env=environment(env), cwd=cwd, timeout=300
     )

@@ -21,7 +21,7 @@ from medhelm.cli.other_processes import _at_once as at_once
 from medhelm.errors import UsageError
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_gradings, find_runs, read_record
-from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
+from tests.quiz import PLUGIN, arguments, command, environment, medhelm_apart, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
 LAUNCHER = '''
@@ -119,7 +119,7 @@ def test_jobs_in_another_folder_write_into_ours(
     tmp_path: Path, server: FaultServer, away: dict[str, str]
 ) -> None:
     argv = given(tmp_path, server.base_url, models="openai/a,openai/b")
-    done = medhelm(*argv, env=away, cwd=tmp_path / "here")
+    done = medhelm_apart(*argv, env=away, cwd=tmp_path / "here")
     assert done.returncode == 0, done.stderr
     assert server.requests == 8 and "openai/b" in done.stdout
     assert len(find_gradings(tmp_path / "here" / "out put")) == 2
@@ -141,7 +141,7 @@ def test_a_worker_that_does_not_see_the_folder_says_so(
             "            done = subprocess.run(",
         )
     )
-    done = medhelm(*given(tmp_path, server.base_url, hide), env=away, cwd=tmp_path / "here")
+    done = medhelm_apart(*given(tmp_path, server.base_url, hide), env=away, cwd=tmp_path / "here")
     assert (done.returncode, server.requests) == (4, 0)
     said = rf"results_dir={tmp_path}/here/out put on \S+ is not the folder of the command that"
     assert re.search(said, done.stderr), done.stderr
@@ -152,7 +152,7 @@ def test_a_job_that_ends_well_and_leaves_no_summary_is_an_error(
     tmp_path: Path, server: FaultServer, away: dict[str, str]
 ) -> None:
     lose = "hydra.launcher.at_end='rm -r \"out put/runs\"'"
-    done = medhelm(*given(tmp_path, server.base_url, lose), env=away, cwd=tmp_path / "here")
+    done = medhelm_apart(*given(tmp_path, server.base_url, lose), env=away, cwd=tmp_path / "here")
     assert done.returncode == 4, done.stderr
     assert "medhelm: quiz x openai/a: its job ended without an error and left no" in done.stderr
     assert "1 of 1 run(s) failed" in done.stderr
@@ -164,13 +164,13 @@ def test_max_concurrency_holds_for_the_sweep_or_says_what_does(
 ) -> None:
     models = "openai/a,openai/b,openai/c"
     argv = given(tmp_path, server.base_url, "model.max_concurrency=2", models=models)
-    done = medhelm(*argv, env=away, cwd=tmp_path / "here")
+    done = medhelm_apart(*argv, env=away, cwd=tmp_path / "here")
     assert (done.returncode, server.requests) == (2, 0)
     assert f"3 jobs at once that ask {server.base_url}" in done.stderr
     assert "max_concurrency=2 holds for all of them" in done.stderr
     bound = re.search(r"give (hydra\.launcher\.array_parallelism=\d)", done.stderr)
     assert bound
-    done = medhelm(*argv, bound[1], env=away, cwd=tmp_path / "here")
+    done = medhelm_apart(*argv, bound[1], env=away, cwd=tmp_path / "here")
     assert done.returncode == 0, done.stderr
     assert server.requests == 12
 
@@ -182,7 +182,7 @@ def test_each_job_takes_its_part_of_max_concurrency(tmp_path: Path, away: dict[s
         argv = given(
             tmp_path, server.base_url, "model.max_concurrency=4", models="openai/a,openai/b"
         )
-        done = medhelm(*argv, env=away, cwd=tmp_path / "here")
+        done = medhelm_apart(*argv, env=away, cwd=tmp_path / "here")
         assert done.returncode == 0, done.stderr
         assert server.requests == 40 and server.in_flight_max == 2
 

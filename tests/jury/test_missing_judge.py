@@ -15,7 +15,7 @@ import pytest
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.store.runlog import read_log
-from tests.quiz import command, environment
+from tests.quiz import medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
@@ -48,9 +48,7 @@ class World:
 
     def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run the command line."""
-        return subprocess.run(
-            command(*argv), env=environment(), capture_output=True, text=True, timeout=120
-        )
+        return medhelm(*argv)
 
     def record(self) -> RunRecord:
         """Return the only record."""
