@@ -56,7 +56,7 @@ _COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)
 def _find_dates(text: str) -> list[Value[datetime.date]]:
     found = []
     for match in islice(_DATE.finditer(text), _MOST):
-        if not _names_month(match):
+        if (match["wm"] or match["nm"] or "may").lower() not in _MONTH_OF:
             continue
         date, reason = _to_date(match)
         before = text[max(0, match.start() - 90) : match.start()]
@@ -70,11 +70,6 @@ def _bounded(value: Value[T], text: str) -> Value[T]:
     """Return a value, without what it is where it is only a bound."""
     limit = bound(text, value.start, value.end)
     return replace(value, value=None, reason=limit) if limit else value
-
-
-def _names_month(match: re.Match[str]) -> bool:
-    name = match["wm"] or match["nm"]
-    return name is None or name.lower() in _MONTH_OF
 
 
 def _to_date(match: re.Match[str]) -> tuple[datetime.date | None, str]:

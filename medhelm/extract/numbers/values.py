@@ -12,6 +12,7 @@ import re
 from itertools import islice
 from typing import TypeVar
 
+from medhelm.extract.languages import word_set
 from medhelm.extract.late import Lower, late
 from medhelm.extract.marks import Mark, Reading, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
@@ -122,21 +123,6 @@ def read_weeks_days(
     the whole answer also `14 weeks` and `(14, 1)`.
     """
     return _read_asked(text, DURATION, is_cut, asked)
-
-
-def extract_number(text: str, *, is_cut: bool = False) -> float | None:
-    """Return the number that a completion commits to, or None; see `read_number`."""
-    return read_number(text, is_cut=is_cut).value
-
-
-def extract_date(text: str, *, is_cut: bool = False) -> datetime.date | None:
-    """Return the date that a completion commits to, or None; see `read_date`."""
-    return read_date(text, is_cut=is_cut).value
-
-
-def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | None:
-    """Return the (weeks, days) that a completion commits to, or None; see `read_weeks_days`."""
-    return read_weeks_days(text, is_cut=is_cut).value
 
 
 def _read_asked(text: str, kind: ValueKind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
@@ -399,14 +385,10 @@ _BEFORE = late(
     r"([a-z][\w/-]*)\s?(?:[:=(\u2013\u2014-]\s?|\s(?:gives|adds|gets|counts)\s)?\(?$", re.IGNORECASE
 )
 _ENDED = late(r"\)?\s?(?:[,;.+|\n]|points?\b|$)", re.IGNORECASE)
-_NO_FINDING = frozenset(
-    word
-    for line in (
-        "a an and are at be by class equals final get gets give gives giving grade has have index is",
-        "it just make makes of only or overall receives result score scores so stage sum than the",
-        "therefore thus to total totals was with answer",
-    )
-    for word in line.split()
+_NO_FINDING = word_set(
+    "a an and are at be by class equals final get gets give gives giving grade has have index is",
+    "it just make makes of only or overall receives result score scores so stage sum than the",
+    "therefore thus to total totals was with answer",
 )
 """Words that are not a finding, beside the general names of a result."""
 
