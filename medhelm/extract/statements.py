@@ -331,7 +331,7 @@ class _Frame(NamedTuple):
 
     pattern: re.Pattern[str]
     words: tuple[str, ...]
-    """A sentence without any of these has no match; "" where most have one."""
+    """A sentence without any of these has no match."""
     read: Callable[[_Place], str]
     is_strong: bool = True
     several: str = "all"
@@ -345,11 +345,15 @@ _CHOICES = (
     "put",
 )
 _RIGHT = ("correct", "answer", "true", "right")
+_THUS = (
+    *("\u2192", "=>", "->", "final:", "therefore", "thus", "hence", "so", "conclusion", "it"),
+    *("this", "that", "mean", "actually", "elimination"),
+)
 _FRAMES = (
     _Frame(_ANSWER_IS, _ANSWERS, _answer),
     _Frame(_CHOOSE, _CHOICES, _choice),
     _Frame(_IS_CORRECT, _RIGHT, _subject, several="none"),
-    _Frame(_THEREFORE, ("",), _letter),
+    _Frame(_THEREFORE, _THUS, _letter),
     _Frame(
         _CONCLUDED,
         ("so", "thus", "therefore", "hence", "ly", "overall", "in ", *_ANSWERS),

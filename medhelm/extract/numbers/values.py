@@ -18,7 +18,7 @@ from medhelm.extract.marks import Mark, Reading, all_marks, own_text, visible_te
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
 from medhelm.extract.numbers.notation import plain, with_points
-from medhelm.extract.numbers.numerals import NUMBER
+from medhelm.extract.numbers.numerals import NUMBER, TO_TWENTY
 from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import ValueKind, differ
@@ -376,7 +376,6 @@ _POINTS = late(
     r"(?<![\w.,/+-])(?P<plus>\+)?(?P<n>\d{1,2}|one|two|three)(?![\w/%]|[.,]\d|\s?[<>=])",
     re.IGNORECASE,
 )
-_IN_WORDS = {"one": 1, "two": 2, "three": 3}
 _FOR = late(
     r"\s?(?:points?\s)?(?:for|due\sto|because\sof|from)\s(?:an?\s|the\s)?([a-z][\w/-]*)", re.I
 )
@@ -393,12 +392,12 @@ _NO_FINDING = word_set(
 """Words that are not a finding, beside the general names of a result."""
 
 
-def gives_points_one_by_one(text: str, value: float, asked: Asked) -> bool:
+def gives_points_one_by_one(text: str, value: int, asked: Asked) -> bool:
     """Return whether a value is in a text only as the points of single findings, two or more."""
     findings: set[str] = set()
     for match in _POINTS.finditer(text) if 0 < value <= _MOST else ():
         size = match["n"].lower()
-        if _IN_WORDS.get(size) != value and size != f"{value:g}":
+        if size not in (TO_TWENTY[value], str(value)):
             continue
         finding = _finding(text, match)
         if not finding or finding in _NO_FINDING | GENERAL_NAMES or asked.is_named(finding):
