@@ -212,6 +212,7 @@ def print_figures(found: dict[str, Figures]) -> None:
 
 
 _NEVER = re.compile(r"(?!)")
+_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "split")
 
 
 class Rules:
@@ -226,7 +227,7 @@ class Rules:
         self._modules = [import_module(module.name) for module in found]
         for module in self._modules:
             for name, value in vars(module).items():
-                is_pattern = hasattr(value, "finditer") and not inspect.ismodule(value)
+                is_pattern = hasattr(value, "finditer") and hasattr(value, "pattern")
                 off = _NEVER if is_pattern else _without(value, package)
                 if off is None:
                     continue
@@ -235,16 +236,24 @@ class Rules:
                 self._holders[id(value)].append((module, name))
 
     def put(self, name: str, value: Any) -> None:
-        """Put something in the place of a rule, and forget what was read with it."""
-        for module, attribute in self._holders[id(self.rules[name][0])]:
-            setattr(module, attribute, value)
+        """Put something in the place of a rule, and forget what was read with it.
+
+        A pattern keeps its place, since tables of the readers hold it too, and gets other methods.
+        """
+        rule = self.rules[name][0]
+        if _is_late(rule):
+            known = [method for method in _METHODS if hasattr(rule, method)]
+            vars(rule).update({method: getattr(value, method) for method in known})
+        else:
+            for module, attribute in self._holders[id(rule)]:
+                setattr(module, attribute, value)
         self.forget()
 
     def forget(self) -> None:
         """Empty the caches of the readers."""
         for module in self._modules:
             for value in vars(module).values():
-                if hasattr(value, "cache_clear"):
+                if hasattr(type(value), "cache_clear"):
                     value.cache_clear()
 
     def off(self, name: str) -> None:
@@ -253,7 +262,13 @@ class Rules:
 
     def on(self, name: str) -> None:
         """Let a rule do what it does."""
-        self.put(name, self.rules[name][0])
+        rule = self.rules[name][0]
+        if _is_late(rule):
+            for method in _METHODS:
+                vars(rule).pop(method, None)
+            self.forget()
+        else:
+            self.put(name, rule)
 
 
 def _without(value: Any, package: str) -> Callable[..., Any] | None:
@@ -275,11 +290,25 @@ def _without(value: Any, package: str) -> Callable[..., Any] | None:
     return (lambda *_, **__: "") if result == "str" else None
 
 
+def _is_late(rule: Any) -> bool:
+    """Return whether a rule is a pattern of the readers' own, whose methods can be replaced."""
+    return hasattr(rule, "finditer") and hasattr(rule, "__dict__")
+
+
+def _copied(rule: Any) -> Any:
+    """Return a pattern that keeps its methods when those of the rule are replaced."""
+    if not _is_late(rule):
+        return rule
+    other = object.__new__(type(rule))
+    vars(other).update(vars(rule))
+    return other
+
+
 class _Watch:
     """Stands for a rule and notes when it finds something."""
 
     def __init__(self, rule: Any, off: Any, note: Callable[[], None]) -> None:
-        self._rule, self._off, self._note = rule, off, note
+        self._rule, self._off, self._note = _copied(rule), off, note
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         result = self._rule(*args, **options)
