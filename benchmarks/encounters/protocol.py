@@ -383,7 +383,7 @@ _SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
 
 ENCOUNTERS = Protocol(
     name=ENCOUNTER,
-    version="3",
+    version="4",
     roles=(CLINICIAN, PATIENT, CONTROLLER),
     conduct=conduct,
     forecast=forecast,
@@ -396,7 +396,6 @@ ENCOUNTERS = Protocol(
 CONSULTATIONS = replace(
     ENCOUNTERS,
     name=CONSULTATION,
-    version="4",
     conduct=partial(conduct, gives_diagnosis=True),
     forecast=partial(forecast, gives_diagnosis=True),
     settings={"turns": 20, "reply": "json", LAST_TURN: UPSTREAM, **_SETTINGS},
