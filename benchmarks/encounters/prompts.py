@@ -85,6 +85,12 @@ def answered_text(turn: Turn, form: Form) -> str:
     )
 
 
+def turn_text(number: int, cap: int) -> str:
+    """Return what a clinician is told of its turns, as upstream's doctor is: their count, and which is the last."""
+    last = " It is your last: give the diagnosis now." if number == cap else ""
+    return f"This is turn {number} of {cap}.{last}"
+
+
 def patient_opening(packet: PatientPacket) -> Message:
     """Return the first message to the patient's side, without facts of states that have not begun."""
     script: dict[str, Any] = {"script": packet.text}

@@ -38,6 +38,7 @@ from medhelm_benchmarks.encounters.prompts import (
     order_text,
     patient_opening,
     said_text,
+    turn_text,
 )
 from medhelm_benchmarks.encounters.record import (
     CAPPED,
@@ -65,6 +66,7 @@ from medhelm_benchmarks.encounters.states import Place, begin, follow, next_plac
 
 CLINICIAN, PATIENT, CONTROLLER = "clinician", "patient", "controller"
 ENCOUNTER, CONSULTATION = "encounter", "consultation"
+LAST_TURN, UPSTREAM = "last_turn", "upstream"
 SCRIPT = "script/packet"
 """The rule that plays patient and surroundings from the structured part of their packets."""
 
@@ -170,6 +172,8 @@ def check_settings(terms: Terms) -> None:
     for name in _LIMITS:
         if terms.settings[name] < 1:
             raise DataError(f"protocol.{name} must be 1 or more")
+    if (last := terms.settings.get(LAST_TURN, UPSTREAM)) not in (UPSTREAM, "none"):
+        raise DataError(f"protocol.{LAST_TURN}={last} is not known; it is {UPSTREAM} or none")
     if (form := _form(terms)) not in ("json", "markers"):
         raise DataError(f"protocol.reply={form} is not known; it is json or markers")
 
@@ -223,6 +227,9 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
             form,
             gives_diagnosis=course.gives_diagnosis,
         )
+    if course.terms.settings.get(LAST_TURN) == UPSTREAM:
+        counted = turn_text(len(course.turns) + 1, course.cap)
+        now = Message("user", f"{now.content}\n\n{counted}")
 
     def read(text: str) -> tuple[ClinicianReply, str]:
         reply = (
@@ -376,7 +383,7 @@ _SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
 
 ENCOUNTERS = Protocol(
     name=ENCOUNTER,
-    version="3",
+    version="4",
     roles=(CLINICIAN, PATIENT, CONTROLLER),
     conduct=conduct,
     forecast=forecast,
@@ -391,6 +398,6 @@ CONSULTATIONS = replace(
     name=CONSULTATION,
     conduct=partial(conduct, gives_diagnosis=True),
     forecast=partial(forecast, gives_diagnosis=True),
-    settings={"turns": 20, "reply": "json", **_SETTINGS},
+    settings={"turns": 20, "reply": "json", LAST_TURN: UPSTREAM, **_SETTINGS},
 )
 """An encounter of one state whose clinician names a diagnosis (AgentClinic)."""

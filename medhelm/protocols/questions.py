@@ -71,7 +71,7 @@ async def send_until_read(
     """Return what `read` makes of a reply; one that it refuses is asked for again `repairs` times.
 
     `read` raises BadReply, and so may `check`, which is given the value and the number of the attempt.
-    `ends_when_cut`: a reply that its budget has cut, and that cannot be read, is not asked for again.
+    A repair that would send the very messages that were just sent is not sent. `ends_when_cut`: a reply that its budget has cut, and that cannot be read, is not asked for again.
     """
     for attempt in range(1 + repairs):
         response = await send(request(messages), attempt=attempt)
@@ -89,7 +89,9 @@ async def send_until_read(
         is_cut = response.finish == "length"
         if is_cut and ends_when_cut:
             break
-        messages = repair(messages, response.text, fault)
+        sent, messages = messages, repair(messages, response.text, fault)
+        if messages == sent:  # the same reply to the same request as before
+            break
     return Readout(None, "truncated" if is_cut else "unreadable", fault, response)
 
 

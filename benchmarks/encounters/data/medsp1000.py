@@ -241,6 +241,7 @@ MEDSP1000 = Benchmark(
     answer="text",
     metrics=[
         "encounter_completion",
+        "encounter_completion_highest",
         "encounter_pooled",
         "encounter_competency_mean",
         "encounter_competency_case_mean",

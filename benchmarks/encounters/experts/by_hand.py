@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage
 from medhelm.plugin import UsageError, ratings
-from medhelm_benchmarks.encounters.grading.evaluator import parts_of
+from medhelm_benchmarks.encounters.grading.evaluator import QUOTE_WORDS, parts_of
 
 PROVIDER = "rater"
 TURNS = "turns"
@@ -100,7 +100,7 @@ class SheetModel:
         )
         if own is None:
             return _with(done, finish="error", error="the encounter is not filled in on the sheet")
-        return _with(done, text=_reply(own, items))
+        return _with(done, text=_reply(own, items, encounter))
 
     async def close(self) -> None:
         """Close nothing."""
@@ -110,15 +110,29 @@ def _with(response: Response, **changes: str) -> Response:
     return msgspec.structs.replace(response, **changes)
 
 
-def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, str]]) -> str:
+def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter: str) -> str:
     """Return the rows that name an item of the list, as an evaluator would write them."""
     rows = [
-        {"competency": i["competency"], "item": i["item"], "met": t.met, "turns": t.turns}
+        {
+            **i,
+            "met": t.met,
+            "turns": t.turns,
+            "evidence": [_evidence(encounter, n) for n in t.turns],
+        }
         for t in ticks
         for i in items
         if ratings.is_same_text(t.text, item_text(i["competency"], i["item"]))
     ]
     return json.dumps({"items": rows}, ensure_ascii=False)
+
+
+def _evidence(encounter: str, turn: int) -> dict[str, Any]:
+    """Return a turn with the first words that the clinician says or does in it: a person names no words."""
+    lines = (line for line in encounter.splitlines() if line.startswith(f'{{"turn": {turn},'))
+    shown = json.loads(next(lines, "{}"))
+    texts = (shown.get("clinician_says", ""), *shown.get("clinician_does", ()))
+    words = next((text.split() for text in texts if text.strip()), [])
+    return {"turn": turn, "quote": " ".join(words[:QUOTE_WORDS])}
 
 
 def spec_of(name: str) -> ModelSpec:

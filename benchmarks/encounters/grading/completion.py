@@ -6,6 +6,8 @@
 | `encounter_pooled` | items met / items, over all cases | the headline |
 | `encounter_competency_mean` | mean over competencies of the pooled share | "macro" of table 1 |
 | `encounter_competency_case_mean` | mean over competencies of the mean over cases | equation 3 |
+
+Items without a verdict count as not met. `encounter_completion_highest` is the first reading if all were met.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from medhelm.plugin import ShareExtremes, grader
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
+    NO_EVIDENCE,
     Verdict,
     Verdicts,
     items_of,
@@ -33,13 +36,15 @@ from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
 if TYPE_CHECKING:
     import numpy as np  # noqa: F401 - the type of Floats
 
-LEAST_VALID = 0.95
+LEAST_VALID = 0.90
 """Below this share of items with a valid verdict an encounter is not scored."""
 BY_COMPETENCY = tuple(
     f"{name}/{c}" for c in COMPETENCIES for name in ("met", "items", "rate", "cases")
 )
 """Sums of each competency: items met and all, and its rate over the cases that have items of it."""
-TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra")
+HIGHEST = "rate_highest"
+"""A case's share of items if those without a verdict were met."""
+TOTALS = ("rate", HIGHEST, "cases", "met", "items", "invalid", "no_evidence", "extra")
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,22 @@ class MeanOfCompetencies:
         return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
 
 
+@dataclass(frozen=True)
+class _RateExtremes:
+    """Returns the extremes of a mean of rates; the sums beside it, which it does not use, are 0."""
+
+    def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
+        """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""
+        low, high = ShareExtremes((("rate", "cases"),))(seen, minimum, maximum)
+        others = {name: 0.0 * column.max(0) for name, column in seen.items()}
+        return {**others, **low}, {**others, **high}
+
+
 CASE_MEAN = Aggregation(
     name="encounter_case_mean",
     sums=(*TOTALS, *BY_COMPETENCY, *DESCRIPTIVE),
     of=share("rate", "cases"),
+    extremes=_RateExtremes(),
 )
 POOLED = pooled_share("encounter_pooled", "met", "items")
 
@@ -86,6 +103,7 @@ def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Count
     sums: Counted = dict.fromkeys((*TOTALS, *BY_COMPETENCY), 0.0)
     due = Counter(item.competency for item in items)
     met = Counter(i.competency for i, v in zip(items, verdicts, strict=True) if v.met)
+    invalid = sum(v.met is None for v in verdicts)
     for competency, whole in due.items():
         part = met[competency]
         sums[f"met/{competency}"], sums[f"items/{competency}"] = part, whole
@@ -95,8 +113,9 @@ def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Count
         "items": len(items),
         "rate": met.total() / len(items),
         "cases": 1.0,
-        "invalid": sum(v.met is None for v in verdicts),
-        "no_evidence": sum(bool(v.fault) and v.met is False for v in verdicts),
+        "invalid": invalid,
+        HIGHEST: (met.total() + invalid) / len(items),
+        "no_evidence": sum(v.fault == NO_EVIDENCE for v in verdicts),
     }
     return {name: float(value) for name, value in sums.items()}
 
@@ -104,6 +123,11 @@ def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Count
 def rate(sums: Counted) -> float | None:
     """Return a case's share of items."""
     return sums["rate"]
+
+
+def highest_rate(sums: Counted) -> float | None:
+    """Return a case's share of items if those without a verdict were met."""
+    return sums[HIGHEST]
 
 
 def rate_of_competencies(sums: Counted) -> float | None:
@@ -116,7 +140,7 @@ def rate_of_competencies(sums: Counted) -> float | None:
 class Completion(grader.GradedMetric):
     """A reading of which items of a rubric are met."""
 
-    version: str = "2"
+    version: str = "3"
     grader: grader.Grader = EVALUATIONS
     source: str = "Liang et al. 2026, MedSP1000"
     value: Callable[[Counted], float | None]
@@ -189,6 +213,11 @@ def _said(sums: Counted, ending: str) -> str:
 
 METRICS = (
     Completion(name="encounter_completion", aggregation=CASE_MEAN, value=rate),
+    Completion(
+        name="encounter_completion_highest",
+        aggregation=pooled_share("encounter_case_mean_highest", HIGHEST, "cases"),
+        value=highest_rate,
+    ),
     Completion(name="encounter_pooled", aggregation=POOLED, value=rate),
     Completion(
         name="encounter_competency_mean",

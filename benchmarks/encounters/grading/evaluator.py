@@ -1,15 +1,20 @@
 """The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item.
 
-    {"items": [{"competency": "PC", "item": "TEXT", "met": true, "turns": [2, 5]}, ...]}
+    {"items": [{"number": 3, "item": "TEXT", "met": true, "evidence": [{"turn": 2, "quote": "WORDS"}]}, ...]}
 
-An item counts as met only by a verdict that names it verbatim, under its own competency, once, with a
-boolean and at least one turn of the encounter. An item that is missing, named twice, moved to
-another competency or judged without a boolean has no verdict; a text that is no item is counted.
+An entry counts for the one item that its number and its text name; quotation marks, dashes, white space
+and forms of a character do not tell texts apart. Met needs a turn in which the clinician says or does what
+is quoted. An item that is missing, named twice, judged without a boolean, or met without such evidence has
+no verdict; an entry that names no item is counted.
+
+`grader.form=published` has the paper's form: the competency in place of the number, and turns without a
+quote, of which any will do; an item met without one counts as not met.
 """
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,12 +25,15 @@ import msgspec
 from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Send, Terms
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
-from medhelm_benchmarks.encounters.matches import is_asked
+from medhelm_benchmarks.encounters.matches import has_run, is_asked
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
 
-SIZE, RUBRIC = "batch", "rubric"
+SIZE, RUBRIC, FORM = "batch", "rubric", "form"
+QUOTED, PUBLISHED = "quoted", "published"
+QUOTE_WORDS = 15
+"""The most words of a quote."""
 _LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = fencing.tag_pattern(("encounter", "items"))
 
@@ -38,8 +46,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[int, ...] = ()
     """The turns that show it."""
     fault: str = ""
-    """The reason for no verdict (`no deed`: no rule can tell); `no evidence`: met by the evaluator's word alone,
-    which counts as not."""
+    """Why there is no verdict (`no deed`: no rule can tell). In the published form an item that is met by the
+    evaluator's word alone is not met, and this is `no evidence`."""
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,52 +72,88 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of the reply, in words for its writer."""
 
 
+_EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
 _ENTRY = {
-    "competency": reply_form.TEXT,
-    "item": reply_form.TEXT,
-    "met": reply_form.BOOLEAN,
-    "turns": reply_form.list_of(reply_form.INTEGER),
+    QUOTED: {
+        "number": reply_form.INTEGER,
+        "item": reply_form.TEXT,
+        "met": reply_form.BOOLEAN,
+        "evidence": reply_form.list_of(_EVIDENCE),
+    },
+    PUBLISHED: {
+        "competency": reply_form.TEXT,
+        "item": reply_form.TEXT,
+        "met": reply_form.BOOLEAN,
+        "turns": reply_form.list_of(reply_form.INTEGER),
+    },
 }
-SCHEMA = reply_form.closed({"items": reply_form.list_of(reply_form.closed(_ENTRY))})
-"""The JSON Schema of a reply."""
-_ENTRIES = reply_form.list_of({"type": "object", "properties": dict.fromkeys(_ENTRY, {})})
+SCHEMA = {
+    form: reply_form.closed({"items": reply_form.list_of(reply_form.closed(entry))})
+    for form, entry in _ENTRY.items()
+}
+"""The JSON Schema of a reply, by its form."""
+_ANY: dict[str, Any] = {name: {} for entry in _ENTRY.values() for name in entry}
+_ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
 """As they are read: each item has its own fault."""
+_SAME = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+)
 
 
-def read_batch(text: str, items: Sequence[RubricItem], turns: int, shown: str = "") -> Batch:
+def normal(text: str) -> str:
+    """Return a text as it is compared: NFKC, straight quotation marks and dashes, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", text.translate(_SAME)).split())
+
+
+def read_batch(
+    text: str,
+    items: Sequence[RubricItem],
+    turns: Sequence[Turn],
+    shown: str = "",
+    form: str = QUOTED,
+) -> Batch:
     """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
 
     `shown`: the encounter, as the evaluator saw it.
     """
-    said = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
-    found = [{k: _hashable(k, v) for k, v in entry.items()} for entry in said]
-    due = {(item.competency, item.text): n for n, item in enumerate(items)}
-    texts = {item.text for item in items}
+    found = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
-    moved: set[str] = set()
+    moved: set[int] = set()
     extra = 0
     for entry in found:
-        place = due.get((entry.get("competency"), entry.get("item")))  # type: ignore[arg-type]
-        if place is not None:
-            seen[place].append(entry)
-        elif entry.get("item") in texts:
-            moved.add(str(entry["item"]))
+        places = _places(entry.get("item"), items)
+        own = [n for n in places if _is_at(entry, n, items[n], form)]
+        if len(own) == 1:
+            seen[own[0]].append(entry)
+        elif places and form == PUBLISHED:
+            moved.update(places)
         else:
             extra += 1
-    verdicts = tuple(_verdict(seen[n], items[n], moved, turns) for n in range(len(items)))
+    verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
 
 
-def _hashable(key: str, value: Any) -> Any:
-    """Return a value as it is, but for a name that is none: that names nothing."""
-    return None if key in ("competency", "item") and not isinstance(value, str) else value
+def _places(text: object, items: Sequence[RubricItem]) -> list[int]:
+    """Return the places of the items that have this text."""
+    if not isinstance(text, str):
+        return []
+    return [n for n, item in enumerate(items) if normal(item.text) == normal(text)]
+
+
+def _is_at(entry: Mapping[str, Any], place: int, item: RubricItem, form: str) -> bool:
+    """Return whether an entry is not of another number, or of another competency, than the item."""
+    if form == PUBLISHED:
+        return bool(entry.get("competency") == item.competency)
+    return "number" not in entry or _fitted(entry["number"], reply_form.INTEGER) == place + 1
 
 
 def _verdict(
-    entries: Sequence[Mapping[str, Any]], item: RubricItem, moved: set[str], turns: int
+    entries: Sequence[Mapping[str, Any]], is_moved: bool, turns: Sequence[Turn], form: str
 ) -> Verdict:
     if not entries:
-        return Verdict(fault="moved" if item.text in moved else "missing")
+        return Verdict(fault="moved" if is_moved else "missing")
     if len(entries) > 1:
         return Verdict(fault="repeated")
     (entry,) = entries
@@ -118,12 +162,41 @@ def _verdict(
         return Verdict(fault="not boolean")
     if not met:
         return Verdict(met=False)
-    named = entry.get("turns")
-    said = [_fitted(n, reply_form.INTEGER) for n in named] if isinstance(named, list) else []
-    shown = sorted({n for n in said if n is not None and 1 <= n <= turns})
+    shown = _turns_of(entry.get("turns" if form == PUBLISHED else "evidence"), turns, form)
     if not shown:
-        return Verdict(met=False, fault=NO_EVIDENCE)
-    return Verdict(met=True, turns=tuple(shown))
+        return Verdict(met=False if form == PUBLISHED else None, fault=NO_EVIDENCE)
+    return Verdict(met=True, turns=shown)
+
+
+def _turns_of(named: object, turns: Sequence[Turn], form: str) -> tuple[int, ...]:
+    """Return the turns that show an item, of those that an entry names."""
+    found = set()
+    for one in named if isinstance(named, list) else []:
+        number, quote = one, None
+        if form == QUOTED:
+            number, quote = (
+                one.get(k) if isinstance(one, dict) else None for k in ("turn", "quote")
+            )
+        number = _fitted(number, reply_form.INTEGER)
+        if number is None or not 1 <= number <= len(turns):
+            continue
+        if form == PUBLISHED or is_quoted(turns[number - 1], quote):
+            found.add(number)
+    return tuple(sorted(found))
+
+
+def is_quoted(turn: Turn, quote: object) -> bool:
+    """Return whether the clinician says or does in a turn what a quote of at most 15 words holds."""
+    if not isinstance(quote, str) or not 1 <= len(quote.split()) <= QUOTE_WORDS:
+        return False
+    words = normal(quote)
+    is_unspaced = any(
+        unicodedata.category(c) == "Lo" for c in words
+    )  # runs of Chinese are one word
+    return any(
+        has_run(normal(text), words) or (is_unspaced and words in normal(text))
+        for text in (turn.speak, *turn.actions)
+    )
 
 
 def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
@@ -215,16 +288,22 @@ def _turn(turn: Turn, encounter: Encounter) -> dict[str, Any]:
     }
 
 
-def messages(encounter: Encounter, items: Sequence[RubricItem]) -> tuple[Message, Message]:
+def messages(
+    encounter: Encounter, items: Sequence[RubricItem], form: str = QUOTED
+) -> tuple[Message, Message]:
     """Return what an evaluator is sent: rules, then the encounter and one batch of items."""
-    listed = "\n".join(
-        json.dumps({"competency": i.competency, "item": i.text}, ensure_ascii=False) for i in items
-    )
+    if form not in _ENTRY:
+        raise DataError(f"grader.{FORM}={form}: it is {' or '.join(_ENTRY)}")
+    rows: list[dict[str, object]] = [{"competency": i.competency, "item": i.text} for i in items]
+    if form == QUOTED:
+        rows = [{"number": n} | row for n, row in enumerate(rows, start=1)]
+    listed = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     body = fencing.fenced("encounter", shown_turns(encounter), _TAG)
-    return Message("system", prompt_text("evaluator")), Message("user", f"{body}{_LISTED}{listed}")
+    rules = prompt_text("evaluator" if form == QUOTED else "evaluator_published")
+    return Message("system", rules), Message("user", f"{body}{_LISTED}{listed}")
 
 
-def parts_of(asked: str) -> tuple[str, list[dict[str, str]]] | None:
+def parts_of(asked: str) -> tuple[str, list[dict[str, Any]]] | None:
     """Return the encounter and the items of what an evaluator is sent; None of anything else."""
     body, listed, items = asked.partition(_LISTED)
     return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
@@ -272,12 +351,13 @@ async def _judge(
     one that can be read the valid verdicts count.
     """
     encounter = msgspec.convert(dict(shown.state), Encounter)
-    first = messages(encounter, items)
+    form: str = terms.settings[FORM]
+    first = messages(encounter, items, form)
     best: Batch | None = None
 
     def read(text: str) -> Batch:
         nonlocal best
-        best = read_batch(text, items, len(encounter.turns), first[1].content)
+        best = read_batch(text, items, encounter.turns, first[1].content, form)
         if best.faults:
             raise reply_form.BadReply("; ".join(best.faults))
         return best
@@ -288,7 +368,7 @@ async def _judge(
 
     found = await questions.send_until_read(
         partial(ask, grader.JUDGE, step=f"items/{number}"),
-        partial(terms.request, shown.instance, grader.JUDGE, json_schema=SCHEMA),
+        partial(terms.request, shown.instance, grader.JUDGE, json_schema=SCHEMA[form]),
         first,
         read,
         again,
@@ -309,8 +389,11 @@ def forecast(
     """Yield the calls to one evaluator: one a batch. An encounter is some three times its answer."""
     items = items_of(instance, terms.settings[RUBRIC])
     batches = batched(items, terms.settings[SIZE])
-    empty = Encounter()
-    sent = (terms.request(instance, grader.JUDGE, messages(empty, b), SCHEMA) for b in batches)
+    empty, form = Encounter(), terms.settings[FORM]
+    sent = (
+        terms.request(instance, grader.JUDGE, messages(empty, b, form), SCHEMA[form])
+        for b in batches
+    )
     spent = sum(tokens.request_tokens(request) + 3 * answer for request in sent)
     repairs: int = terms.settings[grader.REPAIRS]
     again = terms.roles[grader.JUDGE].max_output_tokens + 200
@@ -320,7 +403,7 @@ def forecast(
         calls_limit=len(batches) * (1 + repairs),
         input_tokens=spent,
         input_tokens_limit=(1 + repairs) * spent + len(batches) * repairs * again,
-        output_tokens=sum(tokens.estimate_tokens([Message("user", i.text)]) + 25 for i in items),
+        output_tokens=sum(tokens.estimate_tokens([Message("user", i.text)]) + 45 for i in items),
     )
 
 
@@ -356,11 +439,11 @@ def is_whole(shown: grader.Shown) -> bool:
 
 EVALUATIONS = grader.Grader(
     name="encounter_rubric",
-    version="2",
+    version="3",
     grade=grade,
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
-    settings={SIZE: 15, RUBRIC: ""},
+    settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )

@@ -38,8 +38,8 @@ BINS = 10
 _READINGS: Mapping[str, Aggregation] = {
     "case_mean": CASE_MEAN,
     "pooled": POOLED,
-    "competency_mean": METRICS[2].aggregation,
-    "competency_case_mean": METRICS[3].aggregation,
+    "competency_mean": METRICS[3].aggregation,
+    "competency_case_mean": METRICS[4].aggregation,
 }
 
 
@@ -71,7 +71,7 @@ COLUMNS: tuple[Column, ...] = (
     kinds.number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
     kinds.number("items", "items of the rubrics", "", "items", digits=0),
     kinds.number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
-    kinds.number("no_evidence", "items said to be met without a turn that shows it; they count as not met"),
+    kinds.number("no_evidence", "of these, items said to be met without words or deeds of the clinician that show it (form=published: they count as not met, and are valid)"),
     kinds.number("extra", "texts that evaluators judged and that are no item"),
     *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
     kinds.number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),

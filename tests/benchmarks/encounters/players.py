@@ -44,6 +44,12 @@ def judge(asked: str) -> str:
     verdicts = []
     for item in map(json.loads, listed.splitlines()):
         word = item["item"].split()[-1].casefold()
-        shown = [t["turn"] for t in turns if word in json.dumps(t).casefold()]
-        verdicts.append({**item, "met": bool(shown), "turns": shown})
+        shown = [t for t in turns if word in json.dumps(t).casefold()]
+        verdicts.append({**item, "met": bool(shown), "evidence": [*map(evidence, shown)]})
     return json.dumps({"items": verdicts})
+
+
+def evidence(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a turn with some words of the clinician in it."""
+    (words, *_) = (turn.get("clinician_says", ""), *turn.get("clinician_does", ()))
+    return {"turn": turn["turn"], "quote": words}

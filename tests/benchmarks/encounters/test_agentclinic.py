@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from medhelm import load_results
+from medhelm import DataError, Message, load_results
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC, to_instance
 from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisNamed
@@ -116,3 +117,23 @@ def test_the_214_real_cases_are_played_stored_and_not_played_again(
         raw = json.dumps(row["OSCE_Examination"]["Test_Results"], ensure_ascii=False).lower()
         is_there = row["OSCE_Examination"]["Correct_Diagnosis"].lower() in raw
         assert case.metadata["diagnosis_in_results"] == ("yes" if is_there else "no")
+
+
+def test_the_clinician_is_told_its_turns_and_which_is_the_last() -> None:
+    """It gives a diagnosis when it is told that no turn is left, as upstream's doctor does."""
+    case = to_instance(ROW)
+
+    def obedient(messages: Sequence[Message]) -> str:
+        told = messages[-1].content.rpartition("\n\n")[2]
+        seen.append(told)
+        return says("", "diagnosis: lobar pneumonia") if "your last" in told else says("Hm?")
+
+    seen: list[str] = []
+    episode = play(case, obedient, protocol=CONSULTATIONS, turns=3)
+    assert (episode.ending, len(encounter_of(episode).turns)) == ("completed", 3)
+    assert [told.split(".")[0] for told in seen] == [f"This is turn {n} of 3" for n in (1, 2, 3)]
+    seen.clear()
+    untold = play(case, obedient, protocol=CONSULTATIONS, turns=3, last_turn="none")
+    assert untold.ending == "capped" and not any("This is turn" in told for told in seen)
+    with pytest.raises(DataError, match=r"last_turn=always is not known; it is upstream or none"):
+        play(case, obedient, protocol=CONSULTATIONS, last_turn="always")

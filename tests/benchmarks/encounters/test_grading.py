@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict, Shown, shown_of
 from medhelm.protocols.protocol import RoleTerms
 from medhelm.schema.episode import Request
+from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
 from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion
 from medhelm_benchmarks.encounters.grading.diagnosis import read_same
 from medhelm_benchmarks.encounters.grading.evaluator import (
@@ -29,7 +32,7 @@ from medhelm_benchmarks.encounters.grading.evaluator import (
 )
 from medhelm_benchmarks.encounters.packets import RubricItem
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
-from medhelm_benchmarks.encounters.record import encounter_of
+from medhelm_benchmarks.encounters.record import Turn, encounter_of
 from tests.benchmarks.encounters.players import MOVES, judge
 from tests.benchmarks.encounters.stage import BENCHMARK, CASE, clinician, in_turn, play, says
 
@@ -40,39 +43,104 @@ ITEMS = (
 )
 
 
-def entry(n: int, met: object = True, turns: object = (1,), **more: object) -> dict[str, object]:
-    item = ITEMS[n]
-    return {"competency": item.competency, "item": item.text, "met": met, "turns": turns} | more
+SAID = (
+    Turn(
+        speak="Where is the patient\u2019s pain?  It began \u2014 when?", actions=("ECG, 12 leads",)
+    ),
+    Turn(heard=("It hurts here.",)),
+    Turn(speak="This is an infarction.", eos=True),
+)
+QUOTES = ("Where is the patient's pain", "ECG, 12 leads", "this is an infarction")
 
 
-def read(*entries: object) -> tuple[list[tuple[bool | None, str]], int]:
-    batch = read_batch(json.dumps({"items": entries}), ITEMS, turns=3)
+def entry(n: int, met: object = True, turn: object = None, **more: object) -> dict[str, object]:
+    where = (1, 1, 3)[n] if turn is None else turn
+    shown = [{"turn": where, "quote": QUOTES[n]}] if met is True else []
+    return {"number": n + 1, "item": ITEMS[n].text, "met": met, "evidence": shown} | more
+
+
+def read(*entries: object, form: str = "quoted") -> tuple[list[tuple[bool | None, str]], int]:
+    batch = read_batch(json.dumps({"items": entries}), ITEMS, SAID, form=form)
     return [(v.met, v.fault) for v in batch.items], batch.extra
 
 
-def test_a_verdict_counts_only_for_an_item_as_it_is_in_the_rubric() -> None:
-    good = [entry(0), entry(1, False, []), entry(2, turns=[2, 9, 2])]
+def test_a_verdict_counts_for_the_one_item_that_number_and_text_name() -> None:
+    good = [entry(0), entry(1, False), entry(2)]
     assert read(*good) == ([(True, ""), (False, ""), (True, "")], 0)
     assert read(entry(0), entry(0), entry(1)) == (
         [(None, "repeated"), (True, ""), (None, "missing")],
         0,
     )
-    moved, reworded = entry(0, competency="MK"), entry(1, item="Orders an ECG.")
-    assert read(moved, reworded, entry(2)) == (
+    swapped, reworded = entry(0, number=2), entry(1, item="Orders an ECG.")
+    assert read(swapped, reworded, entry(2)) == (
+        [(None, "missing"), (None, "missing"), (True, "")],
+        2,
+    )
+    bare = {k: v for k, v in entry(1).items() if k != "number"}
+    assert read(entry(0), bare, entry(2)) == ([(True, "")] * 3, 0)
+    for met in ("maybe", 1, None, "yes"):
+        assert read(entry(0, met), entry(1), entry(2))[0][0] == (None, "not boolean")
+    assert read({"item": ["x"], "number": {}}, entry(0), entry(1), entry(2))[1] == 1
+
+
+def test_met_needs_words_or_deeds_of_the_clinician_in_the_turn_that_is_named() -> None:
+    """The second turn is the patient's alone; what the patient says is no deed of the clinician."""
+    void = (None, "no evidence")
+    for turn in (0, 4, "x", True, 2, 3):
+        assert read(entry(0, turn=turn), entry(1), entry(2))[0][0] == void
+    long = " ".join(["ECG, 12 leads"] * 6)
+    for quote in ("", "It hurts here", "Where is pain", "pains", long, None, ["pain"]):
+        shown = [{"turn": 1, "quote": quote}, {"turn": 2, "quote": quote}]
+        assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == void
+    for shown in ([], None, "1", [1], [{"turn": 1}]):
+        assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == void
+    for quote in ("PATIENT\u2019S PAIN", "pain? It began - when", "12 leads"):
+        shown = [{"turn": 1, "quote": quote}]
+        assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == (True, "")
+
+
+def test_the_published_form_takes_turns_for_evidence_and_competencies_for_numbers() -> None:
+    def of(n: int, met: object = True, turns: object = (1,), **more: object) -> dict[str, object]:
+        own = {"competency": ITEMS[n].competency, "item": ITEMS[n].text}
+        return {**own, "met": met, "turns": turns} | more
+
+    good = [of(0), of(1, False, []), of(2, turns=[2, 9, 2])]
+    assert read(*good, form="published") == ([(True, ""), (False, ""), (True, "")], 0)
+    moved, reworded = of(0, competency="MK"), of(1, item="Orders an ECG.")
+    assert read(moved, reworded, of(2), form="published") == (
         [(None, "moved"), (None, "missing"), (True, "")],
         1,
     )
-    for met in ("maybe", 1, None, "yes"):
-        assert read(entry(0, met), entry(1), entry(2))[0][0] == (None, "not boolean")
     for turns in ([], [0], [4], ["x"], [True], None, "1"):
-        assert read(entry(0, turns=turns), entry(1), entry(2))[0][0] == (False, "no evidence")
-    assert read({"item": ["x"], "competency": {}}, entry(0), entry(1), entry(2))[1] == 1
+        found = read(of(0, turns=turns), of(1), of(2), form="published")
+        assert found[0][0] == (False, "no evidence")
+
+
+@pytest.mark.skipif("MEDHELM_DATA_DIR" not in os.environ, reason="needs the real rubrics")
+def test_typography_loses_no_item_of_the_real_rubrics() -> None:
+    """An evaluator straightens quotation marks and dashes and collapses white space in all 24,602 items."""
+    path = Path(os.environ["MEDHELM_DATA_DIR"], "medsp1000", "rubrics.jsonl")
+    plain = str.maketrans(
+        {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-"}
+    )
+    turns, count = (Turn(speak="Good morning."),), 0
+    evidence = [{"turn": 1, "quote": "Good morning"}]
+    for rubric in read_rubrics(path, is_whole=False).values():
+        entries = [
+            {"number": n, "item": " ".join(i.text.translate(plain).split()), "met": True}
+            for n, i in enumerate(rubric.items, start=1)
+        ]
+        reply = json.dumps({"items": [e | {"evidence": evidence} for e in entries]})
+        batch = read_batch(reply, rubric.items, turns)
+        assert all(v.met for v in batch.items) and not batch.extra
+        count += len(batch.items)
+    assert count == 24_602
 
 
 @pytest.mark.parametrize("text", ["", "All met.", "[]", '{"PC": {}}', '{"items": [1]}'])
 def test_what_is_no_list_of_verdicts_is_a_bad_reply(text: str) -> None:
     with pytest.raises(BadReply):
-        read_batch(text, ITEMS, turns=3)
+        read_batch(text, ITEMS, SAID)
 
 
 def test_of_several_evaluators_more_than_half_must_say_yes() -> None:
@@ -159,6 +227,7 @@ def test_the_four_readings_by_hand() -> None:
     assert found == pytest.approx(
         {
             "encounter_completion": (2 / 3 + 3 / 5) / 2,
+            "encounter_completion_highest": (2 / 3 + 3 / 5) / 2,
             "encounter_pooled": 5 / 8,
             "encounter_competency_mean": (1 / 3 + 1 + 3 / 4) / 3,
             "encounter_competency_case_mean": (1 / 4 + 1 + 3 / 4) / 3,
@@ -173,11 +242,17 @@ def test_the_denominator_is_the_rubric_and_too_many_void_items_are_no_score() ->
     def score(*met: bool | None) -> Score:
         return bound(metric, Fixed(*met)).score(episode.instance, episode)
 
-    two = score(*[True] * 38, None, None)  # 95 % are valid: the two count as not met
-    assert (two.value, two.sums["items"], two.sums["invalid"]) == (38 / 40, 40.0, 2.0)
-    three = score(*[True] * 37, None, None, None)
-    assert (three.value, three.outcome) == (None, "unscored")
-    assert three.reason == "a valid verdict on 37 of 40 items"
+    four = score(
+        *[True] * 30, *[False] * 6, *[None] * 4
+    )  # 90 % are valid: the four count as not met
+    assert (four.value, four.sums["items"], four.sums["invalid"]) == (30 / 40, 40.0, 4.0)
+    assert four.sums["rate_highest"] == 34 / 40
+    five = score(*[True] * 35, *[None] * 5)
+    assert (five.value, five.outcome) == (None, "unscored")
+    assert five.reason == "a valid verdict on 35 of 40 items"
+    eleven = case_with(*(("PC", str(n)) for n in range(11)))
+    lost = bound(metric, Fixed(*[True] * 10, None)).score(eleven.instance, eleven)
+    assert lost.value == 10 / 11, "no encounter is lost for one item of eleven"
 
 
 def test_who_fails_decides_what_counts() -> None:
@@ -238,11 +313,33 @@ def test_the_evaluator_judges_batches_and_is_asked_again_where_one_item_is_void(
     assert "missing: PC 'Orders an infusion'" in again.messages[-1].content
     assert [v["met"] for v in answer.state["items"]] == [True, True, True, False]
     assert answer.ending == "" and batched((1, 2, 3), 2) == [(1, 2), (3,)]  # type: ignore[arg-type]
-    stubborn, _ = grading(episode, lambda request, attempt: "All are met.", batch=15)
+    stubborn, sent = grading(episode, lambda request, attempt: "All are met.", batch=15, repairs=3)
+    assert [attempt for _, attempt, _ in sent] == [0, 1], "the same correction is not sent again"
     assert {v["fault"] for v in stubborn.state["items"]} == {"unreadable"}
     assert stubborn.ending == "unreadable"
     failed = Response(instance_id="x", finish="error", error="http 500")
     assert grading(episode, lambda request, attempt: failed)[0].finish == "error"
+
+
+def test_who_says_yes_to_all_raises_nobody_that_was_silent() -> None:
+    """Each reply cites turn 1, in which the clinician says and does nothing."""
+    silent = play(CASE, in_turn(*[says("", eos=True)] * 3))
+
+    def yes(request: Request, attempt: int) -> str:
+        listed = request.messages[1].content.rpartition("a line:\n")[2].splitlines()
+        shown = [{"turn": 1, "quote": "Good morning"}]
+        rows = [
+            json.loads(line) | {"met": True, "turns": [1], "evidence": shown} for line in listed
+        ]
+        return json.dumps({"items": rows})
+
+    answer, sent = grading(silent, yes)
+    assert {v["fault"] for v in answer.state["items"]} == {"no evidence"} and len(sent) == 2
+    assert answer.ending == "unreadable"
+    published, sent = grading(silent, yes, form="published")
+    assert [v["met"] for v in published.state["items"]] == [True] * 4 and len(sent) == 1
+    with pytest.raises(DataError, match=r"grader\.form=paper: it is quoted or published"):
+        grading(silent, yes, form="paper")
 
 
 def test_the_evaluator_sees_the_rubric_and_the_encounter_and_no_other_packet() -> None:
