@@ -136,7 +136,7 @@ def _write(site_path: Path, results: Path, runs: Sequence[GradedRun], registry: 
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
     pages, _ = usable(registry.pages.values())
     try:
-        problems = write_runs(site, runs, results, pages, protocol and protocol.transcript)
+        problems = write_runs(site, runs, results, pages, protocol.transcript if protocol else None)
     except MedhelmError as e:
         return _Done({}, 0, [], str(e))
     return _Done(dict(site.files), site.written, problems)

@@ -192,7 +192,7 @@ async def _ask(
         started = time.monotonic()
         found = await model.send(model.write(request))
         if has_options and isinstance(found, Answer):
-            found = rate_candidates(request, found)
+            found = rate_candidates(request, found, gave_some=False)
         if isinstance(found, Failure):
             found = dataclasses.replace(found, words=model.endpoint.words_of(found))
         return found, time.monotonic() - started

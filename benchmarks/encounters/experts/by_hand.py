@@ -131,8 +131,8 @@ def _evidence(encounter: str, turn: int) -> dict[str, Any]:
     lines = (line for line in encounter.splitlines() if line.startswith(f'{{"turn": {turn},'))
     shown = json.loads(next(lines, "{}"))
     texts = (shown.get("clinician_says", ""), *shown.get("clinician_does", ()))
-    words = next((text.split() for text in texts if text.strip()), [])
-    return {"turn": turn, "quote": " ".join(words[:QUOTE_WORDS])}
+    first = next((text for text in texts if text.strip()), "")
+    return {"turn": turn, "quote": " ".join(first.split()[:QUOTE_WORDS])}
 
 
 def spec_of(name: str) -> ModelSpec:
