@@ -175,8 +175,8 @@ def test_an_unknown_name_says_the_nearest() -> None:
         (b"nam: x", ["unknown key 'nam'", "'name'"]),
         (b"timeout: 3", ["unknown key 'timeout'", "'timeout_s'"]),
         (b"1: 2", ["a key", "quotes"]),
-        (b"model: [1", ["not YAML"]),
-        (b"model: \xff", ["not YAML"]),
+        (b"model: [1", ["not readable as YAML"]),
+        (b"model: \xff", ["not readable as YAML"]),
         (b"- a\n- b", ["must hold keys"]),
         (b"", ["must hold keys"]),
         (b"name: v/other", ["'v/other'", "'v/m'"]),
@@ -186,7 +186,7 @@ def test_an_unknown_name_says_the_nearest() -> None:
         (b"price: {in: 1}", ["'price.in'"]),
         (b"price: {input: 1, output: 2, date: 2025-05-12}", ["date"]),
         (b"endpoint_class: lokal", ["lokal"]),
-        (b"x: !!python/object:os.system {}", ["not YAML"]),
+        (b"x: !!python/object:os.system {}", ["not readable as YAML"]),
     ],
 )
 def test_a_damaged_file_names_itself_in_one_line(text: bytes, words: list[str]) -> None:

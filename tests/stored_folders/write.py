@@ -1,7 +1,8 @@
 """Writes the stored folders: `python -m tests.stored_folders.write --into DIR`, from the repository.
 
 The folders in the repository were written by it once, by the first version whose records are
-read, and stay as they are: what today's code writes proves nothing of stored folders.
+read (the jury's by the first that logs its judges as they are read), and stay as they are: what
+today's code writes proves nothing of stored folders.
 """
 
 from __future__ import annotations
