@@ -132,7 +132,9 @@ def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
     name, why = next(iter(unasked.items()))
     more = f" and {len(unasked) - 1} more" if len(unasked) > 1 else ""
     if not any(run.spec.asking for run in runs):
-        raise UsageError(f"{name}{more} cannot be asked otherwise: {why}; leave ask out")
+        raise UsageError(
+            f"{name}{more} cannot be asked otherwise: {why}; leave out ask, form and examples"
+        )
     return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
 
 
