@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from medhelm.extract import polarity
+import medhelm.extract.polarity as polarity  # noqa: PLR0402 - the package imports this module
 from medhelm.extract.languages import with_english_yes, with_latin_letters
 from medhelm.extract.late import late
 from medhelm.extract.lists import SHARE, begins_list, without_lists

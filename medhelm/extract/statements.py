@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from medhelm.extract import polarity
+import medhelm.extract.polarity as polarity  # noqa: PLR0402 - the package imports this module
 from medhelm.extract.languages import answer_is, is_right, languages_of, words
 from medhelm.extract.late import late
 from medhelm.extract.lists import ticked, without_lists
