@@ -133,7 +133,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     state: dict[str, Any] = {}
     """The protocol's end state, as JSON."""
     unread: str = ""
-    """Why the requested form holds no answer. Empty: it holds one, or the text is read freely."""
+    """The reason that the requested form holds no answer. Empty: it holds one, or the text is read freely."""
     stale: tuple[Call, ...] = ()
     """Stored calls that are no longer part of it, since another request or none is sent now. They
     were paid for."""

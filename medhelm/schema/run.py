@@ -88,7 +88,7 @@ class JurySpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quorum: int = 2
     """Number of verdicts that a score needs; with fewer, the instance is unscored."""
     repairs: int = 2
-    """How often a judge's unreadable reply is requested again."""
+    """Times that a judge's unreadable reply is requested again."""
     reasons: bool = True
     """True if judges give a short reason for each score."""
     max_output_tokens: int = 1024

@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[int, ...] = ()
     """The turns that show it."""
     fault: str = ""
-    """Why there is no verdict (`no deed`: no rule can tell). In the published form an item that is met by the
+    """The reason for no verdict (`no deed`: no rule can tell). In the published form an item that is met by the
     evaluator's word alone is not met, and this is `no evidence`."""
 
 
