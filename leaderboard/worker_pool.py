@@ -134,9 +134,10 @@ class WorkerPool:
 def _write(site_path: Path, results: Path, runs: Sequence[GradedRun], registry: Registry) -> _Done:
     site = SiteFolder(site_path)
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
+    transcript = protocol.transcript if protocol else None
     pages, _ = usable(registry.pages.values())
     try:
-        problems = write_runs(site, runs, results, pages, protocol.transcript if protocol else None)
+        problems = write_runs(site, runs, results, pages, transcript)
     except MedhelmError as e:
         return _Done({}, 0, [], str(e))
     return _Done(dict(site.files), site.written, problems)

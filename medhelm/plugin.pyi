@@ -9,7 +9,7 @@ from medhelm.errors import closest as closest  # the known names nearest to a mi
 
 # -- Commands
 from medhelm.cli import options as options  # options that commands share, plugins, models by name, output as JSON
-from medhelm.cli import model_calls as model_calls  # a command that asks models: caps, estimate, asking, what was used
+from medhelm.cli import model_calls as model_calls  # a command that asks models: estimate, asking, what was used
 from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm sheet` and `medhelm agreement`
 from medhelm.cli import tables as tables  # --format and --out of tables, and printing them
 

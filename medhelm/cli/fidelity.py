@@ -201,17 +201,14 @@ def _check(args: argparse.Namespace) -> None:
 
 def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Stored | None]:
     """Return the graders, the cases of --cases, and the judges of --stored."""
-    from medhelm.tables.clinicians.decision_files import (
-        named_paths,
-        read_case_criteria,
-        read_graders,
-    )
+    from medhelm.tables.clinicians import decision_files as files
     from medhelm.tables.clinicians.fidelity import Comparison
 
-    experts, judges = named_paths(args.experts, "--experts"), named_paths(args.judge, "--judge")
+    experts = files.named_paths(args.experts, "--experts")
+    judges = files.named_paths(args.judge, "--judge")
     if shared := experts.keys() & judges.keys():
         raise UsageError(f"{min(shared)!r} is a group of experts and a judge; name one otherwise")
-    cases: Cases = read_case_criteria(Path(args.cases)) if args.cases else {}
+    cases: Cases = files.read_case_criteria(Path(args.cases)) if args.cases else {}
     stored = _stored(args) if args.stored else None
     if stored is not None:
         cases = {**stored.cases, **cases}
@@ -224,7 +221,11 @@ def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Store
         if not name or not other:
             raise UsageError(f"--alias {name}: write NAME=NAME")
     groups, own = (
-        [g for n, paths in given.items() for g in read_graders(n, paths, cases, is_judge=is_judge)]
+        [
+            grader
+            for name, paths in given.items()
+            for grader in files.read_graders(name, paths, cases, is_judge=is_judge)
+        ]
         for given, is_judge in ((experts, False), (judges, True))
     )
     own += stored.judges if stored is not None else ()
@@ -247,22 +248,17 @@ def _stored(args: argparse.Namespace) -> Stored:
 def _tables(
     args: argparse.Namespace, compared: Comparison, chosen: Settings, *, is_text: bool
 ) -> list[Table]:
-    from medhelm.tables.clinicians.fidelity import (
-        LARGEST,
-        alignment_table,
-        coverage_table,
-        fidelity_table,
-        graders_table,
-        low_agreement_table,
-    )
+    from medhelm.tables.clinicians import fidelity as made
 
-    largest = LARGEST if is_text else None
+    largest = made.LARGEST if is_text else None
     makers = {
-        "fidelity": lambda: fidelity_table(compared, chosen),
-        "graders": lambda: graders_table(compared),
-        "corrected": lambda: coverage_table(compared, chosen),
-        "alignment": lambda: alignment_table(compared),
-        "low_agreement": lambda: low_agreement_table(compared, largest, with_text=args.show_text),
+        "fidelity": lambda: made.fidelity_table(compared, chosen),
+        "graders": lambda: made.graders_table(compared),
+        "corrected": lambda: made.coverage_table(compared, chosen),
+        "alignment": lambda: made.alignment_table(compared),
+        "low_agreement": lambda: made.low_agreement_table(
+            compared, largest, with_text=args.show_text
+        ),
     }
     names = [args.table] if args.table else [n for n in _TABLES if n not in _ON_REQUEST]
     return [makers[name]() for name in names if name != "corrected" or compared.judges]

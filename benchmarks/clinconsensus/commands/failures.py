@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, "--data", help="which runs")
     options.add_options(parser, "--latest", help="the newest of several runs")
     options.add_options(parser, "--results-dir", help="(default: %(default)s)")
-    options.add_options(parser, "--budget-usd", "--budget-tokens", help="cap for --judge")
+    options.add_options(parser, "--budget-usd", help="cap for --judge")
+    options.add_options(parser, "--budget-tokens", help="cap for --judge in tokens")
     options.add_options(parser, "--plugin")
     tables.add_output(parser)
 

@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output format (default: by the suffix of --out, else terminal)",
     )
     options.add_options(parser, "--out")
-    options.add_options(parser, "--budget-usd", "--budget-tokens", help="cap for the judge")
+    options.add_options(parser, "--budget-usd", help="cap for the judge")
+    options.add_options(parser, "--budget-tokens", help="cap for the judge in tokens")
     options.add_options(parser, "--plugin")
 
 
