@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -58,6 +58,13 @@ def medhelm(
     *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line in this process, without what others before it have left here."""
+    return in_this_process(lambda: run_command([*map(str, argv)]), env, cwd)
+
+
+def in_this_process(
+    call: Callable[[], int], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Return what a program prints and its exit code, as if it had a process of its own."""
     for group in ("benchmark", "model"):  # of plugins that ran before
         ConfigStore.instance().repo.pop(group, None)
     out, err = io.StringIO(), io.StringIO()
@@ -69,10 +76,10 @@ def medhelm(
         contextlib.redirect_stderr(err),
     ):
         try:
-            code = run_command([*map(str, argv)])
+            code = call()
         except SystemExit as e:  # --help, --version
             code = int(e.code or 0)
-    return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess([], code, out.getvalue(), err.getvalue())
 
 
 def medhelm_apart(

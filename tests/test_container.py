@@ -58,7 +58,7 @@ def test_notes_and_results_of_a_checkout_stay_out() -> None:
 
 
 @pytest.mark.slow
-def test_its_steps_install_medhelm_and_run_the_demo(tmp_path: Path) -> None:
+def test_its_steps_install_medhelm_which_writes_into_its_folder_alone(tmp_path: Path) -> None:
     """Absolute folders of the image become folders below `tmp_path`, its Python a fresh environment.
 
     The environment sees the packages of this one, so that nothing is fetched.
@@ -95,11 +95,12 @@ def test_its_steps_install_medhelm_and_run_the_demo(tmp_path: Path) -> None:
             assert word in ("FROM", "USER") or rest == "--from=build /wheels /wheels", (word, rest)
     assert [path.name for path in image.iterdir() if path.name != "source"] == ["results"]
     program = venv / "bin" / started[0]
+    assert started == ["medhelm", "run"], "the demo, which tests/test_packaging.py runs whole"
+    small = ("run", "model=baseline/lexical", "benchmark=headqa", "data=sample")
     done = subprocess.run(
-        [program, *started[1:]], cwd=work, env=environment, capture_output=True, text=True
+        [program, *small], cwd=work, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert (work / "medhelm-results" / "site" / "index.html").is_file()
     assert [path.name for path in work.iterdir()] == ["medhelm-results"], "it writes there alone"
     where = "import medhelm; print(medhelm.__file__)"
     found = subprocess.run(

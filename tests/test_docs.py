@@ -174,6 +174,8 @@ def adapt_run(words: list[str], url: str) -> tuple[list[str], str]:
     is_full = given and given.get("data") != "sample" and "plugins" not in given
     if is_full and not DATA and "--cfg" not in words:
         left_out = f"on full data: {' '.join(words)}"
+        if "examples" in given and "ask.examples_from" not in given:  # they are of the data
+            return [], left_out
         words = [w for w in words if not w.startswith("data=")]
         words.insert(max(i for i, w in enumerate(words) if "=" in w) + 1, "data=sample")
     return words, left_out

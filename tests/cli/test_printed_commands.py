@@ -1,18 +1,18 @@
-"""Commands that a run prints are typed into a shell as printed, and do what they say."""
+"""Commands that a run prints are read as a shell reads them, and do what they say."""
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.quiz import arguments, environment, medhelm, write_quiz
+from tests.quiz import arguments, medhelm, write_quiz
 from tests.server import FaultServer, serve_in_thread
+from tests.test_docs import refuse_shell_tricks
 
 
 @pytest.fixture
@@ -22,16 +22,11 @@ def server() -> Iterator[FaultServer]:
 
 
 def type_in(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Give a shell the line as it was printed, in a folder."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", line],
-        cwd=folder,
-        env=environment({"PATH": path}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    """Run the line as a shell would that is given it as it was printed, in a folder."""
+    refuse_shell_tricks(line)
+    program, *argv = shlex.split(line)
+    assert program == "medhelm"
+    return medhelm(*argv, cwd=folder)
 
 
 def printed(text: str, start: str) -> str:

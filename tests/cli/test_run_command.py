@@ -21,7 +21,16 @@ from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.store import records
 from tests.cli.own_configs import write_own
-from tests.quiz import PLUGIN, arguments, command, environment, medhelm, record_of, write_quiz
+from tests.quiz import (
+    PLUGIN,
+    arguments,
+    command,
+    environment,
+    medhelm,
+    medhelm_apart,
+    record_of,
+    write_quiz,
+)
 from tests.server import FaultServer, Reply, serve_in_thread
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
@@ -118,7 +127,7 @@ def test_a_missing_key_is_named_before_anything_is_asked(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
     for argv, code in (("benchmark=hedqa", 2), ("max_instance=3", 2), ("--foo", 2)):
-        done = medhelm(*LEAD, argv, cwd=tmp_path)
+        done = medhelm_apart(*LEAD, argv, cwd=tmp_path)
         assert done.returncode == code and done.stdout == ""
         assert done.stderr.startswith("medhelm: ") and done.stderr.count("\n") == 1
     assert not any(tmp_path.iterdir())
@@ -130,7 +139,7 @@ def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_help_is_ours_and_quick(tmp_path: Path) -> None:
     started = time.monotonic()
-    done = medhelm("run", "--help", cwd=tmp_path)
+    done = medhelm_apart("run", "--help", cwd=tmp_path)
     seconds = time.monotonic() - started
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.startswith("usage: medhelm run")
@@ -183,7 +192,7 @@ def test_cfg_shows_the_configuration_and_runs_nothing(
 def test_info_and_hydras_own_help_are_there(tmp_path: Path) -> None:
     for argv, word in (
         (["--info", "searchpath"], "medhelm.conf"),
-        (["--info"], "Defaults List"),
+        (["--info", "defaults"], "Defaults List"),
         (["--hydra-help"], "--cfg"),
     ):
         done = medhelm(*LEAD, *argv, cwd=tmp_path)
@@ -608,12 +617,12 @@ def test_submitit_runs_two_jobs_and_names_the_one_that_fails(
     write_quiz(tmp_path, 6)
     argv = arguments(tmp_path, server.base_url, model="openai/a,openai/b")
     given = ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=2")
-    done = medhelm(*argv, *given, cwd=tmp_path)
+    done = medhelm_apart(*argv, *given, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert server.requests == 12 and "openai/b" in done.stdout
     assert {p.name for p in tmp_path.iterdir()} == {"data", "results"}
     failing = arguments(tmp_path, "http://127.0.0.1:9/v1", model="openai/c,baseline/lead")
-    done = medhelm(*failing, *given, cwd=tmp_path)
+    done = medhelm_apart(*failing, *given, cwd=tmp_path)
     assert done.returncode == 6 and "Traceback" not in done.stderr
     assert "model=openai/c benchmark=quiz: the server at 127.0.0.1:9" in done.stderr
     assert "1 of 2 run(s) failed" in done.stderr

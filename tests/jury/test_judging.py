@@ -50,6 +50,7 @@ from medhelm.store.runlog import RunFolder, Scan, is_answered, read_log
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
 from tests.quiz import command, environment
+from tests.quiz import medhelm as run_here
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -672,7 +673,7 @@ def write_jury(folder: Path, delay_s: float) -> Path:
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
     conf = write_jury(tmp_path, 0.15)
-    argv = command(
+    argv = (
         "run",
         "model=baseline/lead",
         "benchmark=essay",
@@ -684,7 +685,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
         conf,
     )
     process = subprocess.Popen(
-        argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command(*argv), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 60
     while len(logs_if_any(tmp_path / "results")) < 6 and time.monotonic() < deadline:
@@ -693,7 +694,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
     process.wait()
     before = logs_if_any(tmp_path / "results")
     assert 6 <= len(before) < 24
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
+    done = run_here(*argv)
     assert done.returncode == 0, done.stderr
     after = logs_if_any(tmp_path / "results")
     assert len(after) == 24 and before < after

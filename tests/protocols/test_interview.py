@@ -20,7 +20,7 @@ from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.store import records, runlog
 from tests.leaderboard.casting import data_of
 from tests.protocols.interview import PLUGIN, install, options, play
-from tests.quiz import command, environment
+from tests.quiz import command, environment, medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) ->
             time.sleep(0.005)
         before = server.requests
         assert 0 < held < 8 * TURNS * 3
-        done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
+        done = medhelm(*options(server, tmp_path, model__max_concurrency=4))
         assert done.returncode == 0, done.stderr
         assert server.requests - before == 8 * TURNS * 3 - held
     found = stored(tmp_path / "results")

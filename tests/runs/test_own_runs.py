@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,8 +16,8 @@ from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.store.records import read_record
-from tests.plugins.own_run import PROTOCOL, ROLES, briefs_run
-from tests.quiz import environment
+from tests.plugins.own_run import PROTOCOL, ROLES, briefs_run, main
+from tests.quiz import environment, in_this_process
 from tests.server import Faults, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -30,13 +31,8 @@ def argv(folder: Path, url: str, count: int, *options: str) -> list[str]:
 
 
 def command(folder: Path, url: str, count: int, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv(folder, url, count, *options),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=120,
-    )
+    with mock.patch("sys.argv", argv(folder, url, count, *options)[1:]):
+        return in_this_process(main)
 
 
 def made(folder: Path) -> list[str]:
@@ -128,9 +124,8 @@ def test_a_budget_stops_before_it_is_passed_and_the_command_goes_on(tmp_path: Pa
 
 
 def test_a_cap_in_usd_needs_prices(tmp_path: Path) -> None:
-    with serve_in_thread() as server:
-        done = command(tmp_path, server.base_url, 2, "--budget-usd", "1")
-    assert done.returncode != 0 and "price" in done.stderr
+    with serve_in_thread() as server, pytest.raises(UsageError, match="price"):
+        command(tmp_path, server.base_url, 2, "--budget-usd", "1")
     assert server.requests == 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import resource
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from medhelm.errors import BudgetReached, MedhelmError, ModelError, RecordError,
 from medhelm.models import ModelPool
 from medhelm.schema.model import ModelSpec
 from medhelm.store import records, runlog
-from tests.quiz import PLUGIN, arguments, command, environment, record_of, write_quiz
+from tests.quiz import PLUGIN, arguments, record_of, write_quiz
+from tests.quiz import medhelm as run_here
 from tests.server import Faults, FaultServer, Reply, letter, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -54,13 +54,7 @@ def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
         given = arguments(tmp_path, server.base_url)
         argv = [a for a in given if not a.startswith(("model=", "model.base_url"))]
         sweep = [f"model={','.join(f'openai/{m}' for m in models[:2])}", *base]
-        done = subprocess.run(
-            command("run", "-m", *sweep, *argv[1:]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=environment(),
-        )
+        done = run_here("run", "-m", *sweep, *argv[1:])
     assert done.returncode == 6, done.stderr
     assert "quiz x openai/bad: " in done.stderr
     gradings = [records.read_record(g) for g in records.find_gradings(tmp_path / "results")]
@@ -79,9 +73,7 @@ def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_onc
             model__max_output_tokens=30,
             model__max_concurrency=8,
         )
-        done = subprocess.run(
-            command(*argv), capture_output=True, text=True, timeout=120, env=environment()
-        )
+        done = run_here(*argv)
     assert done.returncode == 7, done.stderr
     assert 0 < record_of(tmp_path).results[0].counted < 200
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import random
 from fractions import Fraction
 
@@ -33,7 +35,7 @@ def test_the_order_changes_no_bit() -> None:
     for _ in range(5):
         rng.shuffle(values)
         found.add(total(values))
-        plain.add(sum(values))
+        plain.add(functools.reduce(operator.add, values))  # `sum` is compensated since 3.12
     assert len(found) == 1 and len(plain) > 1
 
 

@@ -20,7 +20,7 @@ from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
 from tests.benchmarks.encounters.players import TURNS, reply
 from tests.benchmarks.encounters.stage import says
-from tests.quiz import command, environment
+from tests.quiz import command, environment, medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -162,9 +162,9 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, aft
     with serve_in_thread(by_body=reply, latency_s=0.02) as server:
         for role in ("model", "cast.patient", "cast.controller"):
             given[f"{role}.base_url"] = server.base_url
-        argv = command("run", *(f"{k}={v}" for k, v in given.items()))
+        argv = ["run", *(f"{k}={v}" for k, v in given.items())]
         env = environment({"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"})
-        process = subprocess.Popen(argv, env=env, stdout=-3, stderr=-3)
+        process = subprocess.Popen(command(*argv), env=env, stdout=-3, stderr=-3)
         while server.requests < after:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
@@ -174,7 +174,7 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, aft
         while server.in_flight:
             time.sleep(0.005)
         before = server.requests
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120)
+        done = medhelm(*argv)
         assert done.returncode == 0, done.stderr
         assert 0 < held <= after
         assert server.requests - before == 4 * sum(CALLS.values()) - held
