@@ -52,7 +52,7 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
     assert record_of(clean).own.usage.lost == 0
 
 
-def test_kill_9_at_five_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:
+def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:
     clean, killed = tmp_path / "clean", tmp_path / "killed"
     assert run_quiz(clean).returncode == 0
     write_quiz(killed, N)
@@ -61,7 +61,7 @@ def test_kill_9_at_five_moments_loses_at_most_what_was_in_flight(tmp_path: Path)
     with serve_in_thread(latency_s=0.02) as server:
         argv = arguments(killed, server.base_url, model__max_concurrency=in_flight)
         kills = 0
-        while kills < 5:
+        while kills < 10:
             process = subprocess.Popen(
                 command(*argv),
                 stdout=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ def test_kill_9_at_five_moments_loses_at_most_what_was_in_flight(tmp_path: Path)
         assert done.returncode == 0, done.stderr
         repeated = sum(n - 1 for n in server.answered.values())
         assert len(server.answered) == N
-        assert repeated <= 5 * in_flight
+        assert repeated <= 10 * in_flight
         before = server.requests
         assert medhelm(*argv).returncode == 0
         assert server.requests == before, "a finished run asked something"
