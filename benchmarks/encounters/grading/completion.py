@@ -44,7 +44,8 @@ BY_COMPETENCY = tuple(
 """Sums of each competency: items met and all, and its rate over the cases that have items of it."""
 HIGHEST = "rate_highest"
 """A case's share of items if those without a verdict were met."""
-TOTALS = ("rate", HIGHEST, "cases", "met", "items", "invalid", "no_evidence", "extra")
+TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra", HIGHEST)
+"""A reading begins with its part and its whole, which the table of lengths takes."""
 
 
 @dataclass(frozen=True)
