@@ -14,6 +14,7 @@ durations, `sets` labels and codes. These count, in this order:
 A list of the options, or of their probabilities, states none of them.
 """
 
+from medhelm.extract.choices import extract_choice as extract_choice
 from medhelm.extract.choices import read_choice as read_choice
 from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import Reading as Reading
@@ -25,9 +26,14 @@ from medhelm.extract.marks import visible_text as visible_text
 from medhelm.extract.numbers.asked import Asked as Asked
 from medhelm.extract.numbers.asked import Glossary as Glossary
 from medhelm.extract.numbers.asked import Quantity as Quantity
+from medhelm.extract.numbers.values import extract_date as extract_date
+from medhelm.extract.numbers.values import extract_number as extract_number
+from medhelm.extract.numbers.values import extract_weeks_days as extract_weeks_days
 from medhelm.extract.numbers.values import read_date as read_date
 from medhelm.extract.numbers.values import read_number as read_number
 from medhelm.extract.numbers.values import read_weeks_days as read_weeks_days
+from medhelm.extract.sets import extract_codes as extract_codes
+from medhelm.extract.sets import extract_labels as extract_labels
 from medhelm.extract.sets import is_code as is_code
 from medhelm.extract.sets import read_codes as read_codes
 from medhelm.extract.sets import read_labels as read_labels

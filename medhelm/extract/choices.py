@@ -10,12 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import medhelm.extract.polarity as polarity  # noqa: PLR0402 - the package imports this module
 from medhelm.extract.languages import with_english_yes, with_latin_letters
 from medhelm.extract.late import late
 from medhelm.extract.lists import SHARE, begins_list, without_lists
 from medhelm.extract.marks import Mark, Reading, all_marks, own_text, unify
 from medhelm.extract.options import CLOSERS, CUT, UNCLEAR, Options, options_of, without_lead
+from medhelm.extract.polarity import (
+    CHOSEN,
+    DENIED,
+    DOUBT,
+    FILLERS,
+    HEDGE,
+    NOT_CHOSEN,
+    OF_ANOTHER,
+    OTHER_ANSWER,
+    THIS_IS_WRONG,
+    UNTIL_PROVEN,
+    taken_back,
+)
 from medhelm.extract.relabelled import with_letters
 from medhelm.extract.sentences import SENTENCE_END
 from medhelm.extract.statements import OF_OTHERS, SHORT, Statement, statements
@@ -38,6 +50,10 @@ _IS_OPTION = late(
 )
 """A sentence that ends by saying that something is the option."""
 _ASIDE_END = late(r",\s(?:while|whereas|unlike)\b")
+_BUT = late(r",\s+(?:but|although|though|however)\b", re.IGNORECASE)
+"""A withdrawal of a mere mention. A statement outlives it."""
+_LETTER_LAST = late(r"\b(?:option|choice|answer|one)\b[^.;,]{0,40}\bis\s\W{0,3}[A-Z]\W{0,4}$")
+"""A sentence that ends with the letter of an option, whatever it says of it."""
 _ONE_LETTER = late(r"([A-Z])(?:[\s,.]{1,3}\1){2,500}")
 _UNDECIDED = late(
     r"\b(?:(?:could|may|might|can)\s(?:well\s)?be\s(?:either\s)?(?:option\s)?(?-i:[A-Z])\sor\s(?:option\s)?(?-i:[A-Z])\b"
@@ -78,13 +94,11 @@ def read_choice(
         return Reading(None, "the reply is empty" if not text.strip() else "no answer of its own")
     if {("yes",), ("no",)} <= {*options.own.values()}:
         own = with_english_yes(own)
-    bare = own.strip(CLOSERS + " \n.([{<")
+    bare = own.strip(CLOSERS + " .([{<")
     if own != bare and bare in options.own and choices[ord(bare) - ord("A")] != own in choices:
         return Reading(None, "the letter of one option is the text of another")
-    if same := _ONE_LETTER.fullmatch(own if not is_cut else own[: own.rfind(" ")]):
-        bare = same[1]
-    if (same or len(own) < 9) and bare in options.own:
-        return Reading(bare)
+    if letter := _whole_reply(options, own, is_cut):
+        return Reading(letter)
     marks = all_marks(own)
     if not marks and _UNDECIDED.search(own[-SHORT:]):
         return Reading(None, "it leaves open which option is meant")
@@ -101,13 +115,30 @@ def read_choice(
     return Reading(None, _why_not(options, own, letters, is_cut))
 
 
+def extract_choice(text: str, choices: Sequence[str], *, is_cut: bool = False) -> str | None:
+    """Return the letter (A is the first choice) of the option that a completion states, or None.
+
+    `read_choice` gives the reason as well.
+    """
+    return read_choice(text, choices, is_cut=is_cut).value
+
+
+def _whole_reply(options: Options, own: str, is_cut: bool) -> str:
+    """Return the option that is all of a reply: its text, or a letter."""
+    if same := _ONE_LETTER.fullmatch(own if not is_cut else own[: own.rfind(" ")]):
+        return same[1] if same[1] in options.own else ""
+    if len(own) < 9 and (bare := own.strip(CLOSERS + " \n.([{<")) in options.own:
+        return bare
+    return "" if is_cut else options.exact(own)
+
+
 def _why_not(options: Options, own: str, letters: set[str], is_cut: bool) -> str:
     """Return why no single option is read, in words that hold nothing of the reply."""
     known = sorted(letters - {UNCLEAR})
     if len(known) > 1:
         named = f"{', '.join(known[:-1])} and {known[-1]}"
         return f"{'two' if len(known) == 2 else 'several'} options are stated: {named}"
-    if UNCLEAR in letters and polarity.taken_back(own[-_TAIL:], 0):
+    if UNCLEAR in letters and taken_back(own[-_TAIL:], 0):
         return "an answer is stated and taken back"
     prose = without_lists(options, own)
     if len(prose) < len(own):
@@ -129,16 +160,14 @@ def _marked(options: Options, own: str, marks: Sequence[Mark]) -> set[str]:
     last = marks[-1]
     readings = [_read_mark(options, own, mark) for mark in marks]
     rest = own[last.start :]
+    if not readings[-1]:
+        found = {s.letter for s in statements(options, last.value)}
+        readings[-1] = found.pop() if len(found) == 1 else UNCLEAR if found else ""
     if not readings[-1] and last.value[0].isdigit():
         return {UNCLEAR}
     if not readings[-1]:
         found = _stated(options, rest)
-        if (
-            found
-            or not any(readings)
-            or polarity.HEDGE.search(last.value)
-            or polarity.DOUBT.search(last.value)
-        ):
+        if found or not any(readings) or HEDGE.search(last.value) or DOUBT.search(last.value):
             return found
     if readings[-1] == UNCLEAR:
         return {UNCLEAR}
@@ -146,7 +175,7 @@ def _marked(options: Options, own: str, marks: Sequence[Mark]) -> set[str]:
     letters |= {options.whole(match[1]) for match in _TEXT_KEY.finditer(own)} - {""}
     before = [s for s in statements(options, own[: marks[0].start][-SHORT:]) if s.is_strong]
     letters |= {s.letter for s in sorted(before, key=lambda s: s.start)[-1:]} - {UNCLEAR}
-    if back := polarity.taken_back(rest[:_TAIL]):
+    if back := taken_back(rest[:_TAIL]):
         letters |= {UNCLEAR, *(s.letter for s in statements(options, rest[back[0] :]))}
     after = (s for s in statements(options, rest) if s.is_strong and s.start > 0)
     return letters | {s.letter for s in after} - {UNCLEAR}
@@ -176,12 +205,12 @@ def _stated(options: Options, text: str) -> set[str]:
     if CUT in text and _TURNS.search(text) and not any(s.is_strong for s in found):
         return set()
     letters = _settle(found)
-    if letters and (back := polarity.taken_back(text)):  # a "no" that leads may be an option
+    if letters and (back := taken_back(text)):  # a "no" that leads may be an option
         before = _settle(statements(options, text[: back[0]]))
         after = _settle(statements(options, text[back[1] :]))
         if before and before != after:
             letters |= before | after | {UNCLEAR}
-    if not letters and len(text) <= SHORT and CUT not in text and not polarity.HEDGE.search(text):
+    if not letters and len(text) <= SHORT and CUT not in text and not HEDGE.search(text):
         letters = _mentions(options, without_lists(options, text))
     return letters
 
@@ -200,12 +229,12 @@ def _settle(found: Sequence[Statement]) -> set[str]:
 
 def _mentions(options: Options, text: str) -> set[str]:
     """Return the options that a short text mentions, where one is mentioned as the answer."""
-    found = {UNCLEAR} if polarity.THIS_IS_WRONG.search(text) else set()
+    found = {UNCLEAR} if THIS_IS_WRONG.search(text) else set()
     is_chosen = False
     text = re.sub(r"\?(?=\s)", "??", text)  # one of them ends the sentence
     sentences = [s for s in SENTENCE_END.split(text + " ") if s.strip()]
     for number, sentence in enumerate(sentences):
-        sentence = polarity.UNTIL_PROVEN.sub("", sentence)
+        sentence = UNTIL_PROVEN.sub("", sentence)
         main = _ASIDE_END.split(sentence)[0]
         if not (options.texts_in(sentence[len(main) :]) or _MENTION.search(sentence, len(main))):
             sentence = main
@@ -213,14 +242,14 @@ def _mentions(options: Options, text: str) -> set[str]:
         named |= options.texts_in(sentence)
         if named:
             named |= {
-                options.whole(m[0]) for m in options.spelt.finditer(sentence) if m[0][0].isdigit()
+                options.whole(m[0]) for m in options.find_texts(sentence) if m[0][0].isdigit()
             }
         rest = options.blanked(sentence)
-        if not named or polarity.DOUBT.search(rest) or polarity.DENIED.search(rest):
-            if OF_OTHERS.search(sentence):
+        if not named or DOUBT.search(rest) or DENIED.search(rest):
+            if _LETTER_LAST.search(sentence) or OF_OTHERS.search(sentence):
                 found.add(UNCLEAR)
             continue
-        if polarity.NOT_CHOSEN.search(rest) or polarity.OF_ANOTHER.search(rest):
+        if NOT_CHOSEN.search(rest) or OF_ANOTHER.search(rest):
             found.add(UNCLEAR)
             continue
         found |= {letter if letter in options.own else UNCLEAR for letter in named}
@@ -234,9 +263,11 @@ def _chooses(rest: str, is_edge: bool) -> bool:
     At an edge of the text its letter may end it in brackets.
     """
     plain = rest.replace("*", "")
+    if _BUT.search(plain):
+        return False
     if is_edge and _IN_BRACKETS.search(plain):
         return True
     if is_edge and (is_ := _IS_OPTION.search(plain)):
-        return not polarity.OTHER_ANSWER.search(plain[: is_.start() + 1])
+        return not OTHER_ANSWER.search(plain[: is_.start() + 1])
     around = re.findall(r"[^\W\d_]+", _MENTION.sub(" ", rest).lower())
-    return bool(polarity.CHOSEN.search(rest)) or {*around} <= polarity.FILLERS
+    return bool(CHOSEN.search(rest)) or {*around} <= FILLERS

@@ -125,18 +125,10 @@ def words(kind: str) -> str:
     return any_of(found)
 
 
-def word_set(*lines: str) -> frozenset[str]:
-    """Return the words of some lines."""
-    return frozenset(word for line in lines for word in line.split())
-
-
 def any_of(found: Iterable[str]) -> str:
-    """Return a pattern of words; `a b` allows several spaces, an edge letter ends the word.
-
-    That of no words matches nothing.
-    """
+    """Return a pattern of words; `a b` allows several spaces, an edge letter ends the word."""
     patterns = map(_pattern, sorted(found, key=lambda word: (-len(word), word)))
-    return f"(?:{'|'.join(patterns) or '(?!)'})"
+    return f"(?:{'|'.join(patterns)})"
 
 
 def _pattern(word: str) -> str:
@@ -148,6 +140,7 @@ def _pattern(word: str) -> str:
     return before + escaped + after
 
 
+_NEVER = r"(?!)"
 _SO = r"(?:quindi|dunque|pertanto|donc|por\stanto|por\slo\stanto|entonces|portanto|ent\u00e3o|also|somit|daher|dus|wi\u0119c|\u043f\u043e\u044d\u0442\u043e\u043c\u0443)(?!\w)"
 """Words for `so` behind a verb."""
 
@@ -162,8 +155,10 @@ def answer_is(language: str) -> re.Pattern[str]:
         | {f"{o} {r}" for o in spoken.option for r in spoken.right}
         | {f"{r} {o}" for o in spoken.option for r in spoken.right}
     )
-    is_, tail, right = map(any_of, (spoken.copula, spoken.tail, spoken.right))
-    choose = rf"{any_of(spoken.choose)}(?:[ \t]{_SO})?"
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
+    right = any_of(spoken.right) if spoken.right else _NEVER
+    choose = rf"{any_of(spoken.choose)}(?:[ \t]{_SO})?" if spoken.choose else _NEVER
     return late(
         rf"(?:{names}(?:[ \t]{{0,3}}{sides}){{0,3}}(?:\s(?:\u00e0|a\s?la|\u00e0\sla|alla|auf\sdie)\s(?:pergunta|pregunta|question|domanda|frage))?[ \t]{{0,3}}"
         rf"(?:(?:[^\W\d_]{{2,}}[ \t]+){{0,4}}?{is_}[ \t]{{0,3}}:?|[:\uff1a]"
@@ -177,8 +172,10 @@ def answer_is(language: str) -> re.Pattern[str]:
 def is_right(language: str) -> re.Pattern[str]:
     """Return the pattern of what says in one language that the option before it is right."""
     spoken = LANGUAGES[language]
-    answer, right = any_of(spoken.answer), any_of(spoken.right)
-    is_, article, tail = map(any_of, (spoken.copula, spoken.article, spoken.tail))
+    answer, right = any_of(spoken.answer), any_of(spoken.right) if spoken.right else _NEVER
+    is_ = any_of(spoken.copula) if spoken.copula else _NEVER
+    article = any_of(spoken.article) if spoken.article else _NEVER
+    tail = any_of(spoken.tail) if spoken.tail else _NEVER
     articles = {word.upper() for word in spoken.article if len(word) == 1}
     letters = "".join(letter for letter in ascii_uppercase if letter not in articles)
     return late(

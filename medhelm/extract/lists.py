@@ -41,6 +41,8 @@ Span = tuple[int, int]
 
 def without_lists(options: Options, text: str) -> str:
     """Return `text` with a line break for every list of the options."""
+    if _is_one_option_a_line(options, text):
+        return "\n"
     spans = [*_lettered_lines(options, text), *_texts(options, text), *_inside_lines(options, text)]
     kept, at = [], 0
     for start, end in sorted(spans):
@@ -48,6 +50,15 @@ def without_lists(options: Options, text: str) -> str:
             kept += [text[at:start], "\n"]
         at = max(at, end)
     return "".join([*kept, text[at:]])
+
+
+def _is_one_option_a_line(options: Options, text: str) -> bool:
+    """Return whether the lines of a text are different options, even where these are letters."""
+    if len(text) > _SHORT or "\n" not in text:
+        return False
+    lines = [line for line in text.rstrip(CUT).split("\n") if line.strip()]
+    named = {options.whole(line) for line in lines}
+    return 2 < len(lines) == len(named) and "" not in named
 
 
 def begins_list(options: Options, text: str, at: int) -> bool:
@@ -76,7 +87,7 @@ def _lettered_lines(options: Options, text: str) -> Iterator[Span]:
 def _texts(options: Options, text: str) -> Iterator[Span]:
     """Yield where texts of the options follow one another with nothing but letters between."""
     chain: list[re.Match[str]] = []
-    for match in options.spelt.finditer(text):
+    for match in options.find_texts(text):
         if chain and not _follows(options, chain[-1], match):
             yield from _chain(text, chain)
             chain = []

@@ -246,11 +246,16 @@ def marked_answers(text: str) -> tuple[str, ...]:
     return tuple(mark.value for mark in all_marks(text))
 
 
+def last_mark(text: str) -> Mark | None:
+    """Return the last mark of a final answer that is not empty, or None."""
+    return next(reversed(all_marks(text)), None)
+
+
 def final_answer(text: str) -> str:
     """Return what a completion marks as its final answer, the last one, else all of its own text."""
     own = own_text(text)
-    marks = all_marks(own)
-    return marks[-1].value if marks else own
+    mark = last_mark(own)
+    return mark.value if mark else own
 
 
 def read_answer(text: str, *, is_cut: bool = False) -> Reading[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from os.path import commonprefix
+from typing import TypeVar
 
 from medhelm.extract.languages import LANGUAGES, any_of, words
 from medhelm.extract.late import late
 from medhelm.extract.marks import TOKEN, fold, tokens, unify, without_invisible
 from medhelm.extract.polarity import DISMISSED, DISOWNED
+
+K = TypeVar("K")
 
 UNCLEAR = "?"
 """The reading of something that is stated but names no single option."""
@@ -127,6 +131,11 @@ def without_lead(value: str) -> str:
     return value[lead.end() :] if lead else value
 
 
+def _squeeze(text: str) -> str:
+    """Return `text` without case, doubled spaces, marks of emphasis and a last full stop."""
+    return " ".join(unify(text).casefold().split()).strip(" *`\"'").removesuffix(".")
+
+
 def _is_dismissed(text: str, end: int = 0) -> bool:
     """Return whether a text goes on to say that the option which ends there is wrong."""
     closed = _CLOSED.match(text, end)
@@ -141,9 +150,8 @@ class Options:
         self.letters = string.ascii_uppercase[: len(choices)]
         lettered = list(zip(self.letters, choices, strict=False))
         self.own = {letter: tokens(choice) for letter, choice in lettered}
-        texts: dict[tuple[str, ...], str] = {}
-        for letter, key in self.own.items():
-            texts |= {key: UNCLEAR if key in texts else letter} if key else {}
+        self._exact = _unique((_squeeze(choice), letter) for letter, choice in lettered)
+        texts = _unique((key, letter) for letter, key in self.own.items() if key)
         self._texts = sorted(texts.items(), key=lambda item: -len(item[0]))
         longest = max(map(len, choices), default=0) + 50
         self._line, self.reach = max(_LINE, longest), max(_REACH, longest)
@@ -158,8 +166,7 @@ class Options:
         patterns = [
             r"\s{1,9}".join(map(re.escape, t.removesuffix(".").split())) for t in self.texts
         ]
-        self.spelt = late(rf"(?<!\w)(?:{'|'.join(patterns) or '(?!)'})(?!\w)", re.IGNORECASE)
-        """Matches the texts of the options, the longest where they overlap."""
+        self._spelt = late(rf"(?<!\w)(?:{'|'.join(patterns)})(?!\w)", re.IGNORECASE)
         self._place = {tokens(choice): i for i, choice in enumerate(choices)}
 
     def may_name(self, sentence: str) -> bool:
@@ -169,13 +176,20 @@ class Options:
         lower = sentence.casefold()
         return any(first in lower for first in self._firsts)
 
+    def exact(self, text: str) -> str:
+        """Return the option whose text, signs included, is all of `text`."""
+        key = _squeeze(text) if len(text) <= self._line else ""
+        return "" if key.upper() in self.own else self._exact.get(key, "").strip(UNCLEAR)
+
     def read(self, value: str) -> str:
         """Return the option that `value` begins with, as a letter or as its whole text."""
         value = value[: self._line]
+        if letter := self.exact(value):
+            return letter
         rest = without_lead(value)
         bare = rest.rstrip(CLOSERS + " \t\n.,:;!\u3002\u0964\u1362")
         if len(bare) == 1 and bare.isascii() and bare.isalpha():
-            return self.known(bare)
+            return self.exact(rest) or self.known(bare)
         by_text, length, end = self.text_at(value)
         if not by_text:
             by_text, length, end = self.text_at(rest)
@@ -215,6 +229,8 @@ class Options:
                 return "" if _is_dismissed(after, end) else letter
             if text or self._begins_other(after, letter) or self._is_cut_text(after):
                 return UNCLEAR
+            if self._is_dismissed_behind(after, letter):
+                return ""
         if _is_dismissed(after):
             return ""
         if (script := _IN_SCRIPT.match(after)) and _NEGATED.search(script[0]):
@@ -253,7 +269,11 @@ class Options:
 
     def blanked(self, text: str) -> str:
         """Return `text` with a bar for every option's text, whose own words say nothing."""
-        return self.spelt.sub(" | ", text)
+        return self._spelt.sub(" | ", text) if self.texts else text
+
+    def find_texts(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield the places of texts of the options, the longest where they overlap."""
+        return self._spelt.finditer(text) if self.texts else iter(())
 
     def place(self, text: str) -> int:
         """Return which of the options has this text."""
@@ -274,8 +294,10 @@ class Options:
         lettered = list(islice(_LETTERED.finditer(text), _MANY + 1))
         if len(lettered) > _MANY:
             return None
-        lettered = [m for m in lettered if m[1][0] in self.own]
-        return [m for m in lettered if len(m[1]) > 1 or self.letter_at(m[1])]
+        return [m for m in lettered if self._may_list(m[1]) and not self.exact(m[1])]
+
+    def _may_list(self, lettered: str) -> bool:
+        return lettered[0] in self.own and bool(self.letter_at(lettered) or len(lettered) > 1)
 
     def _opens_list(self, rest: str, own_end: int) -> bool:
         """Return whether another letter follows on the same line, set off in the same way."""
@@ -303,7 +325,7 @@ class Options:
         mark = _MARK.match(after)
         at = mark.end() if mark else 0
         at += len(after[at:]) - len(after[at:].lstrip())
-        found = self.spelt.match(after, at)
+        found = self._spelt.match(after, at) if self.texts else None
         return (found.end(), self.texts_in(found[0])) if found else (at, set())
 
     def _begins_other(self, after: str, letter: str) -> bool:
@@ -313,6 +335,10 @@ class Options:
             return named != {letter} or self._names_another(after, end, letter)
         word = TOKEN.match(after, end)
         return word is not None and self._is_like_other(fold(word[0]), letter)
+
+    def _is_dismissed_behind(self, after: str, letter: str) -> bool:
+        end, named = self._behind(after)
+        return named == {letter} and _is_dismissed(after, end)
 
     def _is_cut_text(self, after: str) -> bool:
         """Return whether a reply was cut within an option's text, so that a list may begin here."""
@@ -332,7 +358,7 @@ class Options:
         has_article = _ARTICLE.match(text, found[0].start()) if found else None
         for skip in (0, 1) if has_article else (0,):
             spelt = found[skip : skip + len(own)]
-            if own and [fold(match[0]) for match in spelt] == [*own]:
+            if own and len(spelt) == len(own) and all(map(_is_token, spelt, own)):
                 end = spelt[-1].end()
                 return end if _AFTER_TEXT.match(text, end) else None
         return None
@@ -363,3 +389,15 @@ class Options:
         return any(
             other != letter and self._matches(rest, own) is not None for own, other in self._texts
         )
+
+
+def _is_token(match: re.Match[str], token: str) -> bool:
+    return fold(match[0]) == token
+
+
+def _unique(pairs: Iterable[tuple[K, str]]) -> dict[K, str]:
+    """Return what each text stands for, UNCLEAR where it is that of two options."""
+    found: dict[K, str] = {}
+    for text, letter in pairs:
+        found[text] = UNCLEAR if text in found else letter
+    return found

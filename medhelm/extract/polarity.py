@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from medhelm.extract.languages import find_word, word_set
+from medhelm.extract.languages import find_word
 from medhelm.extract.late import Lower, late
 
 
@@ -87,11 +87,15 @@ CHOSEN = Phrases(
 )
 """Words of a sentence whose mention of an option is a choice, where it holds none of the others."""
 
-FILLERS = word_set(
-    "a an the it its is s this that he she they i we my so then thus hence therefore clearly",
-    "would definitely certainly surely obviously probably likely most be are think believe say",
-    "guess patient with option choice answer letter and here ok okay yes sure well indeed of",
-    "immediately now urgently today right away first next daily for to in es la el è il die das est le",
+FILLERS = frozenset(
+    word
+    for line in (
+        "a an the it its is s this that he she they i we my so then thus hence therefore clearly",
+        "would definitely certainly surely obviously probably likely most be are think believe say",
+        "guess patient with option choice answer letter and here ok okay yes sure well indeed of",
+        "immediately now urgently today right away first next daily for to in es la el è il die das est le",
+    )
+    for word in line.split()
 )
 """Words that may be around an option in a sentence that does nothing but name it."""
 
@@ -170,9 +174,31 @@ _RETRACTION = late(
     r"|that(?:['\u2019]s| is) (?:wrong|incorrect|not right))",
 )
 """Words by which a completion takes back what it has said."""
-_BACK = late(
-    r"wait|hmm|er no|uh no|hold on|wrong|mistake|scratch that|correct|edit|erratum|back|meant|my mind"
-    r"|misread|strike that|no,? (?:it|that)|sorry,|on (?:second|reflection)|let me|actually|rather|right"
+_BACK = (
+    *(
+        "wait",
+        "hmm",
+        "er no",
+        "uh no",
+        "hold on",
+        "wrong",
+        "mistake",
+        "scratch that",
+        "correct",
+        "edit",
+    ),
+    *(
+        "erratum",
+        "back",
+        "meant",
+        "my mind",
+        "misread",
+        "strike that",
+        "no it",
+        "no, it",
+        "no that",
+    ),
+    *("no, that", "sorry,", "on second", "on reflection", "let me", "actually", "rather", "right"),
 )
 """Parts of them, one of which has to be there."""
 _STOPS = ".!?,;\n\u2014\u3002"
@@ -181,7 +207,7 @@ _STOPS = ".!?,;\n\u2014\u3002"
 def taken_back(text: str, start: int = 1) -> tuple[int, int] | None:
     """Return where a text takes back what it said, from `start` on."""
     lower = text.lower()
-    if _BACK.search(lower) and (found := _RETRACTION.search(lower, start)):
+    if any(word in lower for word in _BACK) and (found := _RETRACTION.search(lower, start)):
         return found.span()
     found = find_word("retraction", text)
     is_led = found is not None and text[max(0, found.start() - 4) : found.start()].rstrip(" \n")[

@@ -47,7 +47,7 @@ def with_letters(text: str, choices: Sequence[str], labels: Sequence[str]) -> st
     letters = dict(zip(labels, ascii_uppercase, strict=False))
     options = [fold(unify(choice)) for choice in choices]
     if fold(text).strip(" .\n") in options:
-        return re.sub(_LETTER, lambda match: match[0].lower(), text)
+        return _without_capitals(text)
 
     def read(match: re.Match[str]) -> str:
         token, before = match[0], text[max(0, match.start() - _SPAN) : match.start()]
@@ -76,6 +76,10 @@ def _is_label(token: str, before: str, after: str, own: str) -> bool:
         lead = before[: opened.start()]
         return bool(_OPENED.search(lead)) or bool(own and fold(lead).rstrip(" *_").endswith(own))
     return True
+
+
+def _without_capitals(text: str) -> str:
+    return re.sub(_LETTER, lambda match: match[0].lower(), text)
 
 
 @lru_cache(maxsize=64)

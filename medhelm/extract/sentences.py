@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from medhelm.extract.late import late
 
@@ -87,17 +86,12 @@ _BREAK = late(
 )
 
 
-@lru_cache(maxsize=16)
-def split_sentences(text: str) -> tuple[tuple[str, bool], ...]:
-    """Return the sentences of a plain text, and whether each is a line of its own.
+def split_sentences(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a plain text, and whether each is a line of its own.
 
     Of a long text the beginning and the end are looked through. Sections that interpret a result
     are left out.
     """
-    return tuple(_sentences_of(text))
-
-
-def _sentences_of(text: str) -> Iterator[tuple[str, bool]]:
     if len(text) > _HEAD + _TAIL:
         text = text[:_HEAD].rpartition("\n")[0] + "\n" + text[-_TAIL:].partition("\n")[2]
     is_left_out = False

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from medhelm.extract.json_reply import without_halves
 from medhelm.extract.late import late
 from medhelm.extract.marks import Mark, Reading, all_marks, own_text, tokens, unify
-from medhelm.extract.polarity import DOUBT
 
 _MOST = 1_000
 """Items of a list that are read."""
@@ -29,6 +28,11 @@ _NOTHING = late(
     r"\W{0,9}(?:none(?: of the (?:above|labels|codes))?|nothing|n/?a|not applicable|empty"
     r"|(?:there (?:are|is) )?no (?:\w+ ){0,2}(?:labels?|codes?|categor(?:y|ies))"
     r"(?: apply| applies| found)?)\W{0,9}",
+    re.IGNORECASE,
+)
+_NEGATION = late(
+    r"\b(?:not|no|never|neither|nor|without|except|excluding|excluded|unlikely|ruled\sout|tempting)\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 # CM codes, then PCS codes of seven characters without I and O, the first of them a section. No
@@ -129,6 +133,16 @@ _IS_NO = late(
 """Matches a row's statement that its label does not apply."""
 
 
+def extract_labels(
+    text: str, labels: Sequence[str] | None = None, *, is_cut: bool = False
+) -> tuple[str, ...] | None:
+    """Return the labels that a completion lists, in order, each once; None if it lists none.
+
+    `read_labels` gives the reason as well.
+    """
+    return read_labels(text, labels, is_cut=is_cut).value
+
+
 def read_labels(
     text: str, labels: Sequence[str] | None = None, *, is_cut: bool = False
 ) -> Reading[tuple[str, ...]]:
@@ -157,6 +171,14 @@ def read_labels(
         return _found(found, listed, body, is_body_cut)
 
     return _settled(text, read, is_cut)
+
+
+def extract_codes(text: str, *, is_cut: bool = False) -> tuple[str, ...] | None:
+    """Return the ICD-10 codes (CM or PCS) that a completion lists, each once; None if none.
+
+    `read_codes` gives the reason as well.
+    """
+    return read_codes(text, is_cut=is_cut).value
 
 
 def read_codes(text: str, *, is_cut: bool = False) -> Reading[tuple[str, ...]]:
@@ -296,11 +318,13 @@ def _known_labels(lines: Sequence[str], labels: Sequence[str]) -> list[str]:
     pattern = late(rf"(?<= )(?:{'|'.join(map(re.escape, longest_first))})(?= )")
     found: list[str] = []
     for line in lines:
-        for part in _SEPARATOR.split(line) if DOUBT.search(line) or _IS_NO.search(line) else [line]:
+        for part in (
+            _SEPARATOR.split(line) if _NEGATION.search(line) or _IS_NO.search(line) else [line]
+        ):
             words = f" {' '.join(tokens(part))} "
             if _IS_NO.search(line if "|" in line else part):
                 continue
-            if not DOUBT.search(pattern.sub("", words)):
+            if not _NEGATION.search(pattern.sub("", words)):
                 found += [keys[key] for key in pattern.findall(words)]
     return found
 

@@ -12,11 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import medhelm.extract.polarity as polarity  # noqa: PLR0402 - the package imports this module
 from medhelm.extract.languages import answer_is, is_right, languages_of, words
 from medhelm.extract.late import late
 from medhelm.extract.lists import ticked, without_lists
 from medhelm.extract.options import CLOSERS, CUT, LETTER, UNCLEAR, Options, without_lead
+from medhelm.extract.polarity import (
+    ASIDE,
+    CONCEDED,
+    CONTRAST,
+    CROSS,
+    DENIED,
+    DOUBT,
+    ELSEWHERE,
+    NOT_CHOSEN,
+    OTHER_ANSWER,
+    UNDONE,
+    UNSETTLED,
+    WRONG,
+)
 from medhelm.extract.sentences import SENTENCE_END
 
 SHORT = 400
@@ -56,6 +69,8 @@ _LAST = late(
     r"(?:(?<=[a-z)\]%\d][.!?,\u2192])|(?<=[a-z)\]%\d]\s[\u2192\u2013\u2014])|(?<==>))\s(?:(?:thus|hence|so)\s)?[(\[]?([A-Z])[)\]]?\.?\s*$"
 )
 """The letter with which a reply ends, set off from the words before it."""
+_BOLD = late(r"\*\*\(?([A-Z][.):]\)?\s{1,3}[^*\n]{1,300})\*\*")
+"""A lettered option in bold."""
 _LEAVES = late(
     r"(?:\b(?:this|that|which|it|these|those|elimination|exclusion|process|out)\s+leaves?|(?:^|[,.;\u2013\u2014]\s{1,3})leaving"
     r"|\b(?:I|we)(?:['\u2019](?:m|re)|\s+a[mr]e?)\s+left\s+with|\bnarrow(?:s|ed|ing)?\s+(?:it|this|things|the\s+choice)?\s*(?:down\s+)?to)"
@@ -191,6 +206,7 @@ def statements(options: Options, text: str) -> list[Statement]:
     """Return what a text states, lists left out."""
     found = [Statement(letter, -1, True)] if (letter := ticked(options, text)) else []
     bare = without_lists(options, text)
+    found += _set_in_bold(options, bare) if "**" in bare else []
     plain = bare.replace("*", "").replace("`", "")
     if " if " in plain or plain[:3] in ("If ", "if "):
         plain = _FORCED.sub("I choose ", plain)
@@ -220,6 +236,20 @@ def statements(options: Options, text: str) -> list[Statement]:
     return found + list(_in_other_languages(options, plain, languages_of(text)))
 
 
+def _set_in_bold(options: Options, text: str) -> Iterator[Statement]:
+    """Yield the lettered options that a sentence, no line or list, sets in bold."""
+    stated = []
+    for match in _BOLD.finditer(text):
+        before = SENTENCE_END.split(text[max(0, match.start() - 200) : match.start()])[-1]
+        if (
+            before.strip()
+            and options.is_own(match[1])
+            and not NOT_CHOSEN.search(options.blanked(before))
+        ):
+            stated.append(Statement(options.letter_at(match[1]), match.start(), True))
+    return _in_one_way(stated)
+
+
 def _sentences(text: str) -> Iterable[tuple[int, str]]:
     """Return the last sentences of a text with their marks, each with its place."""
     ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
@@ -236,20 +266,16 @@ def _in_one_way(found: Sequence[Statement]) -> Iterator[Statement]:
 
 def _is_meant(place: _Place) -> bool:
     """Return whether a sentence means what it states: not if, not others."""
-    before = polarity.CONTRAST.split(place.before)[-1]
-    aside = polarity.ASIDE.search(before)
+    before = CONTRAST.split(place.before)[-1]
+    aside = ASIDE.search(before)
     if aside and aside[0].lower().endswith(("n't", "n\u2019t", "not")):
         before = _CONCLUSION.split(before)[-1]  # "it isn't X, so the answer is Y"
-    if (
-        polarity.ASIDE.search(before)
-        or polarity.OTHER_ANSWER.search(before)
-        or polarity.CONCEDED.search(before)
-    ):
+    if ASIDE.search(before) or OTHER_ANSWER.search(before) or CONCEDED.search(before):
         return False
     behind = place.behind
-    if _QUOTED.match(behind) or polarity.UNDONE.search(behind):
+    if _QUOTED.match(behind) or UNDONE.search(behind):
         return False
-    if place.match[0].lower().startswith("would") and polarity.ELSEWHERE.match(behind):
+    if place.match[0].lower().startswith("would") and ELSEWHERE.match(behind):
         return False
     return not _ONLY_IF.search(place.options.blanked(behind))
 
@@ -261,12 +287,12 @@ def _answer(place: _Place) -> str:
         return letter
     sentence = SENTENCE_END.split(line)[0]
     found = options.texts_in(sentence)
-    is_other = len(found) != 1 or polarity.NOT_CHOSEN.search(options.blanked(sentence))
+    is_other = len(found) != 1 or NOT_CHOSEN.search(options.blanked(sentence))
     return "" if is_other else found.pop()
 
 
 def _best(place: _Place) -> str:
-    letter = "" if polarity.DENIED.search(place.match[0]) else place.options.read(place.line)
+    letter = "" if DENIED.search(place.match[0]) else place.options.read(place.line)
     return letter if letter != UNCLEAR else ""
 
 
@@ -274,7 +300,7 @@ def _choice(place: _Place) -> str:
     """Return what is chosen; behind a letter the sentence may go on."""
     before = place.sentence[: place.match.start("verb")]
     clause = _CLAUSE_END.split(before)[-1]
-    if _MAY.search(clause) or polarity.DOUBT.search(clause) or polarity.ASIDE.search(before):
+    if _MAY.search(clause) or DOUBT.search(clause) or ASIDE.search(before):
         return ""
     options, value = place.options, place.line
     if goes_on := _GOES_ON.match(value):
@@ -286,9 +312,9 @@ def _choice(place: _Place) -> str:
 def _left(place: _Place) -> str:
     """Return the one option that is left, unless the sentence leaves more open."""
     behind = place.options.blanked(place.behind)
-    if polarity.UNSETTLED.search(place.before) or polarity.UNSETTLED.search(behind):
+    if UNSETTLED.search(place.before) or UNSETTLED.search(behind):
         return ""
-    return "" if polarity.DENIED.search(behind) else place.options.read(place.line)
+    return "" if DENIED.search(behind) else place.options.read(place.line)
 
 
 def _subject(place: _Place) -> str:
@@ -317,13 +343,13 @@ def _last(place: _Place) -> str:
         m[0].strip("() .") for m in _STANDALONE.finditer(place.before)
     } & place.options.own.keys()
     before = place.options.blanked(place.before)
-    is_denied = polarity.NOT_CHOSEN.search(before) is not None
+    is_denied = NOT_CHOSEN.search(before) is not None
     return letter if is_end and not others and not is_denied else ""
 
 
 def _concluded(place: _Place) -> str:
     before = place.options.blanked(place.before + place.match[0])
-    return "" if polarity.DOUBT.search(before) or polarity.DENIED.search(before) else _letter(place)
+    return "" if DOUBT.search(before) or DENIED.search(before) else _letter(place)
 
 
 class _Frame(NamedTuple):
@@ -339,16 +365,35 @@ class _Frame(NamedTuple):
 
 
 _ANSWERS: tuple[str, ...] = ("answer", "option", "choice", "label", "verdict", "letter")
-_CHOICES = (
-    *("choos", "select", "pick", "opt", "go", "vote", "say", "think", "believe", "guess", "answer"),
-    *("prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label", "classify", "grade"),
-    "put",
+_CHOICES: tuple[str, ...] = (
+    "choos",
+    "select",
+    "pick",
+    "opt",
+    "go",
+    "vote",
+    "say",
+    "think",
+    "believe",
+    "guess",
 )
+_CHOICES += ("answer", "prefer", "favo", "lean", "settle", "bet", "conclude", "rate", "label")
+_CHOICES += ("classify", "grade", "put")
 _RIGHT = ("correct", "answer", "true", "right")
-_THUS = (
-    *("\u2192", "=>", "->", "final:", "therefore", "thus", "hence", "so", "conclusion", "it"),
-    *("this", "that", "mean", "actually", "elimination"),
+_THUS: tuple[str, ...] = (
+    "\u2192",
+    "=>",
+    "->",
+    "final:",
+    "therefore",
+    "thus",
+    "hence",
+    "so",
+    "conclusion",
+    "it",
+    "this",
 )
+_THUS += ("that", "mean", "actually", "elimination")
 _FRAMES = (
     _Frame(_ANSWER_IS, _ANSWERS, _answer),
     _Frame(_CHOOSE, _CHOICES, _choice),
@@ -400,14 +445,10 @@ def _is_meant_abroad(place: _Place) -> bool:
     """Return whether a sentence in another language means what it states."""
     clause = _CLAUSE_END.split(place.before)[-1]
     said, behind = clause + place.match[0], place.behind
-    is_denied = (
-        polarity.DOUBT.search(said)
-        or polarity.ASIDE.search(clause)
-        or _CONDITION.search(place.before)
-    )
+    is_denied = DOUBT.search(said) or ASIDE.search(clause) or _CONDITION.search(place.before)
     is_denied = is_denied or _OTHERS.search(place.before) or _NOT_BEHIND.match(behind)
     is_denied = is_denied or (_WOULD.search(said) and _CONDITION.search(behind))
-    return not (is_denied or polarity.UNDONE.search(behind))
+    return not (is_denied or UNDONE.search(behind))
 
 
 def _lines(options: Options, plain: str) -> Iterator[Statement]:
@@ -424,12 +465,12 @@ def _lines(options: Options, plain: str) -> Iterator[Statement]:
     for match in lettered:
         if CUT in plain[match.start() : match.end() + _NEAR_CUT]:
             continue  # it may begin a list
-        if OF_OTHERS.search(
-            plain[: match.start()].rstrip().rpartition("\n")[2]
-        ) or polarity.CROSS.search(plain, match.start(), match.start(1)):
+        if OF_OTHERS.search(plain[: match.start()].rstrip().rpartition("\n")[2]) or CROSS.search(
+            plain, match.start(), match.start(1)
+        ):
             continue
         is_first = match.start() <= at < match.end()
-        if options.is_own(match[1]) or (is_first and not polarity.WRONG.match(match[1][2:])):
+        if options.is_own(match[1]) or (is_first and not WRONG.match(match[1][2:])):
             letter = options.letter_at(plain[match.start(1) : match.end() + options.reach])
             if is_first:
                 yield from _of_line(letter)
@@ -456,4 +497,4 @@ def _first_line(options: Options, lines: Sequence[str]) -> str:
         return letter
     blanked = options.blanked(line.strip())
     first = _NOT_OTHER.sub("", SENTENCE_END.split(blanked)[0])
-    return "" if _HEADING.match(blanked) or polarity.NOT_CHOSEN.search(first) else letter
+    return "" if _HEADING.match(blanked) or NOT_CHOSEN.search(first) else letter

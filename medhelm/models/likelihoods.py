@@ -93,9 +93,8 @@ def read_likelihoods(candidates: Sequence[str], given: Any) -> tuple[tuple[Likel
         return (), NONE_GIVEN
     # A letter's tokens with and without white space are ways in which an answer begins with it.
     ways: dict[str, list[float]] = {}
-    listed = {
-        (own.token, own.logprob) for own in tokens
-    }  # a token that is listed twice counts once
+    # a token that is listed twice counts once
+    listed = dict.fromkeys((own.token, own.logprob) for own in tokens)
     unknown = {token.strip(_SPACES) for token, value in listed if value is None}
     known = [(token.strip(_SPACES), value) for token, value in listed if value is not None]
     for token, value in known:

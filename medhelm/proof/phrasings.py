@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm.extract import read_date, read_weeks_days
+from medhelm.extract import extract_date, extract_weeks_days
 from medhelm.extract.numbers.asked import asked_unit
 from medhelm.schema.data import Benchmark, Instance, Phrasing
 
@@ -95,11 +95,11 @@ def _is_other_letter(text: str, letter: str, count: int) -> bool:
 
 def _of_value(gold: str, question: str) -> tuple[dict[str, str], list[str]]:
     """Return the fields of a number, a date or a duration, and the kinds of wordings that fit."""
-    if (duration := read_weeks_days(gold).value) is not None:
+    if (duration := extract_weeks_days(gold)) is not None:
         weeks, days = duration
         shown = (f"{weeks} weeks and {days} days", f"{weeks + 3} weeks and {days} days")
         return dict(zip(("value", "other_value"), shown, strict=True)), ["number"]
-    if (date := read_date(gold).value) is not None:
+    if (date := extract_date(gold)) is not None:
         other = date.replace(year=date.year + 1, day=1)
         fields = {"value": f"{date:%m/%d/%Y}", "other_value": f"{other:%m/%d/%Y}"}
         return fields, ["number"]

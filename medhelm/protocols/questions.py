@@ -71,10 +71,11 @@ async def send_until_read(
     """Return what `read` makes of a reply; one that it refuses is asked for again `repairs` times.
 
     `read` raises BadReply, and so may `check`, which is given the value and the number of the attempt.
-    A repair that would send the very messages that were just sent is not sent. `ends_when_cut`: a reply that its budget has cut, and that cannot be read, is not asked for again.
+    At temperature 0 the same correction is not sent a second time. `ends_when_cut`: a reply that its budget has cut, and that cannot be read, is not asked for again.
     """
     for attempt in range(1 + repairs):
-        response = await send(request(messages), attempt=attempt)
+        asked = request(messages)
+        response = await send(asked, attempt=attempt)
         if response.finish in ("error", "oversize"):
             return Readout(None, response.finish, response.error or response.finish, response)
         if response.finish == "refusal":
@@ -90,8 +91,8 @@ async def send_until_read(
         if is_cut and ends_when_cut:
             break
         sent, messages = messages, repair(messages, response.text, fault)
-        if messages == sent:  # the same reply to the same request as before
-            break
+        if attempt and messages == sent and asked.sampling.temperature == 0:
+            break  # the same correction would get the same reply
     return Readout(None, "truncated" if is_cut else "unreadable", fault, response)
 
 

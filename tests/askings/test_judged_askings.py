@@ -12,8 +12,7 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm.tables.clinicians.answer_sheet import answer_sheet
-from medhelm.tables.clinicians.rated_answers import RunChoice
+from medhelm.tables.clinicians.rated_answers import RunChoice, answer_sheet
 from medhelm.tables.clinicians.sheet import Sample
 from medhelm.tables.clinicians.stored_decisions import criteria_sheet, read_stored
 from tests.clinicians.test_stored_decisions import PLUGIN

@@ -30,7 +30,15 @@ from medhelm import (
     read_weeks_days,
 )
 from medhelm.data.dataset import open_dataset
-from medhelm.extract import final_answer, read_codes, read_labels
+from medhelm.extract import (
+    extract_choice,
+    extract_codes,
+    extract_date,
+    extract_labels,
+    extract_number,
+    extract_weeks_days,
+    final_answer,
+)
 from medhelm.plugins.registry import load_registry
 from perf.reading import judged, read, written
 
@@ -204,7 +212,7 @@ def test_every_decoration_of_a_letter_is_read_back(
 ) -> None:
     choices = tuple(f"Organ system {i}" for i in range(n))
     letter = data.draw(st.sampled_from(string.ascii_uppercase[:n])) if data else "I"
-    assert read_choice(before + template.format(letter) + after, choices).value == letter
+    assert extract_choice(before + template.format(letter) + after, choices) == letter
 
 
 @given(st.sampled_from(TEMPLATES), st.integers(1, 25), st.data())
@@ -213,7 +221,7 @@ def test_a_letter_beyond_the_options_is_no_answer(
 ) -> None:
     beyond = data.draw(st.sampled_from(string.ascii_uppercase[n:]))
     choices = tuple(f"Organ system {i}" for i in range(n))
-    assert read_choice(template.format(beyond), choices).value is None
+    assert extract_choice(template.format(beyond), choices) is None
 
 
 FRAGMENTS = st.sampled_from(
@@ -228,9 +236,9 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(FRAGMENTS, max_size=30).map(" ".join) | st.text(max_size=200), st.integers(0, 5))
 def test_what_is_read_is_an_option_whatever_the_text(text: str, n: int) -> None:
     choices = (*LUNG, "Asthma and pneumonia")[:n]
-    letter = read_choice(text, choices).value
+    letter = extract_choice(text, choices)
     assert letter is None or letter in "ABCDE"[:n]
-    assert read_choice(f" \n{text}\n\t", choices).value == letter
+    assert extract_choice(f" \n{text}\n\t", choices) == letter
 
 
 def test_a_letter_that_is_the_text_of_another_option_is_read_as_neither() -> None:
@@ -247,14 +255,14 @@ def test_a_letter_that_is_the_text_of_another_option_is_read_as_neither() -> Non
     ),
 )
 def test_any_number_is_read_back(number: float, template: str) -> None:
-    assert read_number(template.format(f"{number:.4f}")).value == number
-    assert read_number(template.format(f"{number:,.4f}")).value == number
+    assert extract_number(template.format(f"{number:.4f}")) == number
+    assert extract_number(template.format(f"{number:,.4f}")) == number
 
 
 @given(st.dates())
 def test_any_date_is_read_back(date: object) -> None:
     for form in ("{:%m/%d/%Y}", "Answer: {:%m/%d/%Y}", "The date is {:%Y-%m-%d}."):
-        assert read_date(form.format(date)).value in (date, None if "%Y" in form else date)
+        assert extract_date(form.format(date)) in (date, None if "%Y" in form else date)
 
 
 @pytest.mark.parametrize(
@@ -299,13 +307,13 @@ SEEDS = [
     *("with it would ", "Score 1/2 ", "36+5 ", "| 1 + 1 | 2 |\n", "So 1. 2. ", ",5 mg "),
 ]
 READERS: list[tuple[int, float, Callable[[str], object]]] = [
-    (100_000, 1.5, lambda text: read_choice(text, LUNG)),
-    (100_000, 1.0, read_labels),
-    (100_000, 1.0, read_codes),
-    (30_000, 1.0, read_number),
-    (30_000, 1.0, read_date),
-    (30_000, 1.0, read_weeks_days),
-    (30_000, 1.0, partial(read_number, is_cut=True)),
+    (100_000, 1.5, lambda text: extract_choice(text, LUNG)),
+    (100_000, 1.0, extract_labels),
+    (100_000, 1.0, extract_codes),
+    (30_000, 1.0, extract_number),
+    (30_000, 1.0, extract_date),
+    (30_000, 1.0, extract_weeks_days),
+    (30_000, 1.0, partial(extract_number, is_cut=True)),
 ]
 
 

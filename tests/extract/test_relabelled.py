@@ -1,9 +1,8 @@
-"""Replies to options labelled 1, 2, 3 or I, II, III: labels are read, in every wording of letters.
-
-That other numbers and letters are not read is held by the sets under `unseen/`.
-"""
+"""Replies to options labelled 1, 2, 3 or I, II, III: labels are read, other numbers and letters not."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -19,6 +18,7 @@ CHOICES = (
     "IV fluids",
 )
 LABELS = {"digits": tuple("123456"), "roman": ("I", "II", "III", "IV", "V", "VI")}
+_FOREIGN = re.compile(r"^([A-C])\. Vit|(?<=Answer: )(C)$", re.MULTILINE)
 
 
 def replies(gold: str, labels: tuple[str, ...]) -> list[tuple[str, str, bool, bool]]:
@@ -45,3 +45,71 @@ def test_all_wordings_of_letters_are_read_by_labels(how: str, gold: str) -> None
         if letter != (gold if gives_gold else None):
             wrong.append((name, text, letter))
     assert not wrong
+
+
+@pytest.mark.parametrize("how", LABELS)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{}",
+        "Answer: {}",
+        "answer: {}",
+        "The correct answer is {}.",
+        "({})",
+        "**{}**",
+        "I choose {}.",
+    ],
+)
+def test_letters_are_no_labels(how: str, reply: str) -> None:
+    for letter in "ABCDE":
+        assert read_choice(reply.format(letter), CHOICES, labels=LABELS[how]).value is None
+        assert read_choice(reply.format(letter), CHOICES).value in (letter, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("He needs 2 mg.", "Answer: 2 mg", "The dose is 2.5 mg", "I think 3 months of therapy"),
+        *(
+            "Stage 2 disease",
+            "It is 2 weeks",
+            "2 of 3 patients",
+            "The ratio is 1:100",
+            "A 3-year-old",
+        ),
+        *("7", "Answer: 0", "1 or 2", "12"),
+    ],
+)
+def test_numbers_that_are_no_labels(text: str) -> None:
+    assert read_choice(text, CHOICES, labels=LABELS["digits"]).value is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I think so.",
+        "I am not sure",
+        "I, as a doctor, would wait.",
+        "Give IV antibiotics (IV)",
+        "VII",
+    ],
+)
+def test_words_that_are_no_roman_labels(text: str) -> None:
+    assert read_choice(text, CHOICES, labels=LABELS["roman"]).value is None
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("2 Type 2 diabetes", "B"),
+        ("Type 2 diabetes", "B"),
+        ("Vitamin C", "C"),
+        ("Hepatitis B (5)", "E"),
+        ("(4)", "D"),
+        ("4) Refer within 2 weeks", "D"),
+        ("The patient took 2 mg for 3 weeks.\n\nAnswer: 6", "F"),
+        ("\uff12", "B"),
+    ],
+)
+def test_labels_and_texts(text: str, letter: str) -> None:
+    assert read_choice(text, CHOICES, labels=LABELS["digits"]).value == letter

@@ -20,6 +20,7 @@ import msgspec
 from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage
 from medhelm.plugin import UsageError, ratings
 from medhelm_benchmarks.encounters.grading.evaluator import QUOTE_WORDS, parts_of
+from medhelm_benchmarks.encounters.matches import folded
 
 PROVIDER = "rater"
 TURNS = "turns"
@@ -128,10 +129,10 @@ def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter:
 
 def _evidence(encounter: str, turn: int) -> dict[str, Any]:
     """Return a turn with the first words that the clinician says or does in it: a person names no words."""
-    lines = (line for line in encounter.splitlines() if line.startswith(f'{{"turn": {turn},'))
+    lines = (line for line in encounter.split("\n") if line.startswith(f'{{"turn": {turn},'))
     shown = json.loads(next(lines, "{}"))
     texts = (shown.get("clinician_says", ""), *shown.get("clinician_does", ()))
-    first = next((text for text in texts if text.strip()), "")
+    first = next((text for text in texts if folded(text)), "")
     return {"turn": turn, "quote": " ".join(first.split()[:QUOTE_WORDS])}
 
 

@@ -14,6 +14,7 @@ quote, of which any will do; an item met without one counts as not met.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -25,7 +26,7 @@ import msgspec
 from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Send, Terms
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
-from medhelm_benchmarks.encounters.matches import has_run, is_asked
+from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
@@ -95,6 +96,8 @@ SCHEMA = {
 _ANY: dict[str, Any] = {name: {} for entry in _ENTRY.values() for name in entry}
 _ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
 """As they are read: each item has its own fault."""
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Thai, Lao, Khmer, Japanese and Chinese: a sentence is one run of letters."""
 _SAME = str.maketrans(
     dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"')
@@ -127,10 +130,12 @@ def read_batch(
         own = [n for n in places if _is_at(entry, n, items[n], form)]
         if len(own) == 1:
             seen[own[0]].append(entry)
-        elif places and form == PUBLISHED:
+        elif places:
             moved.update(places)
         else:
             extra += 1
+    if form == QUOTED:  # of two entries with one text, nobody knows which is meant
+        seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
 
@@ -186,16 +191,20 @@ def _turns_of(named: object, turns: Sequence[Turn], form: str) -> tuple[int, ...
 
 
 def is_quoted(turn: Turn, quote: object) -> bool:
-    """Return whether the clinician says or does in a turn what a quote of at most 15 words holds."""
-    if not isinstance(quote, str) or not 1 <= len(quote.split()) <= QUOTE_WORDS:
+    """Return whether the clinician says or does in a turn what a quote holds.
+
+    It has 3 to 15 words (in scripts without spaces, 4 characters at least), or is all that is said or done.
+    """
+    if not isinstance(quote, str) or len(quote.split()) > QUOTE_WORDS:
         return False
     words = normal(quote)
-    is_unspaced = any(
-        unicodedata.category(c) == "Lo" for c in words
-    )  # runs of Chinese are one word
+    is_unspaced = len(words) >= 4 and _UNSPACED.search(words) is not None
+    is_long = len(folded(words).split()) >= 3
     return any(
-        has_run(normal(text), words) or (is_unspaced and words in normal(text))
-        for text in (turn.speak, *turn.actions)
+        (is_long and has_run(text, words))
+        or (is_unspaced and words in text)
+        or folded(words) == folded(text) != ""
+        for text in map(normal, (turn.speak, *turn.actions))
     )
 
 
@@ -306,7 +315,7 @@ def messages(
 def parts_of(asked: str) -> tuple[str, list[dict[str, Any]]] | None:
     """Return the encounter and the items of what an evaluator is sent; None of anything else."""
     body, listed, items = asked.partition(_LISTED)
-    return (body, [json.loads(line) for line in items.splitlines()]) if listed else None
+    return (body, [json.loads(line) for line in items.split("\n")]) if listed else None
 
 
 async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: Send) -> FinalAnswer:
@@ -444,6 +453,6 @@ EVALUATIONS = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
-    settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
+    settings={SIZE: 8, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )

@@ -25,6 +25,9 @@ _CLOSES = late(r"\s{0,2}(?:[.,;:!?()\u2192\u2013\u2014-]|$|\n|which\b|or\b)")
 """Matches the text that may follow a unit where no quantity is named."""
 _ROUTE = r"(?:(?:oral|iv|po|im|intravenous|intramuscular|parenteral|daily)\s){0,2}"
 _TIMED = late(r"\b(hourly|daily)\b(?:\s[A-Za-z]{1,12}){0,4}[\s=:\u2248]{0,3}$", re.IGNORECASE)
+_TIMES_BEHIND = late(r"\s(hourly|daily)\b", re.IGNORECASE)
+_DOSED = late(rf"\d\s?(?:mg|mcg|g)\s(?:of\s)?{_ROUTE}$", re.IGNORECASE)
+"""The amount of a substance whose name follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +150,10 @@ class Asked:
         own = f"s{self.substance}"
         if found := behind.match(text, value.end):
             return found.lastgroup != own
-        found = before.search(text[max(0, value.start - 60) : value.start])
-        return found is not None and found.lastgroup != own
+        lead = text[max(0, value.start - 60) : value.start]
+        found = before.search(lead)
+        is_dosed = found is not None and _DOSED.search(lead, 0, found.start())
+        return found is not None and not is_dosed and found.lastgroup != own
 
     def by_name(self, kind: ValueKind[T]) -> ValueKind[T]:
         """Return the kind with the names of what is asked for."""
@@ -171,7 +176,7 @@ class Asked:
                 if units == {"point"} and value.value is None and value.end - value.start < 6:
                     value = kind.of_maximum(text, value)
                 unit, end = unit_at(text, value.end)
-                unit = _per_time(unit, text[max(0, value.start - 60) : value.start])
+                unit = _per_time(unit, text[max(0, value.start - 60) : value.start], text[end:])
                 if value.is_operand or not unit or unit in units:
                     is_own = unit not in ("", "point")
                     fits = is_own and not value.is_operand
@@ -199,9 +204,9 @@ def _in_percent(text: str, values: list[Value[T]], kind: ValueKind[T]) -> list[V
     return found
 
 
-def _per_time(unit: str, before: str) -> str:
-    """Return the unit of a rate whose time is a word before it (`the hourly volume is 94 mL`)."""
-    word = _TIMED.search(before)
+def _per_time(unit: str, before: str, behind: str) -> str:
+    """Return the unit of a rate whose time is a word beside it (`the hourly volume is 94 mL`)."""
+    word = _TIMED.search(before) or _TIMES_BEHIND.match(behind)
     return RATES.get((unit, word[1].lower()), unit) if word else unit
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from medhelm.extract.late import late
-from medhelm.extract.numbers.numerals import TO_TWENTY, bound
+from medhelm.extract.numbers.numerals import bound
 from medhelm.extract.numbers.value_types import Value, ValueKind
 
 T = TypeVar("T")
@@ -47,6 +47,7 @@ _WEEKS_DAYS = late(
 )
 _ONLY_WEEKS = late(r"\W{0,9}(\d{1,3})\s{0,3}(?:weeks?|wks?)\W{0,9}", re.IGNORECASE)
 _PAIR = late(r"\W{0,5}\([\"']?(\d{1,3})[\"']?,\s{0,3}[\"']?(\d{1,3})[\"']?\)\W{0,5}")
+_DAYS_IN_WORDS = ("", "one", "two", "three", "four", "five", "six")
 _ADDED = late(r"\s?[-+\u2212]\s?\(?\d")
 
 _COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)\s$", re.IGNORECASE)
@@ -55,7 +56,7 @@ _COUNTED_FROM = late(r"\b(?:days?|weeks?|months?)\s(?:after|from|before|past|to)
 def _find_dates(text: str) -> list[Value[datetime.date]]:
     found = []
     for match in islice(_DATE.finditer(text), _MOST):
-        if (match["wm"] or match["nm"] or "may").lower() not in _MONTH_OF:
+        if not _names_month(match):
             continue
         date, reason = _to_date(match)
         before = text[max(0, match.start() - 90) : match.start()]
@@ -69,6 +70,11 @@ def _bounded(value: Value[T], text: str) -> Value[T]:
     """Return a value, without what it is where it is only a bound."""
     limit = bound(text, value.start, value.end)
     return replace(value, value=None, reason=limit) if limit else value
+
+
+def _names_month(match: re.Match[str]) -> bool:
+    name = match["wm"] or match["nm"]
+    return name is None or name.lower() in _MONTH_OF
 
 
 def _to_date(match: re.Match[str]) -> tuple[datetime.date | None, str]:
@@ -88,7 +94,7 @@ def _to_date(match: re.Match[str]) -> tuple[datetime.date | None, str]:
 
 
 def _whole(number: str) -> int:
-    return int(number) if number.isdigit() else TO_TWENTY.index(number.lower())
+    return int(number) if number.isdigit() else _DAYS_IN_WORDS.index(number.lower())
 
 
 def _find_durations(text: str) -> list[Value[tuple[int, int]]]:

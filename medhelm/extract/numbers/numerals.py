@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import islice
 
-from medhelm.extract.languages import word_set
 from medhelm.extract.late import Lower, late
 from medhelm.extract.numbers.value_types import Value, ValueKind
 
@@ -51,13 +49,62 @@ _GOES_ON = late(
 """Matches a change of the number: a power that is not read, a fraction (93 1/3)."""
 _CALENDAR = late(r"\d{1,4}/\d{1,2}/\d{1,4}")
 _UNIT = late(r"\s{0,2}(%|percent\b|[^\W\d_][\w\u00b5%]{0,15}(?:[/\u00b7.^-]\w{1,12}){0,4})")
-_NO_UNIT = word_set(
-    "and or to is was for which with in of on at by as the a so if than plus minus",
+_NO_UNIT = frozenset(
+    [
+        "and",
+        "or",
+        "to",
+        "is",
+        "was",
+        "for",
+        "which",
+        "with",
+        "in",
+        "of",
+        "on",
+        "at",
+        "by",
+        "as",
+        "the",
+        "a",
+        "so",
+        "if",
+        "than",
+        "plus",
+        "minus",
+    ]
 )
 _LAST_WORD = late(r"([A-Za-z]+)\.?\s{1,3}$")
-_NAMES = word_set(
-    "step stage grade type class table equation eq figure fig phase section part question option",
-    "version criterion item no category group covid epi since year chapter article",
+_NAMES = frozenset(
+    [
+        "step",
+        "stage",
+        "grade",
+        "type",
+        "class",
+        "table",
+        "equation",
+        "eq",
+        "figure",
+        "fig",
+        "phase",
+        "section",
+        "part",
+        "question",
+        "option",
+        "version",
+        "criterion",
+        "item",
+        "no",
+        "category",
+        "group",
+        "covid",
+        "epi",
+        "since",
+        "year",
+        "chapter",
+        "article",
+    ]
 )
 """Words before a number that is part of a name."""
 _COMPOUND = Lower(
@@ -148,13 +195,10 @@ def _is_range(text: str, start: int, end: int) -> bool:
 
 def _find(text: str) -> list[Value[Number]]:
     """Return the numbers of a sentence, in order."""
-    return list(_numbers_in(text))
-
-
-@lru_cache(maxsize=256)
-def _numbers_in(text: str) -> tuple[Value[Number], ...]:
-    spelled = _find_spelled(text) if _HAS_WORD.search(text) else []
-    return tuple(sorted([*_find_written(text), *spelled], key=lambda v: v.start))
+    written = _find_written(text)
+    if not _HAS_WORD.search(text):
+        return written
+    return sorted([*written, *_find_spelled(text)], key=lambda v: v.start)
 
 
 def _find_spelled(text: str) -> list[Value[Number]]:

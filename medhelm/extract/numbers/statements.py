@@ -14,13 +14,68 @@ from typing import NamedTuple, TypeVar, cast
 
 from medhelm.extract.late import Lower
 from medhelm.extract.marks import Reading
-from medhelm.extract.numbers import words
 from medhelm.extract.numbers.value_types import Statement, Value, ValueKind, differ
+from medhelm.extract.numbers.words import (
+    AFTER_EQUALS,
+    ALL,
+    ALTERNATIVE,
+    ARITHMETIC,
+    ATTAINED,
+    BESIDE,
+    BETWEEN_WORDS,
+    CLAUSE,
+    CLOSE,
+    CONCLUDED,
+    CONCLUDES,
+    COUNTED,
+    DENIED,
+    EQUALS,
+    EXPLICIT,
+    FILLER,
+    FORMULA,
+    GENERAL_NAMES,
+    HOLDS,
+    IF,
+    INDEFINITE,
+    INPUT,
+    INTERPRETS,
+    ITEM,
+    ITEM_POINTS,
+    LISTED,
+    NAME_BEFORE,
+    NAMED,
+    OF_EACH,
+    OTHER,
+    OWN_SCORE,
+    PARALLEL,
+    PART_NAME,
+    PARTICIPLES,
+    PARTS,
+    POINTS,
+    PUT_IN,
+    REACHED,
+    RECEIVES,
+    RELATION,
+    REMARKED,
+    RISK_SCORE,
+    ROUNDED,
+    RUNNING,
+    SECONDARY,
+    SHARE,
+    SOLELY,
+    STOP,
+    SUBORDINATE,
+    TOTALLING,
+    WEAK,
+    WITH_MORE,
+    WORD,
+    WOULD,
+)
 from medhelm.extract.sentences import split_sentences
 
 T = TypeVar("T")
 
-_ONLY_FILLER = Lower(r"\W{0,12}" + words.FILLER)
+_ONLY_FILLER = Lower(r"\W{0,12}" + FILLER)
 
 
 class _Found(NamedTuple):
@@ -48,7 +103,7 @@ def _found(text: str, kind: ValueKind[T]) -> tuple[Statement[T], ...]:
             continue
         first = i if first is None else first
         stated = list(_of_sentence(sentence, i, values, kind, is_line))
-        if not stated and words.TOTALLING.match(sentence) and not values[0].is_other:
+        if not stated and TOTALLING.match(sentence) and not values[0].is_other:
             stated = [_of_total(values, i, kind)]
         found += stated
         mentions |= {kind.same(v.value): (i, v.start) for v in values if v.value is not None}
@@ -88,9 +143,9 @@ def _of_sentence(
         return
     subject = ""
     for start, end in _clauses(text):
-        opener = words.WORD.match(text, start)
+        opener = WORD.match(text, start)
         opening = opener[0].lower() if opener else ""
-        if opening in words.SUBORDINATE:
+        if opening in SUBORDINATE:
             continue
         inside = [v for v in values if start <= v.start < end and not _is_item(text, v, kind)]
         if not inside:
@@ -104,28 +159,26 @@ def _of_sentence(
         if is_same and found.value.unit != first.unit != "":
             continue  # the same in another unit
         value, verb, name, is_computed = found
-        is_count = verb in words.HOLDS and words.PARTS.match(value.unit) and kind.is_asked(name)
-        if is_count or words.PART_NAME.search(name.partition(":")[0]):
+        is_count = verb in HOLDS and PARTS.match(value.unit) and kind.is_asked(name)
+        if is_count or PART_NAME.search(name.partition(":")[0]):
             continue
-        is_computed |= (
-            verb not in words.WEAK and words.ARITHMETIC.search(name.lstrip(" ,;")) is not None
-        )
+        is_computed |= verb not in WEAK and ARITHMETIC.search(name.lstrip(" ,;")) is not None
         is_computed |= text[0] in "=\u2248" and len(values) == 1
         is_computed |= _is_sum(value, values, kind)
-        is_inherited = not _words(name) and not words.EXPLICIT.search(name)
+        is_inherited = not _words(name) and not EXPLICIT.search(name)
         if is_inherited:
             name = subject + " " + name
         subject = name
-        lead = "" if opening in words.CONCLUDES else text[start : inside[0].start]
+        lead = "" if opening in CONCLUDES else text[start : inside[0].start]
         is_asked = _is_asked(lead if is_inherited and _words(lead) else name, kind)
         if is_asked is False:
             continue
         offered = _alternatives(text, value, values, kind)
         said = _Found(value, verb, name, is_computed)
         stated = _weighed(text, start, values, said, is_inherited, kind)
-        if is_asked and words.RISK_SCORE.search(name):
+        if is_asked and RISK_SCORE.search(name):
             stated = replace(stated, is_secondary=False)
-        if words.ATTAINED.fullmatch(verb) or (value.fits and words.SHARE.match(text, value.end)):
+        if ATTAINED.fullmatch(verb) or (value.fits and SHARE.match(text, value.end)):
             is_asked = is_asked or kind.is_asked(text[value.end : value.end + 40])
         yield replace(
             stated,
@@ -143,27 +196,23 @@ def _is_bare(text: str, value: Value[T], is_line: bool) -> bool:
     before, rest = text[: value.start], text[value.end :].strip()
     is_short = len(rest) <= 25 and not rest.endswith(" each") and not {*rest} & {*":=\u2248"}
     is_only = is_line and _ONLY_FILLER.fullmatch(before) is not None
-    is_concluded = words.SOLELY.fullmatch(before) is not None and words.CLOSE.fullmatch(
-        text, value.end
-    )
-    is_all = not before.strip(" \"'([{\u2192=") and words.ALL.fullmatch(text, value.end) is not None
+    is_concluded = SOLELY.fullmatch(before) is not None and CLOSE.fullmatch(text, value.end)
+    is_all = not before.strip(" \"'([{\u2192=") and ALL.fullmatch(text, value.end) is not None
     return (is_short and is_only) or bool(is_concluded) or is_all
 
 
 def _is_put_in(text: str, opening: str, found: _Found) -> bool:
     """Return whether a value is put into a formula, denied, or a patient's age."""
-    is_given = found.verb in words.WEAK and (
-        opening in words.PARTICIPLES or words.DENIED.search(found.name)
-    )
-    is_age = found.verb in ("she's", "he's") and not words.POINTS.match(text, found.value.end)
-    return bool(is_given or is_age or words.PUT_IN.match(text, found.value.end))
+    is_given = found.verb in WEAK and (opening in PARTICIPLES or DENIED.search(found.name))
+    is_age = found.verb in ("she's", "he's") and not POINTS.match(text, found.value.end)
+    return bool(is_given or is_age or PUT_IN.match(text, found.value.end))
 
 
 def _is_item(text: str, value: Value[T], kind: ValueKind[T]) -> bool:
     """Return whether a value is one of a list, or the points that each of several items gives."""
-    if words.LISTED.match(text, value.end):
+    if LISTED.match(text, value.end):
         return True
-    return kind.is_score and words.OF_EACH.match(text, value.end) is not None
+    return kind.is_score and OF_EACH.match(text, value.end) is not None
 
 
 def _is_sum(value: Value[T], values: list[Value[T]], kind: ValueKind[T]) -> bool:
@@ -174,14 +223,14 @@ def _is_sum(value: Value[T], values: list[Value[T]], kind: ValueKind[T]) -> bool
 
 def _is_asked(name: str, kind: ValueKind[T]) -> bool | None:
     """Return whether a name is that of what was asked for. The names in a formula say nothing."""
-    more = words.WITH_MORE.search(name)
+    more = WITH_MORE.search(name)
     name = name[: more.end(1)] if more else name
     head, _, own = name.partition(":")
-    if _words(own) and not ({*_words(own)} & words.GENERAL_NAMES or words.FORMULA.search(own)):
+    if _words(own) and not ({*_words(own)} & GENERAL_NAMES or FORMULA.search(own)):
         return kind.is_asked(own)
     for part in dict.fromkeys((head, name)):
         is_asked = kind.is_asked(part)
-        if is_asked or (is_asked is False and not words.FORMULA.search(part)):
+        if is_asked or (is_asked is False and not FORMULA.search(part)):
             return is_asked
     return None
 
@@ -197,23 +246,23 @@ def _weighed(
     """Return a statement with how much the sentence commits to it."""
     value, verb, name, is_computed = found
     first, before = values[0], text[: value.start]
-    is_explicit = words.EXPLICIT.search(name) is not None and not words.OTHER.search(name)
-    is_item = words.IF.search(before) or words.ITEM.match(text, value.end)
-    is_attained = words.ATTAINED.fullmatch(verb) is not None and not is_item
-    is_attained |= bool(words.RECEIVES.match(text) and words.POINTS.match(text, value.end))
+    is_explicit = EXPLICIT.search(name) is not None and not OTHER.search(name)
+    is_item = IF.search(before) or ITEM.match(text, value.end)
+    is_attained = ATTAINED.fullmatch(verb) is not None and not is_item
+    is_attained |= bool(RECEIVES.match(text) and POINTS.match(text, value.end))
     is_last = all(v.is_operand for v in values if v.start > value.start)
-    is_total = words.TOTALLING.match(text) is not None and (is_last or verb not in words.WEAK)
-    is_total |= words.COUNTED.match(text, value.end) is not None
-    is_named = words.NAMED.search(name) is not None
+    is_total = TOTALLING.match(text) is not None and (is_last or verb not in WEAK)
+    is_total |= COUNTED.match(text, value.end) is not None
+    is_named = NAMED.search(name) is not None
     is_led_to = is_named and not is_inherited and text[start] == "\u2192"
     is_share = value.fits and value.unit == "%" and bool(kind.is_asked(name))
-    is_risk = value is not first and not is_share and words.SHARE.match(text, value.end) is not None
+    is_risk = value is not first and not is_share and SHARE.match(text, value.end) is not None
     is_led = value.is_alone and not before.strip(" ,;\u2192") and not is_item
     least = 2 if is_total or is_led_to else 1 if is_attained or is_led else 0
     is_percent_beside = is_inherited and value.unit == "%" != first.unit and value is not first
     is_secondary = (
         _is_secondary(text, value, name, is_computed or is_share)
-        or (verb in words.WEAK and words.INPUT.search(name) is not None)
+        or (verb in WEAK and INPUT.search(name) is not None)
         or (is_percent_beside and not is_computed)
     )
     level = max(least, _level(before, verb, name, is_computed))
@@ -226,55 +275,51 @@ def _weighed(
         is_named=is_named or is_attained or is_total,
         is_computed=is_computed,
         is_secondary=is_secondary and not is_explicit,
-        is_rounded=words.ROUNDED.search(text) is not None or _is_whole(before, value, kind),
-        is_running=words.RUNNING.search(before) is not None,
-        is_supposed=words.WOULD.search(text[: value.end + 20]) is not None,
+        is_rounded=ROUNDED.search(text) is not None or _is_whole(before, value, kind),
+        is_running=RUNNING.search(before) is not None,
+        is_supposed=WOULD.search(text[: value.end + 20]) is not None,
     )
 
 
 def _level(before: str, verb: str, name: str, is_computed: bool) -> int:
     """Return how much a sentence commits to a value that it does not call the answer."""
-    if (
-        words.OTHER.search(_own(name))
-        or words.IF.search(before)
-        or words.ALTERNATIVE.search(before)
-    ):
+    if OTHER.search(_own(name)) or IF.search(before) or ALTERNATIVE.search(before):
         return 0
-    is_named = words.NAMED.search(name) is not None
-    if verb in words.WEAK and words.INPUT.search(name):
+    is_named = NAMED.search(name) is not None
+    if verb in WEAK and INPUT.search(name):
         return 0
-    is_weak = verb in words.WEAK and not is_named and not words.CONCLUDED.search(name)
-    if words.CONCLUDED.search(before) and not is_weak:
+    is_weak = verb in WEAK and not is_named and not CONCLUDED.search(name)
+    if CONCLUDED.search(before) and not is_weak:
         return 2
     return 1 if is_named or is_computed else 0
 
 
 def _is_secondary(text: str, value: Value[T], name: str, is_computed: bool) -> bool:
     """Return whether a value is put beside a result: a limit, a risk, what a score would mean."""
-    remark = words.REMARKED.search(text[value.end :])
+    remark = REMARKED.search(text[value.end :])
     own = text[: value.end + remark.start()] if remark else text
-    if words.IF.search(own) or words.OTHER.search(_own(name)):
+    if IF.search(own) or OTHER.search(_own(name)):
         return True
     if is_computed:
         return False
-    interprets = words.INTERPRETS.search(text[: value.start])
+    interprets = INTERPRETS.search(text[: value.start])
     return (
         interprets is not None
-        or words.INDEFINITE.match(text) is not None
-        or words.SECONDARY.search(name) is not None
-        or words.SHARE.match(text, value.end) is not None
+        or INDEFINITE.match(text) is not None
+        or SECONDARY.search(name) is not None
+        or SHARE.match(text, value.end) is not None
     )
 
 
 def _own(name: str) -> str:
     """Return the part of a name that follows its introduction (`The gap less the norm: gap`)."""
     own = name.rpartition(":")[2]
-    return own if words.NAMED.search(own) else name
+    return own if NAMED.search(own) else name
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
     start = 0
-    for match in words.CLAUSE.finditer(text):
+    for match in CLAUSE.finditer(text):
         yield start, match.start()
         start = match.start() + (match[0][0] in ",;")
     yield start, len(text)
@@ -284,7 +329,7 @@ def _of_clause(
     text: str, start: int, end: int, values: list[Value[T]], kind: ValueKind[T]
 ) -> _Found | None:
     """Return the value that a clause states, with its name; the result of a chain is the last member."""
-    equals = [match.start() for match in words.EQUALS.finditer(text, start, end)]
+    equals = [match.start() for match in EQUALS.finditer(text, start, end)]
     borders = [start, *equals, end]
     parts = [
         [v for v in values if a <= v.start < b] for a, b in zip(borders, borders[1:], strict=False)
@@ -292,18 +337,16 @@ def _of_clause(
     filled = [part for part in parts if part]
     if parts[0] and not equals or len(filled) == 1 and filled[0] is parts[0]:
         found = [r for v in parts[0] if (r := _related(text, start, v)) is not None]
-        return next((r for r in found if r.verb not in words.WEAK), found[0] if found else None)
+        return next((r for r in found if r.verb not in WEAK), found[0] if found else None)
     last = filled[-1]
     value = last[0]
-    if not any(v.is_operand for v in values) and words.ITEM_POINTS.match(text, value.end):
+    if not any(v.is_operand for v in values) and ITEM_POINTS.match(text, value.end):
         return None
     border = max((e for e in equals if e < value.start), default=start)
-    if any(v.is_operand for v in last) or not words.AFTER_EQUALS.fullmatch(
-        text[border : value.start]
-    ):
+    if any(v.is_operand for v in last) or not AFTER_EQUALS.fullmatch(text[border : value.start]):
         return None
     is_computed = any(v.is_operand for part in filled[:-1] for v in part)
-    is_computed |= words.BETWEEN_WORDS.search(text[start:border]) is not None
+    is_computed |= BETWEEN_WORDS.search(text[start:border]) is not None
     before = filled[-2] if len(filled) > 1 else []
     if len(before) == 1 and not before[0].is_operand and parts[0] is not before:
         value = _same_amount(before[0], value, kind)
@@ -315,26 +358,26 @@ def _of_clause(
 
 def _related(text: str, start: int, value: Value[T]) -> _Found | None:
     """Return a value with the word that joins it to its name, and the name."""
-    if value.is_operand or words.ITEM_POINTS.match(text, value.end):
+    if value.is_operand or ITEM_POINTS.match(text, value.end):
         return None
     at = max(start, value.start - 90)
-    relation = words.RELATION.search(text[at : value.start])
+    relation = RELATION.search(text[at : value.start])
     if relation is not None:
         named, verb = text[start : at + relation.start()], relation["verb"]
-        if verb not in words.WEAK and words.OWN_SCORE.search(relation["filler"]):
+        if verb not in WEAK and OWN_SCORE.search(relation["filler"]):
             named += " score"
-        if verb in words.WEAK and (reached := words.REACHED.search(named)):
+        if verb in WEAK and (reached := REACHED.search(named)):
             return _Found(value, reached[0], named[reached.end() :], False)
         return _Found(value, verb, named, False)
-    if words.COUNTED.match(text, value.end):
+    if COUNTED.match(text, value.end):
         return _Found(value, "total", "total", False)
     lead = text[start : value.start].strip(" ,;\u2192")
-    if not lead and (value.is_alone or words.POINTS.match(text, value.end)):
+    if not lead and (value.is_alone or POINTS.match(text, value.end)):
         return _Found(value, "", value.unit, False)
-    is_alone = words.SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) is not None
-    if is_alone and words.CLOSE.fullmatch(text, value.end):
+    is_alone = SOLELY.fullmatch(text[start : value.start].lstrip(" ,;")) is not None
+    if is_alone and CLOSE.fullmatch(text, value.end):
         return _Found(value, "so", "", False)
-    is_named = words.NAME_BEFORE.search(text[max(start, value.start - 40) : value.start])
+    is_named = NAME_BEFORE.search(text[max(start, value.start - 40) : value.start])
     return _Found(value, "", text[start : value.start], False) if is_named else None
 
 
@@ -362,8 +405,8 @@ def _alternatives(
     if following is None or value.value is None:
         return Reading(value.value, value.reason)
     between = text[value.end : following.start]
-    is_beside = len(between) <= 40 and words.BESIDE.fullmatch(between) is not None
-    if not is_beside and not (len(between) < 120 and words.PARALLEL.fullmatch(between)):
+    is_beside = len(between) <= 40 and BESIDE.fullmatch(between) is not None
+    if not is_beside and not (len(between) < 120 and PARALLEL.fullmatch(between)):
         return Reading(value.value, value.reason)
     if following.value is None:
         return Reading(None, following.reason)
@@ -376,5 +419,5 @@ def _alternatives(
 
 
 def _words(name: str) -> tuple[str, ...]:
-    spoken = (word.lower() for word in words.WORD.findall(name[-120:]))
-    return tuple(word for word in spoken if word not in words.STOP and not word.isdigit())
+    words = (word.lower() for word in WORD.findall(name[-120:]))
+    return tuple(word for word in words if word not in STOP and not word.isdigit())

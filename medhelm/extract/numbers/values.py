@@ -12,13 +12,12 @@ import re
 from itertools import islice
 from typing import TypeVar
 
-from medhelm.extract.languages import word_set
 from medhelm.extract.late import Lower, late
 from medhelm.extract.marks import Mark, Reading, all_marks, own_text, visible_text
 from medhelm.extract.numbers.asked import Asked
 from medhelm.extract.numbers.calendar_values import DATE, DURATION
 from medhelm.extract.numbers.notation import plain, with_points
-from medhelm.extract.numbers.numerals import NUMBER, TO_TWENTY
+from medhelm.extract.numbers.numerals import NUMBER
 from medhelm.extract.numbers.settling import agreed, agrees, settle
 from medhelm.extract.numbers.statements import find_statements
 from medhelm.extract.numbers.value_types import ValueKind, differ
@@ -123,6 +122,21 @@ def read_weeks_days(
     the whole answer also `14 weeks` and `(14, 1)`.
     """
     return _read_asked(text, DURATION, is_cut, asked)
+
+
+def extract_number(text: str, *, is_cut: bool = False) -> float | None:
+    """Return the number that a completion commits to, or None; see `read_number`."""
+    return read_number(text, is_cut=is_cut).value
+
+
+def extract_date(text: str, *, is_cut: bool = False) -> datetime.date | None:
+    """Return the date that a completion commits to, or None; see `read_date`."""
+    return read_date(text, is_cut=is_cut).value
+
+
+def extract_weeks_days(text: str, *, is_cut: bool = False) -> tuple[int, int] | None:
+    """Return the (weeks, days) that a completion commits to, or None; see `read_weeks_days`."""
+    return read_weeks_days(text, is_cut=is_cut).value
 
 
 def _read_asked(text: str, kind: ValueKind[T], is_cut: bool, asked: Asked | None) -> Reading[T]:
@@ -376,6 +390,7 @@ _POINTS = late(
     r"(?<![\w.,/+-])(?P<plus>\+)?(?P<n>\d{1,2}|one|two|three)(?![\w/%]|[.,]\d|\s?[<>=])",
     re.IGNORECASE,
 )
+_IN_WORDS = {"one": 1, "two": 2, "three": 3}
 _FOR = late(
     r"\s?(?:points?\s)?(?:for|due\sto|because\sof|from)\s(?:an?\s|the\s)?([a-z][\w/-]*)", re.I
 )
@@ -384,20 +399,24 @@ _BEFORE = late(
     r"([a-z][\w/-]*)\s?(?:[:=(\u2013\u2014-]\s?|\s(?:gives|adds|gets|counts)\s)?\(?$", re.IGNORECASE
 )
 _ENDED = late(r"\)?\s?(?:[,;.+|\n]|points?\b|$)", re.IGNORECASE)
-_NO_FINDING = word_set(
-    "a an and are at be by class equals final get gets give gives giving grade has have index is",
-    "it just make makes of only or overall receives result score scores so stage sum than the",
-    "therefore thus to total totals was with answer",
+_NO_FINDING = frozenset(
+    word
+    for line in (
+        "a an and are at be by class equals final get gets give gives giving grade has have index is",
+        "it just make makes of only or overall receives result score scores so stage sum than the",
+        "therefore thus to total totals was with answer",
+    )
+    for word in line.split()
 )
 """Words that are not a finding, beside the general names of a result."""
 
 
-def gives_points_one_by_one(text: str, value: int, asked: Asked) -> bool:
+def gives_points_one_by_one(text: str, value: float, asked: Asked) -> bool:
     """Return whether a value is in a text only as the points of single findings, two or more."""
     findings: set[str] = set()
     for match in _POINTS.finditer(text) if 0 < value <= _MOST else ():
         size = match["n"].lower()
-        if size not in (TO_TWENTY[value], str(value)):
+        if _IN_WORDS.get(size) != value and size != f"{value:g}":
             continue
         finding = _finding(text, match)
         if not finding or finding in _NO_FINDING | GENERAL_NAMES or asked.is_named(finding):

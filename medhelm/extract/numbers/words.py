@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from medhelm.extract.languages import LANGUAGES, any_of, word_set
+from medhelm.extract.languages import LANGUAGES, any_of
 from medhelm.extract.late import Lower, late
 
 CLAUSE = Lower(
@@ -10,15 +10,19 @@ CLAUSE = Lower(
     r"where|because|since|if|when|compared|using|based|assuming|given|unless|while|whereas|"
     r"although|whether|until|than)\b"
 )
-SUBORDINATE = word_set(
-    "where because since if when compared unless while whereas although whether until",
-    "than",
+SUBORDINATE = frozenset(
+    word
+    for line in (
+        "where because since if when compared unless while whereas although whether until",
+        "than",
+    )
+    for word in line.split()
 )
-CONCLUDES = word_set("so thus hence therefore")
-PARTICIPLES = word_set("using based given assuming")
-WEAK = word_set("of at as has")
+CONCLUDES = frozenset(("so", "thus", "hence", "therefore"))
+PARTICIPLES = frozenset(("using", "based", "given", "assuming"))
+WEAK = frozenset(("of", "at", "as", "has"))
 """Words that also join what is put in to its name (`a weight of 70 kg`)."""
-HOLDS = word_set("has uses requires needs")
+HOLDS = frozenset(("has", "uses", "requires", "needs"))
 PARTS = Lower(r"criteri|items?|components?|elements?|variables?|factors?|questions?")
 """The units of how many parts a score has (`the rule has 8 criteria`)."""
 PART_NAME = Lower(
@@ -196,13 +200,19 @@ ITEM_POINTS = late(
     r"|\u2192\s?\+?\d{1,2}(?:\spoints?)?\W{0,3}$)"
 )
 """Matches the points behind a finding (`BMI 31 (1)`)."""
-STOP = word_set(
-    "the a an of is was are be s patient patients his her their this that it we get",
-    "obtain gives give so thus hence therefore then for and in to by our my value level",
-    "calculated computed has with as at plugging values these into formula equation",
-    "approximately about using he she i me let which would",
+STOP = frozenset(
+    word
+    for line in (
+        "the a an of is was are be s patient patients his her their this that it we get",
+        "obtain gives give so thus hence therefore then for and in to by our my value level",
+        "calculated computed has with as at plugging values these into formula equation",
+        "approximately about using he she i me let which would",
+    )
+    for word in line.split()
 )
-GENERAL_NAMES = word_set("score result total sum points number value criteria")
+GENERAL_NAMES = frozenset(
+    ("score", "result", "total", "sum", "points", "number", "value", "criteria")
+)
 """Words by which a text names what was asked for, whatever it is."""
 WORD = late(r"[^\W_][\w-]{0,30}")
 FORMULA = late(r"[\u00d7*\u221a^]|\s[/+\u2013-]\s")

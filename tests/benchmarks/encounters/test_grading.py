@@ -73,9 +73,10 @@ def test_a_verdict_counts_for_the_one_item_that_number_and_text_name() -> None:
     )
     swapped, reworded = entry(0, number=2), entry(1, item="Orders an ECG.")
     assert read(swapped, reworded, entry(2)) == (
-        [(None, "missing"), (None, "missing"), (True, "")],
-        2,
+        [(None, "moved"), (None, "missing"), (True, "")],
+        1,
     )
+    assert read(entry(0), entry(0, False, number=2), entry(1), entry(2))[0][0] == (None, "moved")
     bare = {k: v for k, v in entry(1).items() if k != "number"}
     assert read(entry(0), bare, entry(2)) == ([(True, "")] * 3, 0)
     for met in ("maybe", 1, None, "yes"):
@@ -89,12 +90,12 @@ def test_met_needs_words_or_deeds_of_the_clinician_in_the_turn_that_is_named() -
     for turn in (0, 4, "x", True, 2, 3):
         assert read(entry(0, turn=turn), entry(1), entry(2))[0][0] == void
     long = " ".join(["ECG, 12 leads"] * 6)
-    for quote in ("", "It hurts here", "Where is pain", "pains", long, None, ["pain"]):
+    for quote in ("", "It hurts here", "Where is pain", "pains", "the", "is", long, None, ["pain"]):
         shown = [{"turn": 1, "quote": quote}, {"turn": 2, "quote": quote}]
         assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == void
     for shown in ([], None, "1", [1], [{"turn": 1}]):
         assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == void
-    for quote in ("PATIENT\u2019S PAIN", "pain? It began - when", "12 leads"):
+    for quote in ("PATIENT\u2019S PAIN", "pain? It began - when", "ecg 12 leads."):
         shown = [{"turn": 1, "quote": quote}]
         assert read(entry(0, evidence=shown), entry(1), entry(2))[0][0] == (True, "")
 
