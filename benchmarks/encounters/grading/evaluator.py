@@ -322,7 +322,7 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
     """Return one evaluator's verdicts on all items, asked for in batches of the stated size."""
     rubric: str = terms.settings[RUBRIC]
     items = items_of(shown.instance, rubric)
-    batches = batched(items, terms.settings[SIZE])
+    batches = batched(items, terms.settings[SIZE], terms.roles[grader.JUDGE].max_output_tokens)
     found = await together(
         _judge(shown, terms, send, n, batch) for n, batch in enumerate(batches, start=1)
     )
@@ -344,11 +344,28 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
     return FinalAnswer(state=state, ending=ending)
 
 
-def batched(items: Sequence[RubricItem], size: int) -> list[Sequence[RubricItem]]:
-    """Return the items in batches of at most so many, in order; raises DataError below 1."""
+def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequence[RubricItem]]:
+    """Return the items in batches, in order: of at most so many, whose verdicts fit a budget of output tokens.
+
+    Raises DataError for a size below 1.
+    """
     if size < 1:
         raise DataError(f"grader.{SIZE}={size}: a batch has at least one item")
-    return [items[n : n + size] for n in range(0, len(items), size)]
+    found: list[list[RubricItem]] = []
+    left = 0
+    for item in items:
+        need = _verdict_tokens(item)
+        if not found or len(found[-1]) == size or need > left:
+            found.append([])
+            left = budget
+        found[-1].append(item)
+        left -= need
+    return [*found]
+
+
+def _verdict_tokens(item: RubricItem) -> int:
+    """Return about how many tokens a verdict takes that repeats its item and quotes one turn."""
+    return tokens.estimate_tokens([Message("assistant", item.text)]) + 60
 
 
 async def _judge(
@@ -397,7 +414,7 @@ def forecast(
 ) -> Iterator[Forecast]:
     """Yield the calls to one evaluator: one a batch. An encounter is some three times its answer."""
     items = items_of(instance, terms.settings[RUBRIC])
-    batches = batched(items, terms.settings[SIZE])
+    batches = batched(items, terms.settings[SIZE], terms.roles[grader.JUDGE].max_output_tokens)
     empty, form = Encounter(), terms.settings[FORM]
     sent = (
         terms.request(instance, grader.JUDGE, messages(empty, b, form), SCHEMA[form])
@@ -412,7 +429,7 @@ def forecast(
         calls_limit=len(batches) * (1 + repairs),
         input_tokens=spent,
         input_tokens_limit=(1 + repairs) * spent + len(batches) * repairs * again,
-        output_tokens=sum(tokens.estimate_tokens([Message("user", i.text)]) + 45 for i in items),
+        output_tokens=sum(map(_verdict_tokens, items)),
     )
 
 
@@ -453,6 +470,6 @@ EVALUATIONS = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
-    settings={SIZE: 8, RUBRIC: "", FORM: QUOTED},
+    settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )
