@@ -249,6 +249,11 @@ FILES = """## Files
 Of the folder of the full data."""
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Write or check the page, and return the exit code."""
     stored = read_results(RESULTS), read_footprints(FOOTPRINT)
-    sys.exit(make(__doc__, PAGE, lambda: render(*stored)))
+    return make(__doc__, PAGE, lambda: render(*stored))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
