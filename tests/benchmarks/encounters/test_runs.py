@@ -132,7 +132,8 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
         assert len(whole) == 2 + sum(CALLS.values())
         for place, line in enumerate(whole):
             asked = server.requests
-            damaged = b"" if place % 2 else line[:40] + line[41:]
+            # never as long as before: a finished run is known by the length of its log
+            damaged = b"" if place % 2 else line[:40] + line[90:]
             log.write_bytes(b"".join([*whole[:place], damaged, *whole[place + 1 :]]))
             run(server, tmp_path, max_instances=1, jury="offline")
             assert server.requests - asked == (b'"call":' in line), line[:200]
