@@ -50,6 +50,5 @@ def judge(asked: str) -> str:
 
 
 def evidence(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a turn with some words of the clinician in it."""
-    (words, *_) = (turn.get("clinician_says", ""), *turn.get("clinician_does", ()))
-    return {"turn": turn["turn"], "quote": words}
+    """Return a turn with what the clinician says in it."""
+    return {"turn": turn["turn"], "quote": turn["clinician_says"]}
