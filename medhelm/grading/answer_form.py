@@ -64,8 +64,10 @@ def stated(
 ) -> Episode:
     """Return an episode with the answer that its reply states in the form of an asking, or with why it has none.
 
-    `kind`: of the benchmark's answers; `metric`: its main one.
+    `kind`: of the benchmark's answers; `metric`: its main one. Of the form `text` nothing is changed.
     """
+    if asking.form == "text":
+        return episode
     if asking.form == "logprobs":
         return chosen_option(episode, asking)
     if episode.finish not in ("stop", "length") or not episode.text.strip():

@@ -224,10 +224,10 @@ def test_the_first_version_of_a_request_hash_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["line", "schema"])
+@pytest.mark.parametrize("form", ["text", "line", "schema"])
 def test_every_benchmark_proves_itself_as_asked(form: Any, tmp_path: Path) -> None:
     registry = load_registry()
-    asking = Asking(name="proof", form=form, reasons=True)
+    asking = Asking(name="proof", form=form, reasons=form != "text", system="You are careful.")
     for benchmark in registry.benchmarks.values():
         report = validate(benchmark, "sample", registry, tmp_path, ask=asking)
         if report.state == "failed":
