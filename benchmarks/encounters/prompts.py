@@ -86,7 +86,7 @@ def answered_text(turn: Turn, form: Form) -> str:
 
 
 def turn_text(number: int, cap: int) -> str:
-    """Return what a clinician is told of its turns, as upstream's doctor is: their count, and which is the last."""
+    """Return the line that counts a clinician's turns and announces the last one, as upstream does."""
     last = " It is your last: give the diagnosis now." if number == cap else ""
     return f"This is turn {number} of {cap}.{last}"
 

@@ -134,7 +134,9 @@ def read_batch(
             moved.update(places)
         else:
             extra += 1
-    if form == QUOTED:  # of two entries with one text, nobody knows which is meant
+    if (
+        form == QUOTED
+    ):  # an entry with the text of one item and the number of another may mean either
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
@@ -193,7 +195,8 @@ def _turns_of(named: object, turns: Sequence[Turn], form: str) -> tuple[int, ...
 def is_quoted(turn: Turn, quote: object) -> bool:
     """Return whether the clinician says or does in a turn what a quote holds.
 
-    It has 3 to 15 words (in scripts without spaces, 4 characters at least), or is all that is said or done.
+    A quote has 3 to 15 words (at least 4 characters in scripts without spaces), or is the whole utterance or
+    action.
     """
     if not isinstance(quote, str) or len(quote.split()) > QUOTE_WORDS:
         return False
