@@ -74,6 +74,7 @@ def evaluate(
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
     reader: str | ModelSpec = "",
+    controls: float = 0.05,
     budget_usd: float | None = None,
     budget_tokens: int | None = None,
     privacy: PrivacyPolicy | None = None,
@@ -114,6 +115,7 @@ def estimate(
     protocol: Mapping[str, Any] | None = None,
     grader: Mapping[str, Any] | None = None,
     reader: str | ModelSpec = "",
+    controls: float = 0.05,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> list[RunEstimate]:
     """Return what `evaluate` with the same arguments would cost, one estimate a run.

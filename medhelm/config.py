@@ -26,6 +26,7 @@ OTHERS = "others"
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 PrivacyPolicy = dict[DataClass, tuple[EndpointClass, ...]]
@@ -80,6 +81,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of the protocol, in place of its defaults."""
     grader: dict[str, Any] = {}
     """Settings of the graders, in place of their defaults."""
+    controls: Share = 0.05
+    """Share of the cases of which judges are asked about answers whose verdicts are known; 0: of none."""
     reader: str | dict[str, Any] = ""
     """The model that reads replies which the rules could not: a name, or `name` with keys of a model."""
     ask: Asking | None = None

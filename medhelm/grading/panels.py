@@ -17,7 +17,15 @@ from medhelm.grading.jury.metric import bind_panel
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import GraderTerms, GradingSpec, JurySpec, JuryTerms, Party, UsageTotals
+from medhelm.schema.run import (
+    ControlCount,
+    GraderTerms,
+    GradingSpec,
+    JurySpec,
+    JuryTerms,
+    Party,
+    UsageTotals,
+)
 from medhelm.schema.score import Metric
 from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, judge_folders
 from medhelm.store.runlog import log_bytes
@@ -101,6 +109,10 @@ class StoredPanels:
             VERDICT_BYTES: str(self._bytes),
             **({VERDICTS_AGAIN: str(again)} if again else {}),
         }
+
+    def controls(self) -> tuple[ControlCount, ...]:
+        """Return how the judges decided on their controls."""
+        return tuple(one for panel in self._panels.values() for one in panel.controls())
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used, for the jury and all graders together."""

@@ -20,6 +20,7 @@ import msgspec
 
 from medhelm.extract.json_reply import BadReply
 from medhelm.extract.reply_form import TEXT, closed, read_object, unify
+from medhelm.extract.terms import terms_of
 from medhelm.grading.grade import grade
 from medhelm.grading.graders.grader import (
     JUDGE,
@@ -32,7 +33,6 @@ from medhelm.grading.graders.grader import (
 )
 from medhelm.grading.jury.metric import Jury
 from medhelm.grading.jury.prompt import repair_message
-from medhelm.grading.rubric.grader import terms_of
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms

@@ -38,6 +38,7 @@ from medhelm.schema.score import Metric, Score
 from medhelm.stats.aggregation import ExactSum
 from medhelm.store.records import (
     ANSWERS_AGAIN,
+    CONTROLS,
     SCORES_HASH,
     STAMP,
     Plan,
@@ -64,10 +65,11 @@ def score_run(
     metrics: Sequence[Metric],
     card: BenchmarkCard,
     protocol: Protocol = COMPLETION,
+    controls: float = 0.0,
 ) -> RunRecord:
     """Grade the stored episodes of a run, write the grading folder and return its record.
 
-    Streams the log; what is held grows by some 100 bytes an instance only where repeats are
+    `controls`: share of the cases of which judges were asked about controls. Streams the log; what is held grows by some 100 bytes an instance only where repeats are
     averaged. Both files appear whole or not at all. They share a stamp, and the summary holds the
     hash of the scores, so that a pair torn by a power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
     """
@@ -102,6 +104,7 @@ def score_run(
         ) from None
     finished = usage.episodes == plan.instances * plan.spec.repeats
     finished &= not panels.below_quorum
+    asked = {CONTROLS: f"{controls:g}"} if controls else {}
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,
@@ -113,7 +116,8 @@ def score_run(
         left_out=plan.left_out,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
-        provenance=_provenance(started, size, usage) | panels.provenance() | marks,
+        controls=panels.controls(),
+        provenance=_provenance(started, size, usage) | panels.provenance() | marks | asked,
     )
     write_struct(folder / "summary.json", record)
     return record

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import yaml
 
-from medhelm.config import NotEmpty, convert
+from medhelm.config import NotEmpty, Share, convert
 from medhelm.errors import UnknownName, UsageError
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
@@ -33,6 +33,7 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     description: NotEmpty
+    max_false_positives: Share = 0.10
     thresholds: Annotated[list[Any], msgspec.Meta(min_length=1)]
 
 
@@ -44,6 +45,8 @@ class Profile:
     """The packaged name, or the path that was asked for."""
     description: str
     thresholds: tuple[Threshold, ...]
+    max_false_positives: float = 0.10
+    """The most that the upper bound of judges' false positives on controls may be."""
     sha256: str
     """Of the file's bytes."""
 
@@ -116,6 +119,7 @@ def _parse(content: bytes, name: str, where: str) -> Profile:
         name=name,
         description=" ".join(file.description.split()),
         thresholds=tuple(thresholds),
+        max_false_positives=file.max_false_positives,
         sha256=hashlib.sha256(content).hexdigest(),
     )
 

@@ -21,6 +21,7 @@ import msgspec
 from medhelm.config import Job
 from medhelm.errors import RecordError
 from medhelm.grading.answer_form import stated_episodes
+from medhelm.grading.graders.controls import Sample, answer
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import upper_bound
@@ -374,12 +375,15 @@ class _Sums:
         self._roles |= {role: _Role(run, role, None) for role in others}
         self._terms = terms_of(run.protocol, spec, 0)
         self._to_ask = 0
+        sizes = (judge.sample_size(selection.instances) for judge in self._judges)
+        self._sample = Sample(max(sizes, default=0))
 
     def add(self, instance: Instance) -> None:
         """Count the episodes of an instance that are left."""
         spec, cut = self.run.spec, self._selection.cut
         if cut is not None and order_key(spec.seed, instance.id) > cut:
             return
+        self._sample.add(answer(instance, ""))
         left, begun = spec.repeats, []
         if self._answered or self._begun:
             keys = [k for k in episode_keys(instance, spec.repeats) if k not in self._answered]
@@ -401,6 +405,10 @@ class _Sums:
     def estimate(self) -> RunEstimate:
         """Return the sums."""
         run, spec, seen = self.run, self.run.spec, self._seen
+        for judge in self._judges:
+            for instance, left in judge.controls(self._sample, self._selection.instances):
+                length = seen[0] if seen else _expected(instance, spec)
+                judge.coming(instance, left, length.text, spec.max_output_tokens)
         roles = dict(self._roles)
         own = roles.pop(self._first)
         usd_limit, usd_expected = own.usd()

@@ -7,10 +7,11 @@ to be the mean of its stored replies, else what the grader says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from medhelm.grading.graders.controls import Sample, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
@@ -61,7 +62,10 @@ class JudgeSum:
         self._judge, self._reply = judging.judges[place], reply
         self._limit = judge_budget(self._judge, judging.terms.jury)
         self._terms = judging.grader.terms(self._judge, judging.terms)
-        ends = {key: end_of(grading) for key, grading in read_keyed(judging.folders[place])}
+        ends, self._controlled = dict[int, str](), 0
+        for key, grading in read_keyed(judging.folders[place]):
+            ends[key] = end_of(grading)
+            self._controlled += is_control(grading.instance) and ends[key] not in MISSING
         self._graded = {key for key, end in ends.items() if end not in MISSING}
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0
@@ -86,6 +90,23 @@ class JudgeSum:
         for forecast in self._forecasts(instance, limit):
             self._calls_limit += times * forecast.calls_limit
             self._in_limit += times * forecast.input_tokens_limit
+
+    def sample_size(self, cases: int) -> int:
+        """Return of how many cases of a run the judge is asked about controls."""
+        own = self._grader.controls
+        return own.size(self._run.controls, cases) if own is not None else 0
+
+    def controls(self, sample: Sample, cases: int) -> Iterator[tuple[Instance, int]]:
+        """Yield how many controls of each case of a sample are not stored."""
+        own, stored = self._grader.controls, self._controlled
+        if own is None:
+            return
+        for episode in sample.episodes(self.sample_size(cases)):
+            instance = episode.instance
+            right = own.right(instance, self._terms.settings)
+            kinds = 1 + (own.empty is not None) + (right is not None)
+            yield instance, max(0, kinds - stored)
+            stored = max(0, stored - kinds)
 
     def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
         return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))

@@ -8,13 +8,14 @@ that are asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 
 from medhelm.errors import ModelError
 from medhelm.grading.answer_form import stated_episodes
+from medhelm.grading.graders.controls import Sample, brief, is_control, make_controls
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.panel import Judging, end_of
 from medhelm.grading.panels import judgings
@@ -24,7 +25,6 @@ from medhelm.runs.planning import Run
 from medhelm.runs.sending import Desk, Live, Sender, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import Sweep, opened
-from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
@@ -88,8 +88,27 @@ class Judge:
 
     def _shown(self, episode: Episode) -> Shown | None:
         shown = shown_of(self._run.protocol, episode)
-        is_graded = shown is not None and self._judging.grader.is_graded(shown)
-        return shown if is_graded else None
+        if shown is None or is_control(episode.instance) or self._judging.grader.is_graded(shown):
+            return shown
+        return None
+
+    def sample_size(self, cases: int) -> int:
+        """Return of how many cases of a run the judge is asked about controls."""
+        own = self._judging.grader.controls
+        return own.size(self._run.controls, cases) if own is not None else 0
+
+    def controls(self, sample: Sample, cases: int) -> Iterator[Episode]:
+        """Yield the controls that the judge is asked about, of a run of so many cases."""
+        own, size = self._judging.grader.controls, self.sample_size(cases)
+        if own is None or not size:
+            return
+        settings = {**self._judging.grader.settings, **self._judging.terms.settings}
+
+        def text_of(episode: Episode) -> str:
+            shown = self._shown(episode)
+            return shown.text if shown is not None else ""
+
+        yield from make_controls(own, settings, sample.episodes(size), text_of)
 
     async def _grade(self, episode: Episode, live: Live) -> None:
         """Ask for the verdicts on an answer and append them to the log.
@@ -107,7 +126,7 @@ class Judge:
         assert shown is not None  # it was offered
         begun = self._begun.pop(key, None)
         is_brief = judging.grader.is_brief
-        kept = Instance(id=shown.instance.id) if is_brief else shown.instance
+        kept = brief(shown.instance) if is_brief else shown.instance
         grading = (begun or OpenEpisode(f"{key:016x}")).of(kept, shown.repeat)
         models = {JUDGE: self.model}
         asker = Sender(self.desk, models, grading, live, self.log, is_brief=is_brief)
@@ -151,15 +170,21 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
 
 
 async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk) -> None:
-    """Read the answers once, in a thread, and hand each to the judges that have not graded it."""
+    """Read the answers once, in a thread, and hand each to the judges that have not graded it, then the
+    controls."""
+    sample = Sample(max(judge.sample_size(plan.instances) for judge in judges))
     try:
         with desk.border(), desk.stoppable():
             metric = run.metrics[0] if run.metrics else None
             episodes = stated_episodes(run.path, plan, metric)
             while batch := await asyncio.to_thread(lambda: list(islice(episodes, _BATCH))):
                 for episode in batch:
+                    sample.add(episode)
                     for judge in judges:
                         await judge.offer(episode)
+            for judge in judges:
+                for control in judge.controls(sample, plan.instances):
+                    await judge.offer(control)
     finally:
         for judge in judges:
             judge.end()

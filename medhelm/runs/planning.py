@@ -305,6 +305,7 @@ def _run(
         path=run_path(Path(job.results_dir), spec),
         is_same_model=job.rename,
         ask_again=job.ask_again,
+        controls=job.controls,
     )
 
 

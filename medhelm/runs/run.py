@@ -36,6 +36,8 @@ class Run:
     """The folder that is to become `path`, as its models are renamed; None where nothing is."""
     ask_again: tuple[Unread, ...] = ()
     """Outcomes of stored answers that are asked for once more."""
+    controls: float = 0.0
+    """Share of the cases of which judges are asked about controls."""
     judge_again: tuple[Unread, ...] = ()
     """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
     is_own: bool = False

@@ -20,7 +20,7 @@ import msgspec
 from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError
 from medhelm.files.durable import why
-from medhelm.grading.panels import verdict_bytes
+from medhelm.grading.panels import judgings, verdict_bytes
 from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
@@ -40,6 +40,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.names import other_names, rename_run
 from medhelm.store.records import (
+    CONTROLS,
     VERDICT_BYTES,
     Plan,
     is_same_model,
@@ -277,6 +278,12 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
     return plan
 
 
+def has_controls(run: Run) -> bool:
+    """Return whether judges of a run are to be asked about controls."""
+    own = judgings(run.path, run.grading, run.metrics) if run.controls else ()
+    return any(judging.grader.controls is not None for judging in own)
+
+
 async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
     """Return the record of what the log holds; raises RecordError where the log is gone.
 
@@ -284,9 +291,18 @@ async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRe
     """
     sweep.logs.pop(folder, None)  # from here on `close` looks after it
     await asyncio.to_thread(folder.sync)
+    troubles = sweep.judges[run.path].values()
+    is_asked = not sweep.stopped and not any(own.broken or own.errors for own in troubles)
     graded = asyncio.ensure_future(
         asyncio.to_thread(
-            score_run, run.path, plan, run.grading, run.metrics, run.card, run.protocol
+            score_run,
+            run.path,
+            plan,
+            run.grading,
+            run.metrics,
+            run.card,
+            run.protocol,
+            run.controls if is_asked and has_controls(run) else 0.0,
         )
     )
     while True:
@@ -334,6 +350,8 @@ def read_finished(run: Run) -> RunRecord | None:
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
     if is_judged:
         is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
+    if has_controls(run):
+        is_judged = is_judged and float(said.get(CONTROLS, "0")) >= run.controls
     if run.grading.judges:  # whose logs may be gone, or hold further verdicts
         size = verdict_bytes(run.path, run.grading)
         is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)

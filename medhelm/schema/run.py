@@ -211,6 +211,30 @@ class Party(
     """A grader's judgements by outcome ('scored', 'unreadable', 'refused', 'error', ...)."""
 
 
+FALSE_POSITIVE, FALSE_NEGATIVE = "false positive", "false negative"
+
+
+class ControlCount(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Verdicts on answers whose verdicts are known, of one judge or of all together."""
+
+    grader: str
+    judge: str = ""
+    """Empty: what more than half of several judges say."""
+    what: str
+    """false positive: of the verdicts that should be no, the wrong ones. false negative: of those that should
+    be yes."""
+    cases: int
+    wrong: int
+    verdicts: int
+    """Valid ones."""
+    invalid: int
+    """Those that were due and are no valid ones: in no share."""
+    squares: tuple[int, int, int]
+    """Sums over cases of wrong^2, wrong * verdicts and verdicts^2, of which the variance of the share is made."""
+    kinds: dict[str, dict[str, int]]
+    """wrong, verdicts and invalid by the kind of the control: empty, other, right."""
+
+
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The facts of a benchmark that reporting needs without loading its plugin."""
 
@@ -255,6 +279,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     results: tuple[MetricResult, ...]
     parties: tuple[Party, ...]
     """All models that were asked: the one under test first, the rest of the cast, the graders."""
+    controls: tuple[ControlCount, ...] = ()
+    """What judges said of answers whose verdicts are known; empty: they were asked about none."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
 

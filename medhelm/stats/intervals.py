@@ -290,6 +290,31 @@ def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, st
     return low, float(betaincinv(events + 1, n - events, 1 - tail)), "clopper-pearson"
 
 
+def exact_share(
+    events: int, n: float, squares: tuple[float, float, float], clusters: int, confidence: float
+) -> tuple[float, float]:
+    """Return the exact interval of a share of events in n trials that come in clusters.
+
+    Clopper-Pearson's for an effective n (Korn and Graubard, Survey Methodology 24, 1998): n / design effect,
+    times (t[n - 1] / t[clusters - 1])^2, at most n. `squares`: sums over clusters of e^2, e * m and m^2 for e
+    events in m trials; none of the events, or all, leaves n / design effect at n. A single cluster has (0, 1).
+    """
+    if clusters < 2 or n <= 1:
+        return 0.0, 1.0
+    from scipy.special import betaincinv
+
+    share, (ee, em, mm) = events / n, squares
+    spread = ee - 2 * share * em + share * share * mm
+    variance = clusters / (clusters - 1) * spread / (n * n)
+    worth = min(n, share * (1 - share) / variance) if variance > 0 else n
+    tail = (1 - confidence) / 2
+    worth *= (t_quantile(1 - tail, n - 1) / t_quantile(1 - tail, clusters - 1)) ** 2
+    worth = min(worth, n)
+    some, rest = share * worth, (1 - share) * worth
+    low = float(betaincinv(some, rest + 1, tail)) if some > 0 else 0.0
+    return low, float(betaincinv(some + 1, rest, 1 - tail)) if rest > 0 else 1.0
+
+
 def bounded(
     sums: Floats,
     value: Pooling,

@@ -48,6 +48,8 @@ SCORES_HASH = "scores_sha256"
 
 ANSWERS_AGAIN, VERDICTS_AGAIN = "answers_asked_again", "verdicts_asked_again"
 """Keys of the numbers of replies that count in place of earlier ones, which the user wanted asked again."""
+CONTROLS = "controls"
+"""Key of the share of the cases of which judges have been asked about controls."""
 VERDICT_BYTES = "verdict_bytes"
 """Key of the size of the judges' logs that a grading has read."""
 

@@ -24,6 +24,7 @@ from medhelm.tables.spending import (
     without_headings,
 )
 from medhelm.tables.study.cells import Cell
+from medhelm.tables.study.judge_errors import ERRORS, error_columns
 from medhelm.tables.study.study import Panel, Study
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -102,6 +103,7 @@ BENCHMARKS = (
     *without_headings((*USAGE, *COSTS)),
     number("answer_s", "mean seconds until an answer was there", "s", digits=1),
     text("jury", "name of the jury behind the score; missing where no jury gave it"),
+    *ERRORS,
     FLAGS_COLUMN,
     text("request_hash", "hash of all that decides the requests"),
     text("grading_hash", "hash of metrics and scoring"),
@@ -214,6 +216,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "flags": " ".join(notes.flags(cell, metric.name)),
         "jury": notes.jury_name(panel) if notes.is_rated(record, metric.name) else None,
         **cost_columns([record]),
+        **error_columns([record], metric.name, 0.95),
         "request_hash": record.request_hash,
         "grading_hash": record.grading_hash,
         "run": cell.run.folder,

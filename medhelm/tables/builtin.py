@@ -8,6 +8,7 @@ from functools import partial
 from medhelm.plugins.hookspecs import hookimpl
 from medhelm.tables import (
     benchmarks,
+    controls,
     exposure,
     jury,
     overall,
@@ -53,6 +54,12 @@ _TABLES = (
         help="agreement of the judges, and scores without each of them",
         columns=jury.COLUMNS,
         make=_of(jury.jury),
+    ),
+    _published(
+        name="controls",
+        help="how far each judge errs on answers whose verdicts are known",
+        columns=controls.CONTROLS,
+        make=_of(controls.controls),
     ),
     _published(
         name="categories",

@@ -25,6 +25,7 @@ from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text
 from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
+from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
 from medhelm.tables.thresholds import (
@@ -87,6 +88,7 @@ COLUMNS = (
     number("coverage", "counted / planned", "share"),
     count("made_itself", "instances that the model wrote or rated itself"),
     text("reason", "why the verdict is what it is"),
+    *ERRORS,
     notes.FLAGS_COLUMN,
     text("run", "folder of the graded run below the results folder"),
 )
@@ -127,7 +129,7 @@ def gate(
     rows: list[Row] = []
     for model in chosen:
         ran = [c for c in own if c.run.model == model]
-        found = [*_threshold_rows(model, ran, required, settings, unread, decision)]
+        found = [*_threshold_rows(model, ran, required, settings, unread, decision, profile)]
         for row in found:
             n, _ = made.get((str(row["benchmark"]), model), (0, ""))
             row["made_itself"] = n or None
@@ -193,6 +195,7 @@ def _threshold_rows(
     settings: Settings,
     unread: Unread,
     decision: Decision,
+    profile: Profile,
 ) -> Iterator[Row]:
     own = {c.run.benchmark: c for c in cells}
     seeds = range(settings.bootstrap_seed, settings.bootstrap_seed + _SEEDS)
@@ -214,6 +217,10 @@ def _threshold_rows(
             row["run"] = cell.run.folder
             if wanted.metric.name not in cell.scores:
                 open_ = "not graded with this metric; `medhelm score` does"
+            else:
+                limit = profile.max_false_positives
+                row |= error_columns([cell.record], wanted.metric.name, settings.confidence)
+                open_ = failure([cell.record], wanted.metric.name, limit)
         by: dict[Decision, _Reached] = dict.fromkeys(get_args(Decision), ("INCONCLUSIVE", open_))
         if cell is not None and not open_:
             found = (s.estimates(wanted.benchmark, wanted.metric.name)[model] for s in studies)

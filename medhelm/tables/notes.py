@@ -21,6 +21,7 @@ from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
+from medhelm.tables.study.judge_errors import failure, grader_of, is_jury, of_score
 from medhelm.tables.study.study import Panel, Study
 
 _MANY = 10
@@ -48,6 +49,11 @@ FLAGS = {
     "judges": (
         "J",
         "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
+    ),
+    "controls": (
+        "E",
+        "its judges say yes to too many answers that are empty or of another case, and rank nobody; "
+        "`medhelm tables --table controls`",
     ),
     "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
     "again": ("A", "answers or verdicts were asked for once more, as the user wanted"),
@@ -77,6 +83,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "drift": any(len(names) > 1 for names in served),
         "usage": any(unknown),
         "judges": is_judged and any(is_missing(grader.ends) for grader in record.graders),
+        "controls": bool(failure([record], metric)),
         "self": is_judged and bool(cell.own_judges),
         "again": any(asked_again(record, metric)),
     }
@@ -101,14 +108,9 @@ def read_by_model(record: RunRecord, metric: str) -> int | None:
     return sum(party.ends.get(SCORED, 0) for party in record.graders if party.role == READER)
 
 
-def is_jury(metric: str) -> bool:
-    """Return whether a metric is a jury's score, or that of one judge or criterion."""
-    return metric == JURY or metric.startswith((f"{JURY}[", f"{JURY}."))
-
-
 def is_rated(record: RunRecord, metric: str) -> bool:
     """Return whether a metric of a run rests on judges, of a jury or of a grader."""
-    return is_jury(metric) or record.grading.is_graded(metric)
+    return bool(grader_of(record, metric))
 
 
 def jury_name(panel: Panel) -> str | None:
@@ -137,6 +139,32 @@ def _stand_ins(study: Study) -> list[str]:
             f"asked, and its scores say nothing about quality: {_several(sorted(graders))}."
         )
     return said
+
+
+def _controls(study: Study) -> list[str]:
+    """Return how far judges err on answers whose verdicts are known, and where they were asked about none."""
+    found, without = [], []
+    for benchmark, panel in study.panels.items():
+        records = [cell.record for cell in panel.cells.values()]
+        judged = [r for r in records if grader_of(r, panel.metric.name) and r.grading.judges]
+        errors = of_score(judged, panel.metric.name, study.settings.confidence)
+        if errors:
+            said = (
+                f"{e.share:.1%} {what}s (up to {e.high:.1%})"
+                for what, e in errors.items()
+                if e.share is not None
+            )
+            found.append(f"{benchmark} {', '.join(said)}")
+        elif judged:
+            without.append(benchmark)
+    more = "controls are answers without content, to another case, and right ones, in no score"
+    return [
+        *[f"Judges on controls ({more}): {_several(found)}."] * bool(found),
+        *[
+            f"Judged without controls, so that nobody knows how far the judges err: {_several(without)}."
+        ]
+        * bool(without),
+    ]
 
 
 def _as_fixed(study: Study) -> str:
@@ -333,6 +361,7 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
+    notes += _controls(study)
     return notes + _repeats(study) + _casts(study) + list(study.notes)
 
 

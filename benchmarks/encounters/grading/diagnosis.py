@@ -23,11 +23,11 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import fencing, grader, questions, reply_form, tokens
+from medhelm.plugin import controls, fencing, grader, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
-from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, encounter_of
+from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, as_state, encounter_of
 
 _TAG = fencing.tag_pattern(("gold", "given"))
 _SCHEMA = reply_form.closed({"reason": reply_form.TEXT, "same": reply_form.BOOLEAN})
@@ -84,6 +84,11 @@ def _given(shown: grader.Shown) -> str:
     return msgspec.convert(dict(shown.state), Encounter).diagnosis or ""
 
 
+def _right(instance: Instance, settings: Mapping[str, Any]) -> Episode:
+    gold = instance.references[0]
+    return controls.answer(instance, gold, state=as_state(Encounter(diagnosis=gold)))
+
+
 DIAGNOSES = grader.Grader(
     name="encounter_diagnosis",
     version="2",
@@ -91,6 +96,12 @@ DIAGNOSES = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=lambda shown: bool(_given(shown)),
+    controls=controls.Controls(
+        items=lambda instance, settings: [controls.Item(text=instance.references[0])],
+        decide=lambda state: [state["same"]],
+        right=_right,
+        least=40,  # with one verdict a case, fewer could not show that a judge is right
+    ),
 )
 ACCURACY = Aggregation(
     name="encounter_accuracy", sums=("right", "cases", *DESCRIPTIVE), of=share("right", "cases")

@@ -23,13 +23,30 @@ from typing import Any
 
 import msgspec
 
-from medhelm import Benchmark, DataError, FinalAnswer, Forecast, Instance, Message, Send, Terms
-from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
+from medhelm import (
+    Benchmark,
+    DataError,
+    Episode,
+    FinalAnswer,
+    Forecast,
+    Instance,
+    Message,
+    Send,
+    Terms,
+)
+from medhelm.plugin import controls, fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
-from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter, Turn
+from medhelm_benchmarks.encounters.record import (
+    CAPPED,
+    COMPLETED,
+    Encounter,
+    Turn,
+    as_state,
+    text_of,
+)
 
 SIZE, RUBRIC, FORM = "batch", "rubric", "form"
 QUOTED, PUBLISHED = "quoted", "published"
@@ -466,6 +483,48 @@ def is_whole(shown: grader.Shown) -> bool:
     return shown.ending in (COMPLETED, CAPPED)
 
 
+def _items(instance: Instance, settings: Mapping[str, Any]) -> list[controls.Item]:
+    return [
+        controls.Item(text=item.text, is_in_right=controls.needs_content(item.text))
+        for item in items_of(instance, settings[RUBRIC])
+    ]
+
+
+def _decided(state: Mapping[str, Any]) -> list[bool | None]:
+    return [verdict.met for verdict in msgspec.convert(state, Verdicts).items]
+
+
+def _played(instance: Instance, *turns: Turn) -> Episode:
+    """Return an encounter in which the clinician does this, and nothing comes of it."""
+    labels = [state.label for state in packets_of(instance).controller.states]
+    reached = max((turn.state for turn in turns), default=0) + 1
+    encounter = Encounter(turns=turns, states=tuple(labels[:reached]))
+    state = as_state(encounter)
+    return controls.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
+
+
+def _silent(instance: Instance) -> Episode:
+    return _played(instance, Turn(eos=True))
+
+
+def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
+    """Return the encounter in which every deed of the rubric is done; an item without one as an action of
+    its own words."""
+    done: dict[int, tuple[list[str], list[str]]] = {}
+    for item in items_of(instance, settings[RUBRIC]):
+        if item.deed is None and not controls.needs_content(item.text):
+            continue
+        deed = item.deed or Deed(channel="actions", wordings=(item.text,))
+        said, acted = done.setdefault(deed.state, ([], []))
+        (said if deed.channel == "speak" else acted).append(deed.wordings[0])
+    turns = [
+        Turn(state=n, speak=" ".join(f"{words}." for words in said), actions=tuple(acted), eos=True)
+        for n, (said, acted) in sorted(done.items())
+    ]
+    return _played(instance, *turns)
+
+
+CONTROLS = controls.Controls(items=_items, decide=_decided, empty=_silent, right=_scripted)
 EVALUATIONS = grader.Grader(
     name="encounter_rubric",
     version="3",
@@ -473,6 +532,7 @@ EVALUATIONS = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
+    controls=CONTROLS,
     settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )

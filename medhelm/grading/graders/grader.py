@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from medhelm.extract import visible_text
+from medhelm.grading.graders.controls import Controls
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Instance
@@ -118,6 +119,8 @@ class Grader:
     """The values that a setting may have, where it is one of a few."""
     is_brief: bool = False
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
+    controls: Controls | None = None
+    """How its judges are measured; None: not by answers whose verdicts are known."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

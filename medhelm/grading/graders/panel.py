@@ -10,6 +10,13 @@ from typing import Any
 
 import msgspec
 
+from medhelm.grading.graders.controls import (
+    Controlled,
+    controlled,
+    count_controls,
+    is_control,
+    together,
+)
 from medhelm.grading.graders.grader import (
     NOT_ASKED,
     Grader,
@@ -21,7 +28,7 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Call, Episode
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import JUDGE, READER, GraderTerms, Party
+from medhelm.schema.run import JUDGE, READER, ControlCount, GraderTerms, Party
 from medhelm.store.records import judge_budget
 from medhelm.store.runlog import is_answered, read_keyed
 from medhelm.store.usage import UsageTally
@@ -49,7 +56,11 @@ def end_of(grading: Episode) -> str:
 
 def read_states(folder: Path) -> dict[int, dict[str, Any]]:
     """Return what one judge decided, by the answers' `judgement_key`; abstentions are left out."""
-    states = {k: g.state if has_verdict(g) else None for k, g in read_keyed(folder)}
+    states = {
+        k: g.state if has_verdict(g) else None
+        for k, g in read_keyed(folder)
+        if not is_control(g.instance)
+    }
     return {key: state for key, state in states.items() if state is not None}
 
 
@@ -97,18 +108,26 @@ class StoredVerdicts:
         self._gradings: list[dict[int, tuple[bytes, str]]] = []
         self._again: list[set[int]] = []
         self._asked: set[int] = set()
+        self._controls: list[dict[int, Controlled]] = []
         self.replaced: set[int] = set()
-        """Keys of answers that others have replaced. What judges used for them was paid for."""
+        """Keys of controls, and of answers that others have replaced. What judges used for them was paid for."""
         for folder in judging.folders:
             gradings: dict[int, tuple[bytes, str]] = {}
             again: set[int] = set()
+            controls: dict[int, Controlled] = {}
             for key, grading in read_keyed(folder):
+                if is_control(grading.instance):
+                    if (found := self._controlled(grading)) is not None:
+                        controls[key] = found
+                    self.replaced.add(key)
+                    continue
                 if key in gradings and gradings[key][1] not in MISSING:
                     again.add(key)
                 state = {k: v for k, v in grading.state.items() if k != REASONS}
                 gradings[key] = (_encode(state) if has_verdict(grading) else b"", end_of(grading))
             self._gradings.append(gradings)
             self._again.append(again)
+            self._controls.append(controls)
         self.not_judged = 0
         """Gradings that are still missing: judges that were not asked or could not be reached."""
         self.below_quorum = 0
@@ -140,6 +159,28 @@ class StoredVerdicts:
         self.below_quorum += bool(missing) and given < self._judging.terms.jury.quorum
         self._last = (episode, tuple(found))
         return self._last[1]
+
+    def _controlled(self, grading: Episode) -> Controlled | None:
+        """Return what a judge decided on a control; None where it could not be reached."""
+        if end_of(grading) in MISSING or (own := self._judging.grader.controls) is None:
+            return None
+        given = own.decide(grading.state) if has_verdict(grading) else ()
+        return controlled(grading.instance, given)
+
+    def controls(self) -> tuple[ControlCount, ...]:
+        """Return how each judge decided on its controls, then what several decide together."""
+        name = self._judging.grader.name
+        counts = [
+            one
+            for judge, found in zip(self.judges, self._controls, strict=True)
+            for one in count_controls(name, judge, found.values())
+        ]
+        if len(self.judges) > 1:
+            keys = sorted(set[int]().union(*self._controls))
+            judged = ([own[key] for own in self._controls if key in own] for key in keys)
+            quorum = self._judging.terms.jury.quorum
+            counts += count_controls(name, "", (together(own, quorum) for own in judged))
+        return tuple(counts)
 
     def parties(self) -> tuple[Party, ...]:
         """Return what each judge used for the answers that `verdicts` was asked for."""
@@ -194,4 +235,8 @@ class StandIn:
 
     def parties(self) -> tuple[Party, ...]:
         """Return nothing: a rule costs nothing."""
+        return ()
+
+    def controls(self) -> tuple[ControlCount, ...]:
+        """Return nothing: a rule is not measured."""
         return ()

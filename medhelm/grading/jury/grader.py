@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
+from medhelm.grading.graders.controls import Controls, Item, answer, gold_answer
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
@@ -40,8 +42,20 @@ def jury_grader(jury: JuryTerms) -> Grader:
         grade=partial(_grade, jury),
         forecast=partial(_forecast, jury),
         stand_in=_by_no_rule,
+        controls=Controls(
+            items=lambda instance, settings: [Item()],
+            decide=partial(_decided, (jury.rubric.minimum + jury.rubric.maximum) / 2),
+            empty=partial(answer, text=""),
+            right=gold_answer,
+            least=20,  # with one verdict an answer, fewer could not show that a judge is right
+        ),
         is_brief=True,
     )
+
+
+def _decided(middle: float, state: Mapping[str, Any]) -> Sequence[bool]:
+    """Return whether a judge's mean rating is above the middle of the scale: an answer of some worth."""
+    return [fmean(state["scores"]) > middle]
 
 
 def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:

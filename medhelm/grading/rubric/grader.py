@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
+from medhelm.extract.terms import terms_of
+from medhelm.grading.graders.controls import Controls, Item, answer, gold_answer
 from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
@@ -177,23 +178,6 @@ class _LastCase:
 _tokens = _LastCase()
 
 
-_WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]", re.IGNORECASE)
-_SHORT = 4
-"""Letters below which a Latin word says little; figures always count."""
-
-
-def terms_of(text: str) -> set[str]:
-    """Return the words of a text, and pairs of neighbours of Chinese characters."""
-    found = [word.casefold() for word in _WORD.findall(text)]
-    pairs = {a + b for a, b in zip(found, found[1:], strict=False) if _is_han(a) and _is_han(b)}
-    words = {w for w in found if not _is_han(w) and (len(w) >= _SHORT or w.isdigit())}
-    return words | pairs
-
-
-def _is_han(word: str) -> bool:
-    return "\u4e00" <= word[0] <= "\u9fff"
-
-
 def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return verdicts by rule: met where half of a criterion's words are in the answer."""
     answer = terms_of(shown.answer)
@@ -204,6 +188,18 @@ def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     return Verdicts(met=tuple(met)).to_state()
 
 
+def _items(instance: Instance, settings: Mapping[str, Any]) -> list[Item]:
+    return [Item(text=c.text, is_good=c.points > 0) for c in criteria_of(instance)]
+
+
+def _decided(state: Mapping[str, Any]) -> Sequence[bool | None]:
+    met: Sequence[bool | None] = state["met"]
+    return met
+
+
+CONTROLS = Controls(
+    items=_items, decide=_decided, empty=partial(answer, text=""), right=gold_answer
+)
 RUBRIC = Grader(
     name="rubric",
     version="2",
@@ -211,6 +207,7 @@ RUBRIC = Grader(
     grade=_grade,
     forecast=_forecast,
     stand_in=_stand_in,
+    controls=CONTROLS,
     settings={MODE: STRICT},
     choices={MODE: (STRICT, BATCHED)},
 )

@@ -40,6 +40,7 @@ from medhelm.tables.study.cells import Cell as Cell
 from medhelm.tables.study.cells import Keys as Keys
 from medhelm.tables.study.cells import Metadata as Metadata
 from medhelm.tables.study.cells import MetricScores as MetricScores
+from medhelm.tables.study.judge_errors import failure
 from medhelm.tables.study.ranking import Ranking
 from medhelm.tables.study.selection import is_ranked
 
@@ -123,6 +124,8 @@ def make_panel(
             unfit[model] = "no instance in common"
         elif (own := int(np.count_nonzero(scores.among(ids)))) < len(ids):
             unfit[model] = f"{own:,} of the {len(ids):,} compared instances"
+    if failed := failure([c.record for c in cells.values()], metric.name):
+        unfit |= dict.fromkeys(fit, failed)
     clusters = _clusters(deciding[0], ids) if len(ids) else none
     card = next(iter(cells.values())).record.column_card
     return Panel(metric, card, cells, unfit, ids, clusters)

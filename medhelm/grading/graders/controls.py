@@ -1,0 +1,241 @@
+"""Controls: answers whose verdicts are known, which judges are asked about among the others.
+
+Of a seeded sample of a run's cases each judge is shown an answer without content, the answer to another
+case, and the right one where there is one. The wrong verdicts on them are its error. A control is an episode
+whose instance is marked; its calls lie in the judge's log, and it is in no score.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from medhelm.extract.terms import terms_of
+from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode, Response
+from medhelm.schema.run import FALSE_NEGATIVE, FALSE_POSITIVE, ControlCount
+
+EMPTY, OTHER, RIGHT = "empty", "other", "right"
+_KIND, _DUE = "medhelm:control", "medhelm:due"
+"""Keys of a control's `answer_key`, which no judge is shown: its kind, and for each verdict `+`, `-`, or `.`
+where none is known."""
+_SIGN = {True: "+", False: "-", None: "."}
+
+_ABSENCE = re.compile(
+    r"\b(?:fail\w*|not|n't|no|never|without|avoid\w*|neglect\w*|omit\w*|refrain\w*|lacks?|absen\w+|none|free of"
+    r"|(?:at|no) most|no more|(?:few|less|short)er than|less than|under \d+|limits?|only|if)\b"
+    r"|[不未无没勿]|避免",
+    re.IGNORECASE,
+)
+"""Matches words of what an answer without content may fulfil."""
+
+
+class Item(NamedTuple):
+    """One verdict that a grader asks for."""
+
+    text: str = ""
+    """What has to be there; empty: the right answer, and no other."""
+    is_good: bool = True
+    """True if only an answer with content has it."""
+    is_in_right: bool = True
+    """True if the right answer is known to have it."""
+
+
+def needs_content(text: str) -> bool:
+    """Return whether words ask for something to be there: not for an absence, a limit, or on a condition."""
+    return _ABSENCE.search(text) is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """How judges of a grader are measured."""
+
+    items: Callable[[Instance, Mapping[str, Any]], Sequence[Item]]
+    """Returns the verdicts that an answer gets, by the grader's settings."""
+    decide: Callable[[Mapping[str, Any]], Sequence[bool | None]]
+    """Returns a judge's verdicts, in the order of the items; None: no valid one."""
+    empty: Callable[[Instance], Episode] | None = None
+    """Makes the answer without content; None: judges are not asked about one."""
+    right: Callable[[Instance, Mapping[str, Any]], Episode | None]
+    """Makes the right answer; None: there is none."""
+    least: int = 10
+    """Cases of a sample, unless all are fewer."""
+
+    def size(self, share: float, cases: int) -> int:
+        """Return how many cases of a run are in the sample; a share of 0: none."""
+        return min(cases, max(self.least, math.ceil(share * cases))) if share else 0
+
+
+def answer(instance: Instance, text: str, **more: Any) -> Episode:
+    """Return an episode in which a model under test gave this answer."""
+    return Episode(instance=instance, response=Response(instance_id=instance.id, text=text), **more)
+
+
+def gold_answer(instance: Instance, settings: Mapping[str, Any]) -> Episode | None:
+    """Return the gold of an instance as an answer; None where it has none."""
+    gold = instance.references[0] if instance.references else ""
+    return answer(instance, gold) if gold.strip() else None
+
+
+class Sample:
+    """The cases of a run with the smallest keys, gathered from its episodes in any order."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._heap: list[tuple[int, str, Episode]] = []
+
+    def add(self, episode: Episode) -> None:
+        """Take an episode if it is the first of its instance and among the smallest."""
+        if episode.repeat or not self._size:
+            return
+        digest = hashlib.blake2b(f"control {episode.instance_id}".encode(), digest_size=8).digest()
+        entry = (-int.from_bytes(digest), episode.instance_id, episode)
+        if len(self._heap) < self._size:
+            heapq.heappush(self._heap, entry)
+        else:
+            heapq.heappushpop(self._heap, entry)
+
+    def episodes(self, size: int) -> list[Episode]:
+        """Return the episodes of the first cases, in the order of their keys."""
+        return [episode for *_, episode in sorted(self._heap, key=lambda e: -e[0])[:size]]
+
+
+def make_controls(
+    own: Controls,
+    settings: Mapping[str, Any],
+    sample: Sequence[Episode],
+    text_of: Callable[[Episode], str],
+) -> Iterator[Episode]:
+    """Yield the controls of a sample of episodes, each with the verdicts that are due.
+
+    `text_of`: what judges are shown of an answer; empty where there is none. The answer to another case
+    is the next one of the sample with a text, of another cluster. A verdict on it is known only where its item
+    has a word that neither this answer nor the items of other cases have.
+    """
+    items = [tuple(own.items(episode.instance, settings)) for episode in sample]
+    words = [[terms_of(item.text) for item in found] for found in items]
+    held_by = Counter(term for found in words for term in set[str]().union(*found))
+    texts = [text_of(episode) for episode in sample]
+    for place, episode in enumerate(sample):
+        instance = episode.instance
+        is_bad = [
+            False if item.is_good and needs_content(item.text) else None for item in items[place]
+        ]
+        if own.empty is not None:
+            yield from _marked(instance, EMPTY, own.empty(instance), is_bad)
+        for shift in range(1, len(sample)):
+            n = (place + shift) % len(sample)
+            if texts[n] and _cluster(sample[n]) != _cluster(episode):
+                there = terms_of(texts[n])
+                is_told = [
+                    not w or any(held_by[t] == 1 and t not in there for t in w)
+                    for w in words[place]
+                ]
+                due = [d if told else None for d, told in zip(is_bad, is_told, strict=True)]
+                yield from _marked(instance, OTHER, sample[n], due)
+                break
+        found = own.right(instance, settings)
+        if found is not None:
+            due = [item.is_good and item.is_in_right or None for item in items[place]]
+            yield from _marked(instance, RIGHT, found, due)
+
+
+def _cluster(episode: Episode) -> str:
+    return episode.instance.cluster or episode.instance_id
+
+
+def _marked(
+    instance: Instance, kind: str, shown: Episode, due: Sequence[bool | None]
+) -> Iterator[Episode]:
+    if all(one is None for one in due):
+        return
+    mark = {_KIND: kind, _DUE: "".join(_SIGN[one] for one in due)}
+    marked = msgspec.structs.replace(instance, answer_key=instance.answer_key | mark)
+    response = msgspec.structs.replace(shown.response, instance_id=instance.id, repeat=0)
+    yield msgspec.structs.replace(shown, instance=marked, response=response, stale=())
+
+
+def is_control(instance: Instance) -> bool:
+    """Return whether an instance is a control's."""
+    return _KIND in instance.answer_key
+
+
+def brief(instance: Instance) -> Instance:
+    """Return what a log keeps of an instance that can be had elsewhere: its id, and a control's mark."""
+    mark = {k: v for k, v in instance.answer_key.items() if k in (_KIND, _DUE)}
+    return Instance(id=instance.id, answer_key=mark)
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """A control as one judge decided on it."""
+
+    case: str
+    kind: str
+    due: str
+    given: tuple[bool | None, ...]
+    """Empty: no valid verdict at all."""
+
+
+def controlled(instance: Instance, given: Sequence[bool | None]) -> Controlled:
+    """Return what a judge decided on a control; of another number of verdicts than are due, nothing."""
+    kind, due = instance.answer_key[_KIND], instance.answer_key.get(_DUE, "")
+    return Controlled(instance.id, kind, due, tuple(given) if len(given) == len(due) else ())
+
+
+def together(judged: Sequence[Controlled], quorum: int) -> Controlled:
+    """Return what several judges decide on one control: for each verdict what more than half say."""
+    first = judged[0]
+    given = []
+    for n in range(len(first.due)):
+        said = [own.given[n] for own in judged if own.given and own.given[n] is not None]
+        given.append(2 * sum(map(bool, said)) > len(said) if len(said) >= quorum else None)
+    return Controlled(first.case, first.kind, first.due, tuple(given))
+
+
+def count_controls(grader: str, judge: str, judged: Iterable[Controlled]) -> Iterator[ControlCount]:
+    """Yield how many due verdicts are wrong, of those that should be no and of those that should be yes."""
+    found = [*judged]
+    for what, sign in ((FALSE_POSITIVE, "-"), (FALSE_NEGATIVE, "+")):
+        kinds: dict[str, Counter[str]] = {}
+        cases: dict[str, Counter[str]] = {}
+        for own in found:
+            given = own.given or (None,) * len(own.due)
+            due = [v for v, s in zip(given, own.due, strict=True) if s == sign]
+            if not due:
+                continue
+            told = [v for v in due if v is not None]
+            added = {
+                "wrong": sum(v is (sign == "-") for v in told),
+                "verdicts": len(told),
+                "invalid": len(due) - len(told),
+            }
+            kinds.setdefault(own.kind, Counter()).update(added)
+            cases.setdefault(own.case, Counter()).update(added)
+        if not kinds:
+            continue
+        told_of = [own for own in cases.values() if own["verdicts"]]
+        w, n = [own["wrong"] for own in told_of], [own["verdicts"] for own in told_of]
+        yield ControlCount(
+            grader=grader,
+            judge=judge,
+            what=what,
+            cases=len(cases),
+            wrong=sum(w),
+            verdicts=sum(n),
+            invalid=sum(own["invalid"] for own in cases.values()),
+            squares=(
+                sum(a * a for a in w),
+                sum(a * b for a, b in zip(w, n, strict=True)),
+                sum(b * b for b in n),
+            ),
+            kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
+        )

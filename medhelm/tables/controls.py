@@ -1,0 +1,79 @@
+"""The table controls: how far each judge errs on answers whose verdicts are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
+from medhelm.tables.format.column_kinds import count, measured, text
+from medhelm.tables.format.table import Row, Table
+from medhelm.tables.notes import study_table
+from medhelm.tables.study.judge_errors import LIMIT, grader_of, judge_errors
+from medhelm.tables.study.study import Study
+
+ALL = "all together"
+CONTROLS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("metric", "the first metric that rests on the judges", "metric"),
+    text("judge", "name of the judge; all together: what more than half of several say", "judge"),
+    text("what", "false positive: yes where no is due; false negative: no where yes is due", "what"),
+    *measured("share", "wrong verdicts of the valid ones that were due", "share", "share", 3, prefix="share"),
+    count("wrong", "wrong verdicts, over all runs", "wrong", of="verdicts"),
+    count("verdicts", "valid verdicts that were due"),
+    count("invalid", "verdicts that were due and are not valid: in no share", "not valid"),
+    count("cases", "cases of a run that the controls are made of", "cases"),
+    count("runs", "runs with controls: one a model", "runs"),
+    text("empty", "wrong of the valid verdicts on answers without content", "empty"),
+    text("other", "the same of answers to another case", "other case"),
+    text("right", "the same of right answers", "right"),
+)  # fmt: skip
+
+
+def controls(study: Study) -> Table:
+    """Return a row of each benchmark, judge and kind of error."""
+    rows = [*_rows(study)]
+    said = (
+        "A control counts as one verdict for each item whose verdict is known: not for what an answer without "
+        "content may have, nor for what every other answer has. An interval is Clopper and Pearson's for as many "
+        "independent verdicts as those of the cases are worth; runs on the same cases count once. Judges "
+        f"whose false positives may be above {LIMIT:.0%} rank nobody."
+    )
+    return study_table(
+        study,
+        "controls",
+        "Judges on answers whose verdicts are known",
+        CONTROLS,
+        rows,
+        [said if rows else "No judge here was asked about controls."],
+        group=("benchmark", "metric"),
+    )
+
+
+def _rows(study: Study) -> Iterator[Row]:
+    for benchmark, panel in study.panels.items():
+        records = [cell.record for cell in panel.cells.values()]
+        seen: set[str] = set()
+        for metric in study.metrics(benchmark):
+            for one in judge_errors(records, metric, study.settings.confidence):
+                if grader_of(records[0], metric) in seen:
+                    continue
+                yield {
+                    "benchmark": benchmark,
+                    "metric": metric,
+                    "judge": one.judge or ALL,
+                    "what": one.what,
+                    "share": one.share,
+                    "share_low": one.low,
+                    "share_high": one.high,
+                    "wrong": one.wrong,
+                    "verdicts": one.verdicts,
+                    "invalid": one.invalid,
+                    "cases": one.cases,
+                    "runs": one.runs,
+                    **{kind: _of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)},
+                }
+            seen.add(grader_of(records[0], metric))
+
+
+def _of(own: dict[str, int] | None) -> str | None:
+    return f"{own['wrong']:,} of {own['verdicts']:,}" if own else None

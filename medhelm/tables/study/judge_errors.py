@@ -1,0 +1,145 @@
+"""How far judges err on answers whose verdicts are known, over the runs of a benchmark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.schema.run import FALSE_POSITIVE, ControlCount, RunRecord
+from medhelm.stats.intervals import exact_share
+from medhelm.tables.format.column_kinds import measured
+
+LIMIT = 0.10
+"""Judges rank nobody if the upper bound of their false positives is above this."""
+FAILED = "its judges fail their controls"
+
+
+@dataclass(frozen=True)
+class JudgeError:
+    """The verdicts of one judge, or of all together, that should be of one kind and are of the other."""
+
+    judge: str
+    """Empty: more than half of several judges."""
+    what: str
+    runs: int
+    cases: int
+    wrong: int
+    verdicts: int
+    invalid: int
+    kinds: dict[str, dict[str, int]]
+    low: float
+    high: float
+    can_pass: bool
+    """True if so many verdicts, none of them wrong, are within `LIMIT`."""
+
+    @property
+    def share(self) -> float | None:
+        """Return the share of the valid verdicts that are wrong; None where there is none."""
+        return self.wrong / self.verdicts if self.verdicts else None
+
+
+def is_jury(metric: str) -> bool:
+    """Return whether a metric is a jury's score, or that of one judge or criterion."""
+    return metric == JURY or metric.startswith((f"{JURY}[", f"{JURY}."))
+
+
+def grader_of(record: RunRecord, metric: str) -> str:
+    """Return the grader that a metric of a run rests on; empty where it rests on none."""
+    if is_jury(metric):
+        return JURY
+    found = (own.grader for own in record.grading.graders if metric in own.metrics)
+    return next(found, "")
+
+
+def judge_errors(
+    records: Iterable[RunRecord], metric: str, confidence: float = 0.95, limit: float = LIMIT
+) -> Iterator[JudgeError]:
+    """Yield the errors of each judge that a metric rests on, then of several together, over all runs.
+
+    Runs on the same cases ask much the same, so that their verdicts count as those of one run.
+    """
+    found: dict[tuple[str, str], list[ControlCount]] = {}
+    for record in records:
+        grader = grader_of(record, metric)
+        for one in record.controls:
+            if one.grader == grader:
+                found.setdefault((one.judge, one.what), []).append(one)
+    for (judge, what), counts in found.items():
+        runs, kinds = len(counts), dict[str, Counter[str]]()
+        for one in counts:
+            for kind, own in one.kinds.items():
+                kinds.setdefault(kind, Counter()).update(own)
+        wrong, verdicts = sum(c.wrong for c in counts), sum(c.verdicts for c in counts)
+        aa, ab, bb = (sum(c.squares[n] for c in counts) / runs for n in range(3))
+        cases = max(c.cases for c in counts)
+        low, high = exact_share(wrong / runs, verdicts / runs, (aa, ab, bb), cases, confidence)
+        _, best = exact_share(0, verdicts / runs, (0, 0, bb), cases, confidence)
+        yield JudgeError(
+            judge=judge,
+            what=what,
+            runs=runs,
+            cases=cases,
+            wrong=wrong,
+            verdicts=verdicts,
+            invalid=sum(c.invalid for c in counts),
+            kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
+            low=low,
+            high=high,
+            can_pass=best <= limit,
+        )
+
+
+def of_score(
+    records: Iterable[RunRecord], metric: str, confidence: float = 0.95, limit: float = LIMIT
+) -> dict[str, JudgeError]:
+    """Return the errors behind a score, by their kind: of its one judge, or of all judges together."""
+    found = [*judge_errors(records, metric, confidence, limit)]
+    judge = metric.partition("[")[2].removesuffix("]")
+    if not judge and len({one.judge for one in found}) == 1:
+        judge = found[0].judge
+    return {one.what: one for one in found if one.judge == judge}
+
+
+def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> str:
+    """Return why judges may rank nobody; empty where they may.
+
+    Of controls that are too few to show that a faultless judge is within the limit, only what is clearly
+    above it counts.
+    """
+    own = of_score(records, metric, limit=limit).get(FALSE_POSITIVE)
+    if own is None or own.share is None or own.high <= limit:
+        return ""
+    if not own.can_pass and own.low <= limit:
+        return ""
+    return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%})"
+
+
+def error_columns(
+    records: Iterable[RunRecord], metric: str, confidence: float
+) -> dict[str, float | None]:
+    """Return the shares of wrong verdicts with their intervals, under the names of `ERRORS`."""
+    row: dict[str, float | None] = {}
+    for what, one in of_score(records, metric, confidence).items():
+        name = f"{what}s".replace(" ", "_")
+        row |= {name: one.share, f"{name}_low": one.low, f"{name}_high": one.high}
+    return row
+
+
+ERRORS = tuple(
+    column
+    for name, of, heading in (
+        ("false_positives", "an answer without content, or to another case", "false +"),
+        ("false_negatives", "the right answer", "false -"),
+    )
+    for column in measured(
+        name,
+        f"wrong verdicts of the judges on controls: of those due on {of}; missing: none was asked for",
+        "share",
+        heading,
+        3,
+        prefix=name,
+    )
+)
+"""The columns of a table of scores that say how far its judges err."""
