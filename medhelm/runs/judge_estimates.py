@@ -58,7 +58,7 @@ class JudgeSum:
     """
 
     def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
-        self._run, self._grader = run, judging.grader
+        self._run, self._judging, self._grader = run, judging, judging.grader
         self._judge, self._reply = judging.judges[place], reply
         self._limit = judge_budget(self._judge, judging.terms.jury)
         self._terms = judging.grader.terms(self._judge, judging.terms)
@@ -93,8 +93,7 @@ class JudgeSum:
 
     def sample_size(self, cases: int) -> int:
         """Return of how many cases of a run the judge is asked about controls."""
-        own = self._grader.controls
-        return own.size(self._run.controls, cases) if own is not None else 0
+        return self._judging.sample_size(self._judge, self._run.controls, cases)
 
     def controls(self, sample: Sample, cases: int) -> Iterator[tuple[Instance, int]]:
         """Yield how many controls of each case of a sample are not stored."""

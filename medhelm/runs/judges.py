@@ -94,8 +94,7 @@ class Judge:
 
     def sample_size(self, cases: int) -> int:
         """Return of how many cases of a run the judge is asked about controls."""
-        own = self._judging.grader.controls
-        return own.size(self._run.controls, cases) if own is not None else 0
+        return self._judging.sample_size(self.model.spec, self._run.controls, cases)
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Episode]:
         """Yield the controls that the judge is asked about, of a run of so many cases."""

@@ -280,8 +280,8 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
 
 def has_controls(run: Run) -> bool:
     """Return whether judges of a run are to be asked about controls."""
-    own = judgings(run.path, run.grading, run.metrics) if run.controls else ()
-    return any(judging.grader.controls is not None for judging in own)
+    own = judgings(run.path, run.grading, run.metrics)
+    return any(one.sample_size(judge, run.controls, 1) for one in own for judge in one.judges)
 
 
 async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:

@@ -291,7 +291,7 @@ def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, st
 
 
 def exact_share(
-    events: int, n: float, squares: tuple[float, float, float], clusters: int, confidence: float
+    events: float, n: float, squares: tuple[float, float, float], clusters: int, confidence: float
 ) -> tuple[float, float]:
     """Return the exact interval of a share of events in n trials that come in clusters.
 

@@ -18,6 +18,7 @@ from medhelm.tables.format.column_kinds import count, measured, number, on_reque
 from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
+from medhelm.tables.study.judge_errors import ERRORS, error_columns
 from medhelm.tables.study.study import Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
@@ -137,6 +138,7 @@ COLUMNS = (
         prefix="without_own",
         how="instances resampled",
     ),
+    *ERRORS,
     on_request(
         text(
             "abstained",
@@ -258,6 +260,11 @@ def _judge(own: Jury, place: int) -> Row:
         "is_own": any(judge in names for names in own.own.values()),
         "own": ", ".join(m for m, names in own.own.items() if judge in names) or None,
         "abstained": _abstained(own, judge),
+        **error_columns(
+            [cell.record for cell in own.panel.cells.values()],
+            f"{JURY}[{judge}]",
+            own.study.settings.confidence,
+        ),
     }
 
 

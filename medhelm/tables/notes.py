@@ -11,7 +11,7 @@ from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.models.identity import reads_gold, reads_prompt
+from medhelm.models.identity import is_rankable, reads_gold, reads_prompt
 from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
@@ -146,7 +146,7 @@ def _controls(study: Study) -> list[str]:
     found, without = [], []
     for benchmark, panel in study.panels.items():
         records = [cell.record for cell in panel.cells.values()]
-        judged = [r for r in records if grader_of(r, panel.metric.name) and r.grading.judges]
+        judged = [r for r in records if grader_of(r, panel.metric.name) and _is_by_models(r)]
         errors = of_score(judged, panel.metric.name, study.settings.confidence)
         if errors:
             said = (
@@ -165,6 +165,11 @@ def _controls(study: Study) -> list[str]:
         ]
         * bool(without),
     ]
+
+
+def _is_by_models(record: RunRecord) -> bool:
+    raters = record.grading.raters
+    return raters is not None and any(map(is_rankable, raters.judges))
 
 
 def _as_fixed(study: Study) -> str:

@@ -92,6 +92,7 @@ COLUMNS: tuple[Column, ...] = (
     kinds.number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
     kinds.number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
     kinds.number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
+    *studies.ERRORS,
 )  # fmt: skip
 
 _LAYOUT = Layout(
@@ -110,7 +111,10 @@ _PARTS = {
         *("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"),
         *("overruled", "input_chars"),
     ),
-    ("model", "Items"): ("model", "met", "items", "invalid", "no_evidence", "extra"),
+    ("model", "Items"): (
+        *("model", "met", "items", "invalid", "no_evidence", "extra"),
+        *("false_positives", "false_negatives"),
+    ),
     ("competency", "By competency"): ("group", "pooled", "met", "items", "case_mean", "n"),
     ("specialty", "By specialty"): ("group", "case_mean", "accuracy", "met", "items", "n"),
     ("length", "By length of input"): ("group", "input_chars", "case_mean", "accuracy", "n"),
@@ -232,6 +236,8 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
         for column, estimates in found.items():
             row |= _ends(column, estimates[model])
+        record = panel.cells[model].record
+        row |= studies.error_columns([record], own.metric, own.settings.confidence)
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
     if own.metric == COMPLETION:
         yield from sorted(

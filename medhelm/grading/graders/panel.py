@@ -24,6 +24,7 @@ from medhelm.grading.graders.grader import (
     judgement_key,
     shown_of,
 )
+from medhelm.models.identity import is_rankable
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Call, Episode
@@ -97,6 +98,11 @@ class Judging:
     def judges(self) -> tuple[ModelSpec, ...]:
         """Return the models that judge."""
         return self.terms.jury.judges
+
+    def sample_size(self, judge: ModelSpec, share: float, cases: int) -> int:
+        """Return of how many cases of a run a judge is asked about controls; people are asked about none."""
+        own = self.grader.controls
+        return own.size(share, cases) if own is not None and is_rankable(judge) else 0
 
 
 class StoredVerdicts:

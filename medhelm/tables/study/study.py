@@ -22,6 +22,7 @@ import numpy as np
 from medhelm.schema.aggregation import Aggregation
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
+from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
 from medhelm.stats.intervals import (
@@ -40,6 +41,8 @@ from medhelm.tables.study.cells import Cell as Cell
 from medhelm.tables.study.cells import Keys as Keys
 from medhelm.tables.study.cells import Metadata as Metadata
 from medhelm.tables.study.cells import MetricScores as MetricScores
+from medhelm.tables.study.judge_errors import ERRORS as ERRORS
+from medhelm.tables.study.judge_errors import error_columns as error_columns
 from medhelm.tables.study.judge_errors import failure
 from medhelm.tables.study.ranking import Ranking
 from medhelm.tables.study.selection import is_ranked
@@ -124,6 +127,8 @@ def make_panel(
             unfit[model] = "no instance in common"
         elif (own := int(np.count_nonzero(scores.among(ids)))) < len(ids):
             unfit[model] = f"{own:,} of the {len(ids):,} compared instances"
+    settled = [model for model in fit if model not in unfit]
+    unfit |= _unsettled({model: cells[model] for model in settled}, metric.name, ids)
     if failed := failure([c.record for c in cells.values()], metric.name):
         unfit |= dict.fromkeys(fit, failed)
     clusters = _clusters(deciding[0], ids) if len(ids) else none
@@ -146,6 +151,29 @@ def _clusters(scores: MetricScores, ids: Keys) -> Keys:
     if scores.clusters is scores.ids:
         return ids
     return scores.clusters[np.searchsorted(scores.ids, ids)]
+
+
+def _unsettled(cells: Mapping[str, Cell], metric: str, ids: Keys) -> dict[str, str]:
+    """Return the models whose place among the others hangs on verdicts that no judge gave, and why."""
+    ranges = {model: _range(cell, metric, ids) for model, cell in cells.items()}
+    return {
+        model: f"{low:.3f} to {high:.3f} by verdicts that are missing, which others' scores lie in"
+        for model, (low, high) in ranges.items()
+        if high - low > TIE
+        and any(
+            low < top - TIE and bottom < high - TIE
+            for other, (bottom, top) in ranges.items()
+            if other != model
+        )
+    }
+
+
+def _range(cell: Cell, metric: str, ids: Keys) -> tuple[float, float]:
+    """Return the least and most that a score could be, whichever way missing verdicts would go."""
+    names = (metric, metric + LOWEST, metric + HIGHEST)
+    found = [cell.scores[name] for name in names if name in cell.scores]
+    ends = [float(own.pooling(own.sums[own.among(ids)].sum(0))) for own in found if len(own.ids)]
+    return min(ends), max(ends)
 
 
 def _unfit(cell: Cell | None, metric: str) -> str:
