@@ -105,7 +105,7 @@ def run(folder: Path, who: JurySpec | str | None, **more: Any) -> RunRecord:
         plugins=PLUGIN,
         results_dir=folder,
         jury=who,
-        **more,
+        **{"controls": 0, **more},
     )
     newest = max(records.find_gradings(folder), key=lambda g: (g / "summary.json").stat().st_mtime)
     return records.read_record(newest)
@@ -217,6 +217,7 @@ def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Pat
             data="sample",
             cast={"questioner": at("asks"), "referee": at("referees")},
             jury=jury(at("a"), reasons=False, quorum=1),
+            controls=0,
             results_dir=tmp_path,
             plugins=str(plugin),
         )
@@ -679,6 +680,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
         "benchmark=essay",
         "data=sample",
         "jury=slow",
+        "controls=0",
         f"plugins=[{PLUGIN}]",
         f"results_dir={tmp_path / 'results'}",
         "--config-dir",

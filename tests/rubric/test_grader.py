@@ -39,7 +39,7 @@ def run(folder: Path, *judges: ModelSpec, quorum: int = 1, **more: Any) -> RunRe
         plugins=PLUGIN,
         results_dir=folder,
         jury=JurySpec(name="test", judges=judges, quorum=quorum) if judges else "offline",
-        **{"data": "sample", **more},
+        **{"data": "sample", "controls": 0, **more},
     )
     newest = max(records.find_gradings(folder), key=lambda g: (g / "summary.json").stat().st_mtime)
     return records.read_record(newest)

@@ -33,7 +33,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 one = ModelSpec(name="j/one", model="one", provider="openai", base_url=sys.argv[1])
 medhelm.evaluate("baseline/lead", "checklist", data="full", data_dir=sys.argv[2], plugins=sys.argv[3],
-                 results_dir=sys.argv[4], jury=JurySpec(name="t", judges=(one,), quorum=1))
+                 results_dir=sys.argv[4], jury=JurySpec(name="t", judges=(one,), quorum=1), controls=0)
 """
 
 
@@ -192,6 +192,7 @@ def test_settings_and_data_are_checked_before_the_first_request(tmp_path: Path) 
                 data="sample",
                 results_dir=tmp_path,
                 jury=JurySpec(name="t", judges=(judge(server),), quorum=1),
+                controls=0,
             )
         assert server.requests == 0
 

@@ -117,7 +117,7 @@ def make_controls(
     """Yield the controls of a sample of episodes, each with the verdicts that are due.
 
     `text_of`: what judges are shown of an answer; empty where there is none. The answer to another case
-    is the next one of the sample with a text, of another cluster. A verdict on it is known only where its item
+    is the nearest before it in the sample with a text, of another cluster. A verdict on it is known only where its item
     has a word that neither this answer nor the items of other cases have.
     """
     items = [tuple(own.items(episode.instance, settings)) for episode in sample]
@@ -131,8 +131,10 @@ def make_controls(
         ]
         if own.empty is not None:
             yield from _marked(instance, EMPTY, own.empty(instance), is_bad)
-        for shift in range(1, len(sample)):
-            n = (place + shift) % len(sample)
+        for n in (
+            *reversed(range(place)),
+            *range(place + 1, len(sample)),
+        ):  # a larger sample keeps it
             if texts[n] and _cluster(sample[n]) != _cluster(episode):
                 there = terms_of(texts[n])
                 is_told = [
@@ -166,6 +168,14 @@ def _marked(
 def is_control(instance: Instance) -> bool:
     """Return whether an instance is a control's."""
     return _KIND in instance.answer_key
+
+
+def without_due(instance: Instance) -> Instance:
+    """Return an instance by which a control is known whatever verdicts are due: a larger sample may know fewer."""
+    if _DUE not in instance.answer_key:
+        return instance
+    key = {k: v for k, v in instance.answer_key.items() if k != _DUE}
+    return msgspec.structs.replace(instance, answer_key=key)
 
 
 def brief(instance: Instance) -> Instance:

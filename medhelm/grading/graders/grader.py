@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from medhelm.extract import visible_text
-from medhelm.grading.graders.controls import Controls
+from medhelm.grading.graders.controls import Controls, without_due
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Instance
@@ -78,7 +78,8 @@ def judgement_key(episode: Episode) -> int:
     if episode.calls or episode.state:  # an answer of one call has the key that it always had
         said = [(c.role, c.step, c.attempt, c.response.text) for c in episode.calls]
         answer.update(msgspec.json.encode((said, episode.ending, episode.state), order="sorted"))
-    return episode_key(msgspec.json.encode(episode.instance) + answer.digest(), episode.repeat)
+    instance = msgspec.json.encode(without_due(episode.instance))
+    return episode_key(instance + answer.digest(), episode.repeat)
 
 
 def _one_text(protocol: EpisodeProtocol, answer: str, transcript: Iterable[tuple[str, str]]) -> str:

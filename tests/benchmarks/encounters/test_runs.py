@@ -51,7 +51,7 @@ def run(server: FaultServer, folder: Path, **more: Any) -> None:
         jury=jury,
         results_dir=folder,
         plugins=str(PLUGIN),
-        **more,
+        **{"controls": 0, **more},
     )
 
 
