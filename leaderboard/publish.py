@@ -250,6 +250,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
             change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))
             for p in record.parties
         ),
+        controls=record.controls,
         provenance=dict(provenance(record)),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)

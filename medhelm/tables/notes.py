@@ -157,9 +157,8 @@ def _controls(study: Study) -> list[str]:
             found.append(f"{benchmark} {', '.join(said)}")
         elif judged:
             without.append(benchmark)
-    more = "controls are answers without content, to another case, and right ones, in no score"
     return [
-        *[f"Judges on controls ({more}): {_several(found)}."] * bool(found),
+        *[f"Errors of judges on controls: {_several(found)}."] * bool(found),
         *[
             f"Judged without controls, so that nobody knows how far the judges err: {_several(without)}."
         ]

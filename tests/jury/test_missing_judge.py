@@ -42,7 +42,14 @@ class World:
         path = self.folder / "conf" / "jury" / "house.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"name": "house", "judges": specs}))
-        argv = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=house", "controls=0", *more)
+        argv = (
+            "model=baseline/lead",
+            "benchmark=essay",
+            "data=sample",
+            "jury=house",
+            "controls=0",
+            *more,
+        )
         where = (f"plugins=[{PLUGIN}]", f"results_dir={self.folder / 'results'}")
         return self.ask("run", *argv, *where, "--config-dir", str(path.parent.parent))
 
@@ -100,7 +107,14 @@ def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
         path.parent.mkdir(parents=True)
     model.write_text(f"base_url: {world.there.base_url}\nmodel: paper\nendpoint_class: local\n")
     jury.write_text("name: ours\njudges: [ward/paper]\nquorum: 1\n")
-    argv = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=ours", "controls=0", *launcher)
+    argv = (
+        "model=baseline/lead",
+        "benchmark=essay",
+        "data=sample",
+        "jury=ours",
+        "controls=0",
+        *launcher,
+    )
     where = (f"plugins=[{PLUGIN}]", f"results_dir={world.folder / 'results'}")
     config = ("--config-dir", str(world.folder / "conf"))
     estimate = world.ask("estimate", *argv[:4], *where[:1], *config)

@@ -105,7 +105,14 @@ def judged(folder: Path, server: FaultServer, benchmark: str) -> list[str]:
     path = folder / "conf" / "jury" / "house.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
-    argv = ["run", "model=baseline/lead", f"benchmark={benchmark}", "data=sample", "jury=house", "controls=0"]
+    argv = [
+        "run",
+        "model=baseline/lead",
+        f"benchmark={benchmark}",
+        "data=sample",
+        "jury=house",
+        "controls=0",
+    ]
     plugin = f"plugins=[{PLUGINS / benchmark}.py]"
     return [
         *argv,

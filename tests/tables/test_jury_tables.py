@@ -642,6 +642,7 @@ def estimate(results: Path, *judges: ModelSpec | str, **more: Any) -> RunEstimat
         data="sample",
         results_dir=str(results),
         jury=JuryChoice(name="three", judges=judges, quorum=1, **more) if judges else None,
+        controls=0,
     )
     runs = plan_runs([job], registry, without_keys({}, [job], registry)).runs
     (found,) = estimate_runs(runs, results)
@@ -714,7 +715,8 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
         extra_body={"default": "Rest, fluids, and a visit if the fever stays."},
     )
     jury = JurySpec(name="one", judges=(first,), quorum=1)
-    medhelm.evaluate(model, "essay", data="sample", plugins=ESSAY, results_dir=tmp_path, jury=jury)
+    asked: dict[str, Any] = {"plugins": ESSAY, "results_dir": tmp_path, "controls": 0}
+    medhelm.evaluate(model, "essay", data="sample", jury=jury, **asked)
     registry = load_registry([str(ESSAY)])
     job = Job(
         model=model,
@@ -722,6 +724,7 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
         data="sample",
         results_dir=str(tmp_path),
         jury=JuryChoice(name="two", judges=(first, second), quorum=1, repairs=2),
+        controls=0,
     )
     (run,) = plan_runs([job], registry, without_keys({}, [job], registry)).runs
     (found,) = estimate_runs([run], tmp_path)
@@ -744,6 +747,7 @@ def test_estimate_says_how_many_judge_calls(
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     asked = "model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"
+    asked += " controls=0"
 
     def say(*more: str) -> str:
         assert run_command(["estimate", *asked.split(), f"results_dir={tmp_path}", *more]) == 0

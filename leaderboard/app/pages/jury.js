@@ -208,6 +208,23 @@
     ];
   }
 
+  // Controls ------------------------------------------------------------------------------------
+
+  function controls(view, table) {
+    if (!table || !table.rows.length) return null;
+    return [
+      h("h2", { id: "controls" }, "How far judges err"),
+      h("p", { class: "faint" }, "Judges were also asked about answers whose verdicts are known: without content, to another case, and right ones. They are in no score."),
+      medhelm.dataTable(table, {
+        columns: [
+          { name: "benchmark", isText: true, cell: (row) => medhelm.name(benchmarkTitle(table.get(row, "benchmark"))) }, "judge", "what",
+          { name: "share", missing: "no valid verdict" }, "verdicts", "invalid", "empty", "other", "right", "cases",
+        ],
+        rows: table.rows, head: "benchmark", view, key: "controls", caption: "Wrong verdicts of judges on controls", file: "controls", unit: "row",
+      }),
+    ];
+  }
+
   // Clinicians ----------------------------------------------------------------------------------
 
   function measureName(table, row) {
@@ -286,7 +303,7 @@
       medhelm.switcher(view, "measure", "Measure of agreement", [...MEASURES].map(([key, m]) => [key, m.title]), MEASURES.has(view.get("measure")) ? view.get("measure") : ""));
   }
 
-  function body(view, table, ratings) {
+  function body(view, table, controlled, ratings) {
     const names = levelRows(table, "agreement").map((row) => table.get(row, "benchmark"));
     const benchmark = names.includes(view.get("benchmark")) ? view.get("benchmark") : "";
     const one = benchmark || names.find((name) => !medhelm.offlineJury.has(name)) || names[0];
@@ -298,16 +315,17 @@
       judges(view, table, benchmark),
       leftOut(view, table, one),
       benchmark || names.length < 2 ? null : h("p", { class: "faint" }, "Shown for one benchmark; choose another above."),
+      controls(view, controlled),
       clinicians(view, ratings, benchmark),
       medhelm.notes(table, ratings),
     ];
   }
 
   async function render(view) {
-    const [table, ratings] = await Promise.all([medhelm.tableOf(view.scoring, "jury"), clinicianRatings()]);
+    const [table, controlled, ratings] = await Promise.all([medhelm.tableOf(view.scoring, "jury"), medhelm.tableOf(view.scoring, "controls"), clinicianRatings()]);
     const head = [h("h1", null, "Jury"), h("p", { class: "lead" }, "Answers in free text are rated by several judges. How far they agree with each other and with clinicians, what they left unrated, and how much a rank hangs on one of them.")];
-    if (!table || !table.rows.length) return [head, medhelm.scoringSelect(view), medhelm.nothing("No benchmark of this site was rated by a jury."), clinicians(view, ratings, ""), medhelm.notes(ratings)];
-    return [head, body(view, table, ratings)];
+    if (!table || !table.rows.length) return [head, medhelm.scoringSelect(view), medhelm.nothing("No benchmark of this site was rated by a jury."), controls(view, controlled), clinicians(view, ratings, ""), medhelm.notes(ratings)];
+    return [head, body(view, table, controlled, ratings)];
   }
 
   medhelm.page("jury", { title: "Jury", render });
