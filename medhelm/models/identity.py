@@ -6,6 +6,7 @@ Of a provider whose plugin is not there every setting counts, as it was recorded
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,16 @@ from medhelm.models.serving import plain_command
 from medhelm.schema.model import ModelSpec
 
 _BLANK = ModelSpec(name="")
+_LINES = {
+    "gpt": r"gpt|^o\d",
+    "claude": "claude",
+    "gemini": "gemini|gemma",
+    "llama": "llama",
+    "qwen": "qwen|qwq",
+    "mistral": "mi[sx]tral|ministral|magistral",
+    "deepseek": "deepseek",
+}
+"""Family -> what names of its models hold, those of models that are made from it among them."""
 
 
 def is_echoed(spec: ModelSpec) -> bool:
@@ -79,6 +90,19 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     if spec.serve:
         found["serve"] = plain.serve
     return found
+
+
+def families_of(spec: ModelSpec) -> frozenset[str]:
+    """Return the families of a model: the one that its config states, else by what its endpoint calls it.
+
+    A name of no known family is of the one that its first word names; a distilled model is of several.
+    """
+    if spec.family:
+        return frozenset({spec.family.lower()})
+    name = (spec.model or spec.name).rpartition("/")[2].lower()
+    known = {family for family, words in _LINES.items() if re.search(words, name)}
+    first = re.match(r"[a-z]{3,}", name)
+    return frozenset(known or ({first[0]} if first else ()))
 
 
 def endpoint_of(spec: ModelSpec) -> str:
