@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.model_calls import ask, show_estimate
-from medhelm.cli.options import DEFAULT_RESULTS, OF_ASKING, add_options
+from medhelm.cli.options import (
+    DEFAULT_RESULTS,
+    OF_ASKING,
+    add_options,
+    data_folder,
+    open_registry,
+    positive,
+)
 from medhelm.cli.rating_forms import (
     DATA_FORMATS,
     add_run_choice,
@@ -85,8 +92,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
+    parser.add_argument(
+        "--stress",
+        action="store_true",
+        help="of --stored, criteria or a jury: ask its judges about a sample of answers once more "
+        "with the criteria in reverse order, and show how their marks go with the answers' length",
+    )
+    parser.add_argument(
+        "--sample",
+        type=positive,
+        metavar="N",
+        help="of --stress: answers that each judge is asked about (default: 30)",
+    )
     _add_reader(parser)
-    add_options(parser, *OF_ASKING)
+    add_options(parser, *OF_ASKING, "--data-dir", "--plugin")
     add_settings(parser, {})
     add_file(parser)
 
@@ -117,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the tables, or write judge files, and return the exit code."""
     if args.reader or args.replies:
         return _measure_reader(args)
+    if args.stress:
+        return _stress(args)
     _check(args)
     form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
     if args.table == "modes":
@@ -138,9 +159,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _stress(args: argparse.Namespace) -> int:
+    """Ask the judges of stored runs once more, and print what order and length do to them."""
+    from medhelm.proof.judge_stress import ANSWERS, read_judges, stress_table
+    from medhelm.tables.clinicians.decision_files import named_paths
+
+    if not args.stored or any((args.judge, args.cases, args.table, args.export, args.keep)):
+        raise UsageError("--stress needs --stored BENCHMARK, and of files takes --experts alone")
+    form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
+    choice, registry, folder = run_choice(args), open_registry(args.plugin), data_folder(args)
+    most, seed = args.sample or ANSWERS, chosen.bootstrap_seed
+    judges = read_judges(choice, args.stored, registry, folder, most, seed)
+    environ = None if args.estimate else os.environ
+    runs = [run for judge in judges if (run := judge.run(environ)) is not None]
+    if args.estimate and runs:
+        return show_estimate(runs, args.format)
+    if runs:
+        ask(runs, args).raise_worst()
+    experts = named_paths(args.experts, "--experts")
+    emit([stress_table(judges, choice, experts, _aliases(args), chosen)], form, args.out)
+    return 0
+
+
 def _measure_reader(args: argparse.Namespace) -> int:
     """Ask a reader for written replies, and print how many it reads as people do."""
-    from medhelm.cli.options import open_registry
     from medhelm.models.catalogue import find_model
     from medhelm.proof.reader_fidelity import ReaderTrial
 
@@ -149,7 +191,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     ):
         raise UsageError("a reader is measured by --reader MODEL --replies FILE alone")
     form, trial = chosen_format(args.format, args.out), ReaderTrial([*map(Path, args.replies)])
-    model = find_model(args.reader, open_registry(()).models)
+    model = find_model(args.reader, open_registry(args.plugin).models)
     environ = None if args.estimate else os.environ
     run = trial.run(model, Path(args.results_dir), args.data_class, environ)
     if args.estimate:
@@ -216,10 +258,6 @@ def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Store
             raise UsageError(
                 f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
             )
-    aliases = dict(word.partition("=")[::2] for word in args.alias)
-    for name, other in aliases.items():
-        if not name or not other:
-            raise UsageError(f"--alias {name}: write NAME=NAME")
     groups, own = (
         [
             grader
@@ -229,7 +267,15 @@ def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Store
         for given, is_judge in ((experts, False), (judges, True))
     )
     own += stored.judges if stored is not None else ()
-    return Comparison(groups, own, aliases), cases, stored
+    return Comparison(groups, own, _aliases(args)), cases, stored
+
+
+def _aliases(args: argparse.Namespace) -> dict[str, str]:
+    aliases = dict(word.partition("=")[::2] for word in args.alias)
+    for name, other in aliases.items():
+        if not name or not other:
+            raise UsageError(f"--alias {name}: write NAME=NAME")
+    return aliases
 
 
 def _stored(args: argparse.Namespace) -> Stored:

@@ -18,10 +18,9 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from medhelm.stats.aggregation import TIE, Floats, Ints, ratio
-from medhelm.stats.intervals import Interval, bootstrap, percentile
+from medhelm.stats.intervals import Interval, percentile
 from medhelm.stats.student_t import t_quantile
 
 LEAST = 3
@@ -354,58 +353,3 @@ def t_interval(found: Corrected, clusters: int, confidence: float) -> Interval:
         return Interval(None, None, f"{found.method}, no interval (no spread)")
     half = t_quantile(0.5 + confidence / 2, clusters - 1) * found.error
     return Interval(found.value - half, found.value + half, found.method)
-
-
-# Judges of a model's own family ------------------------------------------------------------------
-
-
-def lifted(
-    ratings: Floats,
-    clusters: Ints,
-    models: Ints,
-    is_own: NDArray[np.bool_],
-    draws: int,
-    seed: int,
-    confidence: float,
-) -> dict[int, tuple[float, Interval]]:
-    """Return by how much each judge rates models of its own family above what is foretold.
-
-    `ratings` (n, k) of answers of `models` (n,); `is_own` (m, k) says which judge is of the family of
-    which model. The mean rating of a model by a judge of another family is foretold as the sum of
-    what each of the two adds, fitted by least squares to these means; empty where they do not decide
-    both. Answers that not all judges rated are left out; the bootstrap draws whole clusters.
-    """
-    heard = np.flatnonzero(~np.isnan(ratings).all(axis=0))
-    whole = ~np.isnan(ratings[:, heard]).any(axis=1)
-    found, at = np.unique(models[whole], return_inverse=True)
-    is_own = is_own[np.ix_(found, heard)]
-    if not is_own.any():
-        return {}
-    each = np.eye(is_own.size).reshape(-1, *is_own.shape)
-    parts = np.concatenate([each.sum(axis=2), each.sum(axis=1)], axis=1)
-    others = parts[~is_own.ravel()]
-    if not len(others) or np.linalg.matrix_rank(others) < sum(is_own.shape) - 1:
-        return {}
-    foretold = parts[is_own.ravel()] @ np.linalg.pinv(others)
-    judge_of = np.nonzero(is_own)[1]
-    own = np.unique(judge_of)
-
-    def lift(sums: Floats) -> Floats:
-        sums = sums.reshape(-1, len(found), len(heard) + 1)
-        means = ratio(sums[..., :-1], sums[..., -1:])
-        above = means[:, is_own] - means[:, ~is_own] @ foretold.T
-        return np.stack([above[:, judge_of == j].mean(axis=1) for j in own], axis=1)
-
-    names, codes = np.unique(clusters[whole], return_inverse=True)
-    sums = np.zeros((len(names), len(found), len(heard) + 1))
-    np.add.at(sums, (codes, at), np.insert(ratings[whole][:, heard], len(heard), 1.0, axis=1))
-    rows = sums.reshape(len(names), -1)
-    values = lift(rows.sum(axis=0))[0]
-    if len(names) < 2:
-        none = Interval(None, None, "none (one cluster)")
-        return {int(heard[j]): (float(v), none) for j, v in zip(own, values, strict=True)}
-    drawn = lift(bootstrap(rows, draws, seed))
-    return {
-        int(heard[j]): (float(v), percentile(of, confidence, len(names)))
-        for j, v, of in zip(own, values, drawn.T, strict=True)
-    }

@@ -12,7 +12,7 @@ from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
-from medhelm.stats.intervals import Interval, jackknife
+from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
 from medhelm.tables.format.table import Column, Part, Row, Table
@@ -127,11 +127,7 @@ COLUMNS = (
     number("score_least", "lowest score with one judge left out", "metric", "least"),
     number("score_most", "highest score with one judge left out", "metric", "most"),
     count("rank_shift", "most places by which a model moves without the judge", "moves"),
-    yes(
-        "is_own",
-        "whether the judge is of the model's family, or the model has such a judge",
-        "family",
-    ),
+    yes("is_own", "whether the judge is of the model's family, or the model has one", "family"),
     text("own", "judges of the model's family, itself among them; of a judge: the models"),
     *measured(
         "score_without_own",
@@ -139,15 +135,6 @@ COLUMNS = (
         "metric",
         "without",
         prefix="without_own",
-        how="instances resampled",
-        is_main=True,
-    ),
-    *measured(
-        "lifted",
-        "by how much more a judge rates its own family than the other ratings foretell",
-        "metric",
-        "lifted",
-        prefix="lifted",
         how="instances resampled",
         is_main=True,
     ),
@@ -259,10 +246,7 @@ def _judge(own: Jury, place: int) -> Row:
     answers, _ = own.answers
     ratings = answers[:, place][~np.isnan(answers[:, place])]
     full, without = own.ranks(own.full), own.ranks_without[judge]
-    lifted, ends = own.lifted.get(judge, (None, Interval(None, None, "")))
     return {
-        "lifted": lifted,
-        **ends.ends("lifted"),
         "shown": shown,
         "rated": rated,
         "coverage": rated / shown if shown else None,
@@ -361,7 +345,6 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
         found.append(
             f"Judged by their own family too: {', '.join(own_judges)}. `without` is the score by the "
             "other judges; they may be stricter or milder, so compare it with the score of the "
-            "same model only. `lifted` is by how much more a judge rates its own family above the "
-            "other judges than it rates the other models."
+            "same model only, and with what the others lose in the rows without the judge."
         )
     return found

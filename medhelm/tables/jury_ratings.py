@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import aggregation as stats
-from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, Ints, Pooling
-from medhelm.stats.intervals import Interval, seed_of
 from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, means
 from medhelm.tables.study.study import Estimate, Study, estimate
 
@@ -156,12 +154,6 @@ class Jury:
     @cached_property
     def answers(self) -> tuple[Floats, Ints]:
         """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
-        values, codes, _ = self._shown
-        return values, codes
-
-    @cached_property
-    def _shown(self) -> tuple[Floats, Ints, Ints]:
-        """The same, and the place of each answer's model."""
         values, keys = [], []
         for model in self.fit or self.panel.cells:
             own = self.ratings[model]
@@ -171,20 +163,7 @@ class Jury:
             values.append(own.values[is_used])
             keys.append(own.clusters[is_used])
         codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
-        models = np.repeat(np.arange(len(keys)), [len(own) for own in keys])
-        return np.concatenate(values), codes.astype(np.int64), models
-
-    @cached_property
-    def lifted(self) -> dict[str, tuple[float, Interval]]:
-        """Judge -> by how much it rates models of its own family above what all others foretell."""
-        values, codes, model_of = self._shown
-        models, settings = [*(self.fit or self.panel.cells)], self.study.settings
-        is_own = np.array([[j in self.own.get(m, ()) for j in self.judges] for m in models], bool)
-        seed = seed_of(settings.bootstrap_seed, "lifted", self.benchmark)
-        found = agreement.lifted(
-            values, codes, model_of, is_own, settings.draws, seed, settings.confidence
-        )
-        return {self.judges[j]: lift for j, lift in found.items()}
+        return np.concatenate(values), codes.astype(np.int64)
 
     def counts(self, metric: str) -> tuple[int, int]:
         """Return how many answers of all models were shown to judges, and how many have a value."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, in_reverse
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
     Reply,
@@ -40,6 +40,8 @@ def jury_grader(jury: JuryTerms) -> Grader:
         grade=partial(_grade, jury),
         forecast=partial(_forecast, jury),
         stand_in=_by_no_rule,
+        marks=lambda state: state["scores"],
+        in_reverse=lambda shown, _: in_reverse(shown, criteria_of(jury.rubric, shown.instance)),
         is_brief=True,
     )
 

@@ -48,6 +48,8 @@ class DecisionRow:
     rater: str = ""
     group: str = ""
     """Tells rows of a file apart that holds several decisions on each answer."""
+    length: int = 0
+    """Characters of a stored answer."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ class Matched:
     criteria: tuple[str, ...]
     places: slice
     """Of its decisions."""
+    length: int
+    """Of the grader's row."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +242,8 @@ def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None =
                 lost["criteria of grader"] += len(found)
                 if names:
                     places = slice(len(kept) - len(names), len(kept))
-                    answers.append(Matched(model, row.case, row.case_id, tuple(names), places))
+                    own_names = model, row.case, row.case_id, tuple(names)
+                    answers.append(Matched(*own_names, places, other.length))
     decided = [own for _, own in kept]
     return Aligned(
         reference=reference,
