@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,6 +164,8 @@ def _stress(args: argparse.Namespace) -> int:
     """Ask the judges of stored runs once more, and print what order and length do to them."""
     from medhelm.proof.judge_stress import ANSWERS, read_judges, stress_table
     from medhelm.tables.clinicians.decision_files import named_paths
+    from medhelm.tables.clinicians.rated_answers import load_rated
+    from medhelm.tables.clinicians.ratings import read_ratings
 
     if not args.stored or any((args.judge, args.cases, args.table, args.export, args.keep)):
         raise UsageError("--stress needs --stored BENCHMARK, and of files takes --experts alone")
@@ -176,8 +179,14 @@ def _stress(args: argparse.Namespace) -> int:
         return show_estimate(runs, args.format)
     if runs:
         ask(runs, args).raise_worst()
-    experts = named_paths(args.experts, "--experts")
-    emit([stress_table(judges, choice, experts, _aliases(args), chosen)], form, args.out)
+    compared, rated = None, {}
+    if judges[0].is_of_jury:
+        of = replace(choice, benchmarks=(args.stored,))
+        named = named_paths(args.experts, "--experts").items()
+        rated = {name: load_rated(read_ratings(paths), of) for name, paths in named}
+    elif args.experts:
+        compared = _read_comparison(args)[0]
+    emit([stress_table(judges, chosen, compared, rated)], form, args.out)
     return 0
 
 

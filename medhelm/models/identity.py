@@ -20,16 +20,9 @@ from medhelm.models.serving import plain_command
 from medhelm.schema.model import ModelSpec
 
 _BLANK = ModelSpec(name="")
-_LINES = {
-    "gpt": r"gpt|^o\d",
-    "claude": "claude",
-    "gemini": "gemini|gemma",
-    "llama": "llama",
-    "qwen": "qwen|qwq",
-    "mistral": "mi[sx]tral|ministral|magistral",
-    "deepseek": "deepseek",
-}
-"""Family -> what names of its models hold, those of models that are made from it among them."""
+_FAMILIES = re.compile("gpt|claude|gemini|gemma|llama|qwen|qwq|mistral|mixtral|deepseek")
+_ALSO = {"gemma": "gemini", "qwq": "qwen", "mixtral": "mistral"}
+"""Word of a model's name -> the family that it is of."""
 
 
 def is_echoed(spec: ModelSpec) -> bool:
@@ -93,16 +86,15 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
 
 
 def families_of(spec: ModelSpec) -> frozenset[str]:
-    """Return the families of a model: the one that its config states, else by what its endpoint calls it.
+    """Return the families of a model: the stated one, else those in the name that its endpoint is sent.
 
-    A name of no known family is of the one that its first word names; a distilled model is of several.
+    A distilled model is of several. Where no known one is in a name it is of its first word.
     """
     if spec.family:
         return frozenset({spec.family.lower()})
-    name = (spec.model or spec.name).rpartition("/")[2].lower()
-    known = {family for family, words in _LINES.items() if re.search(words, name)}
-    first = re.match(r"[a-z]{3,}", name)
-    return frozenset(known or ({first[0]} if first else ()))
+    name = re.sub(r"^o(?=\d)", "gpt-o", (spec.model or spec.name).rpartition("/")[2].lower())
+    found = _FAMILIES.findall(name) or re.findall(r"^[a-z]{3,}", name)
+    return frozenset(_ALSO.get(word, word) for word in found)
 
 
 def endpoint_of(spec: ModelSpec) -> str:

@@ -15,11 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from medhelm.errors import UsageError
 from medhelm.grading.answer_form import stated_episodes
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Shown, judgement_key, shown_of
+from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of, has_verdict, read_states
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import judgings
@@ -29,35 +30,33 @@ from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Te
 from medhelm.runs.own_runs import Run, own_run, stored_episodes
 from medhelm.runs.regrading import stored_run
 from medhelm.schema.data import Benchmark, Instance
-from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
+from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import effective_trials, jackknife, wilson
 from medhelm.stats.two_class import Bools, partial_spearman
 from medhelm.store.records import order_key, read_plan
-from medhelm.tables.clinicians.decision_files import read_graders
-from medhelm.tables.clinicians.decisions import Grader, align
-from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
-from medhelm.tables.clinicians.ratings import read_ratings
-from medhelm.tables.clinicians.stored_decisions import case_of, chosen_runs, decided
+from medhelm.tables.clinicians.fidelity import Comparison
+from medhelm.tables.clinicians.rated_answers import Rated, RunChoice
+from medhelm.tables.clinicians.stored_decisions import chosen_runs
 from medhelm.tables.format.column_kinds import count, measured, text
 from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
 
 ANSWERS = 30
 """Answers that each judge is asked about once more, where nobody says how many."""
-_NOBODY = "nobody"
+_NOT_ASKED = (*MISSING, "oversize")
 _COLUMNS = (
     text("judge", "who decided", "judge"),
-    text("order", "whether the order was reversed, or has no meaning", "order"),
+    text("order", "whether the order was reversed, or has no meaning", "order", ""),
     count("asked", "answers that were asked about in reverse order", "asked"),
     count("verdicts", "verdicts on a criterion that could be read in both orders"),
     count("turned", "those that are not the same", "turned", of="verdicts"),
     *measured("turned_share", "turned / verdicts", "share", "share", prefix="turned_share"),
     count("unreadable", "verdicts that could not be read in one of the orders", "unreadable"),
     count("missing", "answers that were not asked about, or whose call failed", "missing"),
-    text("beyond", "whose marks of the same answers are held fixed; nobody: the plain correlation"),
-    count("answers", "answers with a mark of the judge, and of those that are held fixed", "n"),
+    text("beyond", "experts whose marks are held fixed; nobody: the plain correlation", "beyond"),
+    count("answers", "answers with a mark of the judge and of these experts", "n"),
     *measured(
-        "length", "rank correlation of an answer's mean mark with its characters", "", "length"
+        "length", "rank correlation of an answer's mean mark and its characters", "", "length"
     ),
     text("length_method", "how that interval was made, or why there is none"),
 )
@@ -105,18 +104,20 @@ class StressedJudge:
     most: int
     answers: dict[str, _Answer] = field(default_factory=dict)
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        grader, terms = self.judging.grader, self.judging.terms
-        return {**grader.settings, **terms.settings, REPAIRS: terms.jury.repairs}
-
     @cached_property
     def _sample(self) -> dict[str, Shown]:
         """A sample of the answers with the criteria reversed; empty where order has no meaning."""
-        names = sorted(self.answers, key=lambda name: order_key(self.seed, name))[: self.most]
-        turn, settings = self.judging.grader.in_reverse, self._settings
-        found = {name: turn(self.answers[name].shown, settings) for name in names}
-        return {name: shown for name, shown in found.items() if shown is not None}
+        grader, settings = self.judging.grader, self._terms().settings
+        found = {}
+        for name in sorted(self.answers, key=lambda n: order_key(self.seed, n))[: self.most]:
+            shown = self.answers[name].shown
+            if len(listed := grader.listed(shown.instance, settings)) > 1:
+                turned = msgspec.structs.replace(shown.instance, criteria=tuple(listed[::-1]))
+                found[name] = replace(shown, instance=turned)
+        return found
+
+    def _terms(self, repeat: int = 0) -> Terms:
+        return self.judging.grader.terms(self.spec, self.judging.terms, repeat)
 
     def run(self, environ: Mapping[str, str] | None) -> Run | None:
         """Return the run that asks the judge; see `own_run`. None where order has no meaning."""
@@ -124,26 +125,25 @@ class StressedJudge:
             return None
         grader, jury = self.judging.grader, self.judging.terms.jury
 
-        async def conduct(_: Benchmark, own: Instance, terms: Terms, send: Send) -> FinalAnswer:
-            return await grader.grade(self.benchmark, sample[own.id], terms, send)
+        async def conduct(_: Benchmark, own: Instance, __: Terms, send: Send) -> FinalAnswer:
+            shown = sample[own.id]
+            return await grader.grade(self.benchmark, shown, self._terms(shown.repeat), send)
 
         def forecast(_: Benchmark, own: Instance, terms: Terms) -> Iterable[Forecast]:
-            shown = sample[own.id]
-            answer = estimate_tokens([Message("assistant", shown.text)])
-            return grader.forecast(self.benchmark, shown.instance, terms, answer)
+            shown, terms = sample[own.id], self._terms()
+            tokens = estimate_tokens(shown.text)
+            return grader.forecast(self.benchmark, shown.instance, terms, tokens)
 
-        protocol = Protocol(
-            name="reversed",
-            roles=(JUDGE,),
-            conduct=conduct,
-            forecast=forecast,
-            settings=self._settings,
-            sends_schema=True,
-        )
         return own_run(
             f"{self.benchmark.name}_reversed",
             [Instance(id=name, question=own.instance.id) for name, own in sample.items()],
-            protocol,
+            Protocol(
+                name="reversed",
+                roles=(JUDGE,),
+                conduct=conduct,
+                forecast=forecast,
+                sends_schema=True,
+            ),
             {JUDGE: self.spec},
             self.folder,
             data_class=self.benchmark.data_class,
@@ -153,10 +153,10 @@ class StressedJudge:
             reasoning_output_tokens=jury.reasoning_output_tokens,
         )
 
-    def _marks(self, state: Mapping[str, Any]) -> list[float]:
+    def _marks(self, state: Mapping[str, Any]) -> Floats:
         """Return what a state holds of each criterion; NaN where it has no valid verdict."""
-        marks = self.judging.grader.marks
-        return [np.nan if m is None else float(m) for m in marks(state)] if marks else []
+        assert self.judging.grader.marks is not None  # others are not read
+        return np.array(self.judging.grader.marks(state), dtype=np.float64)
 
     def order(self, confidence: float) -> Row:
         """Return which verdicts turned, by what the run has asked so far."""
@@ -164,15 +164,14 @@ class StressedJudge:
             return {"order": "not applicable"}
         found = {e.instance_id: e for e in stored_episodes(self.folder)}
         asked = {n: e for n in sample if (e := found.get(n)) and end_of(e) not in _NOT_ASKED}
-        cases, pairs = [], []
-        for name, episode in asked.items():
-            before = self._marks(self.answers[name].state)
-            after = self._marks(episode.state)[::-1] if has_verdict(episode) else []
-            pairs += zip(before, after or [np.nan] * len(before), strict=True)
-            cases += [self.answers[name].case] * len(before)
-        marks = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-        both = ~np.isnan(marks).any(axis=1)
-        turned = (marks[both, 0] != marks[both, 1]).astype(np.float64)
+        before = [self._marks(self.answers[name].state) for name in asked]
+        after = [
+            self._marks(e.state)[::-1] if has_verdict(e) else np.full(len(own), np.nan)
+            for e, own in zip(asked.values(), before, strict=True)
+        ]
+        one, other = np.concatenate([*before, []]), np.concatenate([*after, []])
+        both = ~np.isnan(one + other)
+        turned = (one != other)[both].astype(np.float64)
         row: Row = {
             "order": "reversed",
             "asked": len(asked),
@@ -183,44 +182,41 @@ class StressedJudge:
         }
         if not len(turned):
             return row
-        codes = np.unique(np.array(cases)[both], return_inverse=True)[1].astype(np.int64)
+        cases = np.repeat([self.answers[name].case for name in asked], [len(m) for m in before])
+        codes = np.unique(cases[both], return_inverse=True)[1].astype(np.int64)
         share, trials = float(turned.mean()), effective_trials(turned, codes, confidence)
         low, high = wilson(share, trials, confidence)
         return row | {"turned_share": share, "turned_share_low": low, "turned_share_high": high}
 
     def lengths(
-        self, choice: RunChoice, experts: Mapping[str, Sequence[Path]], aliases: Mapping[str, str]
+        self, compared: Comparison | None, rated: Mapping[str, Rated]
     ) -> Iterator[tuple[str, list[_Mark]]]:
         """Yield its marks of all answers, then those of the answers that each group of experts marked."""
         answers = self.answers.values()
-        own = [_Mark(a.case, len(a.shown.text), _mean(self._marks(a.state))) for a in answers]
-        yield _NOBODY, own
-        if self.judging.grader.name == JURY:
-            keys = ((a.model, a.shown.instance.id, a.shown.repeat) for a in answers)
-            of = dict(zip(keys, own, strict=True))
-            for name, paths in experts.items():
-                rated = load_rated(read_ratings(paths), choice)
-                human = zip(rated.answers, rated.human(), strict=True)
-                yield name, [of[a[1:]]._replace(experts=h) for a, h in human if a[1:] in of]
-            return
-        cases = {a.shown.instance.id: case_of(a.shown.instance) for a in answers}
-        rows = [decided(a.model, a.shown.instance, a.state, len(a.shown.text)) for a in answers]
-        for name, paths in experts.items():
-            for group in read_graders(name, paths, cases, is_judge=False):
-                pair = align(group, Grader(self.spec.name, True, tuple(rows)), aliases)
+        own = [_Mark(a.case, len(a.shown.answer), _mean(self._marks(a.state))) for a in answers]
+        yield "nobody", own
+        keys = [(a.model, a.shown.instance.id, a.shown.repeat) for a in answers]
+        of = dict(zip(keys, own, strict=True))
+        for name, ratings in rated.items() if self.is_of_jury else ():
+            human = zip(ratings.answers, ratings.human(), strict=True)
+            yield name, [of[a[1:]]._replace(experts=h) for a, h in human if a[1:] in of]
+        for pair in compared.pairs() if compared is not None and not self.is_of_jury else ():
+            if pair.grader.is_judge and pair.grader.name == self.spec.name:
                 found = np.where(pair.invalid, np.nan, pair.found)
                 yield (
-                    group.name,
+                    pair.reference.name,
                     [
                         _Mark(
-                            a.case, a.length, _mean(found[a.places]), _mean(pair.expected[a.places])
+                            a.case, a.length, _mean(found[a.places]), pair.expected[a.places].mean()
                         )
                         for a in pair.answers
                     ],
                 )
 
-
-_NOT_ASKED = (*MISSING, "oversize")
+    @property
+    def is_of_jury(self) -> bool:
+        """Return whether it rates by a rubric, and experts by the same."""
+        return self.judging.grader.name == JURY
 
 
 def read_judges(
@@ -254,24 +250,20 @@ def read_judges(
 
 def stress_table(
     judges: Sequence[StressedJudge],
-    choice: RunChoice,
-    experts: Mapping[str, Sequence[Path]],
-    aliases: Mapping[str, str],
     settings: Settings,
+    compared: Comparison | None = None,
+    rated: Mapping[str, Rated] | None = None,
 ) -> Table:
-    """Return what order and length do to each judge.
-
-    `experts`: files of decisions on criteria, for a jury ratings of answers, by the name of a group.
-    """
+    """Return what order and length do to each judge, beyond experts: groups that are compared with
+    judges of criteria, or whose ratings are beside those of a jury."""
+    rows: list[Row] = []
+    for judge in judges:
+        order = judge.order(settings.confidence)
+        for name, marks in judge.lengths(compared, rated or {}):
+            row: Row = {"judge": judge.spec.name, "beyond": name}
+            rows.append(row | order | _length(marks, settings.confidence))
+            order = {}
     first = judges[0]
-    choice = replace(choice, benchmarks=(first.benchmark.name,))
-    rows = [
-        {"judge": judge.spec.name, "beyond": who}
-        | judge.order(settings.confidence)
-        | _length(marks, settings.confidence)
-        for judge in judges
-        for who, marks in judge.lengths(choice, experts, aliases)
-    ]
     return make_table(
         "stress",
         f"Judges of {first.benchmark.name} under stress",
@@ -283,10 +275,10 @@ def stress_table(
     )
 
 
-def _mean(marks: Iterable[float]) -> float:
+def _mean(marks: Floats) -> float:
     """Return the mean of what is known; NaN where nothing is."""
-    given = [mark for mark in marks if not np.isnan(mark)]
-    return fmean(given) if given else np.nan
+    given = marks[~np.isnan(marks)]
+    return fmean(given) if len(given) else np.nan
 
 
 def _length(marks: Sequence[_Mark], confidence: float) -> Row:

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,16 @@ def decides(judge: str, model: str, case: int, listed: list[int]) -> dict[int, b
 def says(body: Mapping[str, Any]) -> str:
     judge = body["model"]
     prompt = "\n".join(message["content"] for message in body["messages"])
-    if judge in ("first-jury", "even-jury"):
+    if judge.endswith("jury"):
         names = re.findall(r"^- (\w+): ", prompt, re.MULTILINE)
         given = {n: 2 + len(n) % 3 for n in names}
+        if judge == "long-jury":
+            words = int(re.findall(r"m/\w \d+ of (\d+): ", prompt)[-1])
+            given = dict.fromkeys(names, 1 + words // 45)
         return json.dumps(given | ({names[0]: 5} if judge == "first-jury" else {}))
     model, case = re.findall(r"(m/\w) (\d+) of \d+: ", prompt)[-1]
     if one := re.findall(r"criterion \w+>\nword (\d)", prompt):
-        met = decides(judge, model, int(case), [0, int(one[-1]), 9])[int(one[-1])]
+        met = decides(judge, model, int(case), [int(one[-1])])[int(one[-1])]
         return json.dumps({"explanation": "x", "criteria_met": met})
     listed = [int(k) for k in re.findall(r'"criterion": "word (\d)', prompt)]
     if judge == "fair" and int(case) == BROKEN and listed[0]:
@@ -139,7 +143,7 @@ def experts(path: Path) -> str:
     return f"--experts=doctors={path}"
 
 
-def test_judges_of_criteria(tmp_path: Path, server: FaultServer, capsys: Any) -> None:
+def test_judges_of_criteria(tmp_path: Path, server: FaultServer) -> None:
     plugin, results = (
         ward(tmp_path, server, "batched", "fair", "first", "long"),
         tmp_path / "results",
@@ -171,7 +175,7 @@ def test_judges_of_criteria(tmp_path: Path, server: FaultServer, capsys: Any) ->
     assert found["j/first", "nobody"]["turned_share_low"] > 0.2
     assert found["j/fair", "nobody"]["turned"] == found["j/long", "nobody"]["turned"] == 0
     assert found["j/fair", "nobody"]["turned_share_high"] < 0.3
-    assert found["j/long", "doctors"]["low"] > 0.5
+    assert found["j/long", "doctors"]["low"] > 0.4
     assert found["j/fair", "doctors"]["low"] < 0 < found["j/fair", "doctors"]["high"]
 
     again_rows = stress(results, "ward", plugin, "--sample", "100", experts(tmp_path / "e.jsonl"))
@@ -189,24 +193,43 @@ def test_one_criterion_a_call_has_no_order(tmp_path: Path, server: FaultServer) 
 
 
 def test_a_jury(tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = (ESSAY.parent / "samples" / "essay.jsonl").read_text().splitlines()
-    ids = dict(enumerate(json.loads(line)["id"] for line in lines))
+    plugin, results = tmp_path / "essay.py", tmp_path / "results"
+    shutil.copy(ESSAY, plugin)
+    (tmp_path / "samples").mkdir()
+    rows = [{"id": f"e{n}", "question": f"Why {n}?", "gold": "So."} for n in range(CASES)]
+    (tmp_path / "samples" / "essay.jsonl").write_text("\n".join(map(json.dumps, rows)))
     medhelm.evaluate(
-        answering({n % CASES: i for n, i in ids.items()}),
+        answering({n: f"e{n}" for n in range(CASES)}),
         "essay",
         data="sample",
-        plugins=ESSAY,
-        results_dir=tmp_path,
-        jury=judges(server, "first-jury", "even-jury"),
+        plugins=plugin,
+        results_dir=results,
+        jury=judges(server, "first-jury", "even-jury", "long-jury"),
     )
-    found = {r["judge"]: r for r in stress(tmp_path, "essay", ESSAY, "--sample", "3")}
-    # accuracy, completeness, clarity: 5 for the first of them in each order
-    first, even = found["j/first-jury"], found["j/even-jury"]
-    assert (first["asked"], first["turned"], first["verdicts"]) == (3, 6, 9)
-    assert (even["asked"], even["turned"], even["verdicts"]) == (3, 0, 9)
-    log = next(tmp_path.glob("fidelity/stress/essay/*/responses.jsonl"))
-    assert run_command(
-        ["fidelity", "--stored", "essay", "--stress", "--results-dir", str(tmp_path), "--estimate"]
-        + ["--plugin", str(ESSAY)]
-    ) in (0,)
-    assert "essay_reversed" in capsys.readouterr().out and log.is_file()
+    names = ("accuracy", "completeness", "clarity")
+    ratings = [
+        f"anna,essay,{m},e{n},{name},{1 + sum(TRUTH[m, n, k] for k in range(CRITERIA))}"
+        for m in MODELS
+        for n in range(CASES)
+        for name in names
+    ]
+    (tmp_path / "anna.csv").write_text(
+        "\n".join(["rater,benchmark,model,instance,item,value", *ratings])
+    )
+    experts = f"--experts=doctors={tmp_path / 'anna.csv'}"
+    rows_ = stress(results, "essay", plugin, "--sample", "4", experts)
+    found = {(r["judge"], r["beyond"]): r for r in rows_}
+    for name, turned in (("first", 8), ("even", 0), ("long", 0)):  # the first and the last of three
+        row = found[f"j/{name}-jury", "nobody"]
+        assert (row["asked"], row["turned"], row["verdicts"]) == (4, turned, 12)
+    long = found["j/long-jury", "doctors"]
+    assert (long["answers"], found["j/long-jury", "nobody"]["answers"]) == (30, 30)
+    assert long["length"] > long["low"] > 0.9
+    assert found["j/even-jury", "nobody"]["length"] is None  # all marks are the same
+
+    capsys.readouterr()
+    words = ("--stored", "essay", "--stress", "--results-dir", str(results))
+    assert run_command(["fidelity", *words, "--plugin", str(plugin), "--estimate"]) == 0
+    assert "essay_reversed" in capsys.readouterr().out
+    assert run_command(["fidelity", *words, "--plugin", str(plugin), "--table", "modes"]) == 2
+    assert "--stress needs --stored BENCHMARK" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -91,12 +91,6 @@ def has_answer(shown: Shown) -> bool:
     return bool(shown.answer)
 
 
-def in_reverse(shown: Shown, criteria: Sequence[Criterion]) -> Shown | None:
-    """Return an answer whose judges are shown these criteria in reverse order; None of a single one."""
-    turned = msgspec.structs.replace(shown.instance, criteria=tuple(criteria[::-1]))
-    return replace(shown, instance=turned) if len(criteria) > 1 else None
-
-
 Grade = Callable[[Benchmark, Shown, Terms, Send], Awaitable[FinalAnswer]]
 """Asks one judge about one episode. The verdicts are the answer's `state`; `finish="error"` where the
 judge could not be reached, which the next run mends."""
@@ -126,8 +120,8 @@ class Grader:
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     marks: Callable[[Mapping[str, Any]], Sequence[float | None]] | None = None
     """Returns what a judge decided on each criterion, in their order; None: no valid verdict."""
-    in_reverse: Callable[[Shown, Mapping[str, Any]], Shown | None] = lambda *_: None
-    """Returns an answer with the criteria of one call in reverse order; None where order has no meaning."""
+    listed: Callable[[Instance, Mapping[str, Any]], Sequence[Criterion]] = lambda *_: ()
+    """Returns the criteria of one call in the order in which judges are shown them; none of single ones."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

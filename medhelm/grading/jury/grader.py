@@ -9,7 +9,7 @@ from typing import Any
 
 from medhelm.data.rubrics import criteria_of
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, in_reverse
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.jury.metric import NAME
 from medhelm.grading.jury.prompt import (
     Reply,
@@ -41,7 +41,7 @@ def jury_grader(jury: JuryTerms) -> Grader:
         forecast=partial(_forecast, jury),
         stand_in=_by_no_rule,
         marks=lambda state: state["scores"],
-        in_reverse=lambda shown, _: in_reverse(shown, criteria_of(jury.rubric, shown.instance)),
+        listed=lambda instance, _: criteria_of(jury.rubric, instance),
         is_brief=True,
     )
 

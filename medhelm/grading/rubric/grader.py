@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from medhelm.errors import DataError
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown, in_reverse
+from medhelm.grading.graders.grader import JUDGE, REPAIRS, Grader, Shown
 from medhelm.grading.rubric.prompt import (
     repair_message,
     rules_version,
@@ -204,11 +204,6 @@ def _stand_in(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
     return Verdicts(met=tuple(met)).to_state()
 
 
-def _in_reverse(shown: Shown, settings: Mapping[str, Any]) -> Shown | None:
-    is_batched = settings[MODE] == BATCHED
-    return in_reverse(shown, criteria_of(shown.instance)) if is_batched else None
-
-
 RUBRIC = Grader(
     name="rubric",
     version="2",
@@ -217,7 +212,7 @@ RUBRIC = Grader(
     forecast=_forecast,
     stand_in=_stand_in,
     marks=lambda state: state["met"],
-    in_reverse=_in_reverse,
+    listed=lambda instance, own: criteria_of(instance) if own[MODE] == BATCHED else (),
     settings={MODE: STRICT},
     choices={MODE: (STRICT, BATCHED)},
 )

@@ -80,7 +80,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
         records.append(record)
         episodes = stored_episodes(run, record)
         for episode in episodes:
-            cases[episode.instance.id] = case_of(episode.instance)
+            cases[episode.instance.id] = _case(episode.instance)
         for judge in terms.jury.judges:
             said = read_states(grader_folder(run, judge, terms))
             for episode in episodes:
@@ -89,7 +89,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
                     unjudged += 1
                     continue
                 length = len(visible_text(episode.text))
-                row = decided(record.spec.model.name, episode.instance, state, length)
+                row = _row(record.spec.model.name, episode.instance, state, length)
                 rows.setdefault(judge.name, []).append(row)
     if not rows:
         raise UsageError(
@@ -136,8 +136,7 @@ def explained_answers(
             yield episode, votes
 
 
-def case_of(instance: Instance) -> CaseCriteria:
-    """Return the text of a case and its criteria."""
+def _case(instance: Instance) -> CaseCriteria:
     return CaseCriteria(request_of(instance), {c.name: c.text for c in instance.criteria})
 
 
@@ -147,8 +146,7 @@ def request_of(instance: Instance) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
-def decided(model: str, case: Instance, state: Mapping[str, Any], length: int) -> DecisionRow:
-    """Return what a judge decided about an answer of so many characters; raises DataError."""
+def _row(model: str, case: Instance, state: Mapping[str, Any], length: int) -> DecisionRow:
     where = f"{model}, {case.id}"
     words: Mapping[bool | None, Verdict] = {True: "met", False: "unmet", None: "invalid"}
     met = read_verdicts(state, case.criteria, where).met
