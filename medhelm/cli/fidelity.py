@@ -93,26 +93,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
-    parser.add_argument(
-        "--stress",
-        action="store_true",
-        help="of --stored, criteria or a jury: ask its judges about a sample of answers once more "
-        "with the criteria in reverse order, and show how their marks go with the answers' length",
-    )
-    parser.add_argument(
-        "--sample",
-        type=positive,
-        metavar="N",
-        help="of --stress: answers that each judge is asked about (default: 30)",
-    )
-    _add_reader(parser)
+    _add_asking(parser)
     add_options(parser, *OF_ASKING, "--data-dir", "--plugin")
     add_settings(parser, {})
     add_file(parser)
 
 
-def _add_reader(parser: argparse.ArgumentParser) -> None:
-    """Add the options by which a reader is measured."""
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which judges are put under stress, and a reader is measured."""
+    parser.add_argument(
+        "--stress",
+        action="store_true",
+        help="ask the judges of --stored about a sample of answers once more, the criteria in "
+        "reverse order, and show how their marks go with length; of juries, too",
+    )
+    parser.add_argument(
+        "--sample", type=positive, metavar="N", help="answers of --stress, for each judge (30)"
+    )
     parser.add_argument(
         "--reader",
         metavar="MODEL",
@@ -177,8 +174,6 @@ def _stress(args: argparse.Namespace) -> int:
     runs = [run for judge in judges if (run := judge.run(environ)) is not None]
     if args.estimate and runs:
         return show_estimate(runs, args.format)
-    if runs:
-        ask(runs, args).raise_worst()
     compared, rated = None, {}
     if judges[0].is_of_jury:
         of = replace(choice, benchmarks=(args.stored,))
@@ -186,6 +181,8 @@ def _stress(args: argparse.Namespace) -> int:
         rated = {name: load_rated(read_ratings(paths), of) for name, paths in named}
     elif args.experts:
         compared = _read_comparison(args)[0]
+    if runs:
+        ask(runs, args).raise_worst()
     emit([stress_table(judges, chosen, compared, rated)], form, args.out)
     return 0
 
@@ -267,6 +264,10 @@ def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Store
             raise UsageError(
                 f"{min(shared)!r} is a judge of the stored runs too; name it otherwise"
             )
+    aliases = dict(word.partition("=")[::2] for word in args.alias)
+    for name, other in aliases.items():
+        if not name or not other:
+            raise UsageError(f"--alias {name}: write NAME=NAME")
     groups, own = (
         [
             grader
@@ -276,15 +277,7 @@ def _read_comparison(args: argparse.Namespace) -> tuple[Comparison, Cases, Store
         for given, is_judge in ((experts, False), (judges, True))
     )
     own += stored.judges if stored is not None else ()
-    return Comparison(groups, own, _aliases(args)), cases, stored
-
-
-def _aliases(args: argparse.Namespace) -> dict[str, str]:
-    aliases = dict(word.partition("=")[::2] for word in args.alias)
-    for name, other in aliases.items():
-        if not name or not other:
-            raise UsageError(f"--alias {name}: write NAME=NAME")
-    return aliases
+    return Comparison(groups, own, aliases), cases, stored
 
 
 def _stored(args: argparse.Namespace) -> Stored:

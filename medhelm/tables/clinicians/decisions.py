@@ -139,7 +139,7 @@ class Matched:
     model: str
     case: str
     case_id: str
-    criteria: tuple[str, ...]
+    criteria: Sequence[str]
     places: slice
     """Of its decisions."""
     length: int
@@ -241,9 +241,8 @@ def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None =
             if row is not None:
                 lost["criteria of grader"] += len(found)
                 if names:
-                    places = slice(len(kept) - len(names), len(kept))
-                    own_names = model, row.case, row.case_id, tuple(names)
-                    answers.append(Matched(*own_names, places, other.length))
+                    at = slice(len(kept) - len(names), len(kept))
+                    answers.append(Matched(model, row.case, row.case_id, names, at, other.length))
     decided = [own for _, own in kept]
     return Aligned(
         reference=reference,
