@@ -5,11 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.model_calls import ask, show_estimate
-from medhelm.cli.options import DEFAULT_RESULTS, OF_ASKING, add_options
+from medhelm.cli.options import (
+    DEFAULT_RESULTS,
+    OF_ASKING,
+    add_options,
+    data_folder,
+    open_registry,
+    positive,
+)
 from medhelm.cli.rating_forms import (
     DATA_FORMATS,
     add_run_choice,
@@ -85,14 +93,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the decisions of the one judge there, a MODEL_judge.json for each model",
     )
-    _add_reader(parser)
-    add_options(parser, *OF_ASKING)
+    _add_asking(parser)
+    add_options(parser, *OF_ASKING, "--data-dir", "--plugin")
     add_settings(parser, {})
     add_file(parser)
 
 
-def _add_reader(parser: argparse.ArgumentParser) -> None:
-    """Add the options by which a reader is measured."""
+def _add_asking(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which judges are put under stress, and a reader is measured."""
+    parser.add_argument(
+        "--stress",
+        action="store_true",
+        help="ask the judges of --stored about a sample of answers once more, the criteria in "
+        "reverse order, and show how their marks go with length; of juries, too",
+    )
+    parser.add_argument(
+        "--sample", type=positive, metavar="N", help="answers of --stress, for each judge (30)"
+    )
     parser.add_argument(
         "--reader",
         metavar="MODEL",
@@ -117,6 +134,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the tables, or write judge files, and return the exit code."""
     if args.reader or args.replies:
         return _measure_reader(args)
+    if args.stress:
+        return _stress(args)
     _check(args)
     form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
     if args.table == "modes":
@@ -138,9 +157,38 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _stress(args: argparse.Namespace) -> int:
+    """Ask the judges of stored runs once more, and print what order and length do to them."""
+    from medhelm.proof.judge_stress import ANSWERS, read_judges, stress_table
+    from medhelm.tables.clinicians.decision_files import named_paths
+    from medhelm.tables.clinicians.rated_answers import load_rated
+    from medhelm.tables.clinicians.ratings import read_ratings
+
+    if not args.stored or any((args.judge, args.cases, args.table, args.export, args.keep)):
+        raise UsageError("--stress needs --stored BENCHMARK, and of files takes --experts alone")
+    form, (chosen, _) = chosen_format(args.format, args.out), read_settings(args.set, {})
+    choice, registry, folder = run_choice(args), open_registry(args.plugin), data_folder(args)
+    most, seed = args.sample or ANSWERS, chosen.bootstrap_seed
+    judges = read_judges(choice, args.stored, registry, folder, most, seed)
+    environ = None if args.estimate else os.environ
+    runs = [run for judge in judges if (run := judge.run(environ)) is not None]
+    if args.estimate and runs:
+        return show_estimate(runs, args.format)
+    compared, rated = None, {}
+    if judges[0].is_of_jury:
+        of = replace(choice, benchmarks=(args.stored,))
+        named = named_paths(args.experts, "--experts").items()
+        rated = {name: load_rated(read_ratings(paths), of) for name, paths in named}
+    elif args.experts:
+        compared = _read_comparison(args)[0]
+    if runs:
+        ask(runs, args).raise_worst()
+    emit([stress_table(judges, chosen, compared, rated)], form, args.out)
+    return 0
+
+
 def _measure_reader(args: argparse.Namespace) -> int:
     """Ask a reader for written replies, and print how many it reads as people do."""
-    from medhelm.cli.options import open_registry
     from medhelm.models.catalogue import find_model
     from medhelm.proof.reader_fidelity import ReaderTrial
 
@@ -149,7 +197,7 @@ def _measure_reader(args: argparse.Namespace) -> int:
     ):
         raise UsageError("a reader is measured by --reader MODEL --replies FILE alone")
     form, trial = chosen_format(args.format, args.out), ReaderTrial([*map(Path, args.replies)])
-    model = find_model(args.reader, open_registry(()).models)
+    model = find_model(args.reader, open_registry(args.plugin).models)
     environ = None if args.estimate else os.environ
     run = trial.run(model, Path(args.results_dir), args.data_class, environ)
     if args.estimate:

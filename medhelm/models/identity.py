@@ -6,6 +6,7 @@ Of a provider whose plugin is not there every setting counts, as it was recorded
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +20,9 @@ from medhelm.models.serving import plain_command
 from medhelm.schema.model import ModelSpec
 
 _BLANK = ModelSpec(name="")
+_FAMILIES = re.compile("gpt|claude|gemini|gemma|llama|qwen|qwq|mistral|mixtral|deepseek")
+_ALSO = {"gemma": "gemini", "qwq": "qwen", "mixtral": "mistral"}
+"""Word of a model's name -> the family that it is of."""
 
 
 def is_echoed(spec: ModelSpec) -> bool:
@@ -79,6 +83,18 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     if spec.serve:
         found["serve"] = plain.serve
     return found
+
+
+def families_of(spec: ModelSpec) -> frozenset[str]:
+    """Return the families of a model: the stated one, else those in the name that its endpoint is sent.
+
+    A distilled model is of several. Where no known one is in a name it is of its first word.
+    """
+    if spec.family:
+        return frozenset({spec.family.lower()})
+    name = re.sub(r"^o(?=\d)", "gpt-o", (spec.model or spec.name).rpartition("/")[2].lower())
+    found = _FAMILIES.findall(name) or re.findall(r"^[a-z]{3,}", name)
+    return frozenset(_ALSO.get(word, word) for word in found)
 
 
 def endpoint_of(spec: ModelSpec) -> str:

@@ -18,6 +18,7 @@ from medhelm.grading.reader import reader_terms, with_reader
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
+from medhelm.prompts.askings import asked_otherwise
 from medhelm.runs.planning import Run, benchmark_card, grading_of
 from medhelm.schema.run import GradingSpec, RunRecord
 from medhelm.schema.score import Scoring, Unread
@@ -215,6 +216,8 @@ def stored_run(
     if scoring == "fixed" and (reader := stored_reader(path, scoring)) is not None:
         grading = msgspec.structs.replace(grading, reader=reader_terms(*reader.jury.judges))
         metrics = with_reader(metrics)
+    if asking is not None:
+        benchmark = asked_otherwise(benchmark, asking, (), metrics[0].answer_schema)
     _refuse_other_judges(path, grading)
     spec = plan.spec
     return Run(

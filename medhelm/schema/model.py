@@ -57,6 +57,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The most requests in flight; None: as many as raise the throughput, up to 512."""
     max_attempts: int = 6
     price: Price | None = None
+    family: str = ""
+    """Family, where its name does not tell; a judge of the model's own family is flagged."""
     strategy: str = ""
     """Strategy by which the model answers a protocol; empty: none."""
     training_cutoff: str = ""

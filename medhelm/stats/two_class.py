@@ -98,16 +98,29 @@ def corrected_share(
 
 
 def mid_ranks(values: Floats) -> Floats:
-    """Return ranks from 1, the lowest first; equal values share the mean of theirs."""
-    gaps = values[:, None] - values
-    return np.asarray(((gaps > TIE).sum(1) + (np.abs(gaps) <= TIE).sum(1) / 2 + 0.5).astype(float))
+    """Return ranks from 1, the lowest first; values that are equal to 9 digits share the mean of theirs."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(np.round(values, 9)), dtype=np.float64)
 
 
 def spearman(a: Floats, b: Floats) -> float:
     """Return the correlation of ranks; NaN below three items, or where one has no spread."""
+    if len(a) < 3:
+        return math.nan
     x, y = (ranks - ranks.mean() for ranks in (mid_ranks(a), mid_ranks(b)))
     spread = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / spread if len(a) > 2 and spread > TIE else math.nan
+    return float(x @ y) / spread if spread > TIE else math.nan
+
+
+def partial_spearman(a: Floats, b: Floats, given: Floats) -> float:
+    """Return the correlation of the ranks of two given those of a third, the plain one where that has
+    no spread; NaN where one of the two has none, or none that the third leaves."""
+    if len(a) < 3 or np.ptp(given) <= TIE:
+        return spearman(a, b)
+    plain, one, other = spearman(a, b), spearman(a, given), spearman(b, given)
+    left = (1 - one * one) * (1 - other * other)
+    return (plain - one * other) / math.sqrt(left) if left > TIE else math.nan
 
 
 def kendall(a: Floats, b: Floats) -> float:

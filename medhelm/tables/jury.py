@@ -128,15 +128,16 @@ COLUMNS = (
     number("score_least", "lowest score with one judge left out", "metric", "least"),
     number("score_most", "highest score with one judge left out", "metric", "most"),
     count("rank_shift", "most places by which a model moves without the judge", "moves"),
-    yes("is_own", "whether the judge is the model itself, or the model has such a judge", "itself"),
-    text("own", "the judge that is the model itself; of a judge: the models that it is"),
+    yes("is_own", "whether the judge is of the model's family, or the model has one", "family"),
+    text("own", "judges of the model's family, itself among them; of a judge: the models"),
     *measured(
         "score_without_own",
-        "score by the other judges where one is the model itself",
+        "score by the other judges where one is of the model's family",
         "metric",
         "without",
         prefix="without_own",
         how="instances resampled",
+        is_main=True,
     ),
     *ERRORS,
     on_request(
@@ -349,8 +350,8 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
     ]
     if own_judges := sorted({m for own in juries for m in own.own}):
         found.append(
-            f"Judged by themselves too: {', '.join(own_judges)}. `without` is the score by the "
+            f"Judged by their own family too: {', '.join(own_judges)}. `without` is the score by the "
             "other judges; they may be stricter or milder, so compare it with the score of the "
-            "same model only."
+            "same model only, and with what the others lose in the rows without the judge."
         )
     return found

@@ -109,8 +109,8 @@ class Jury:
 
     @cached_property
     def own(self) -> dict[str, tuple[str, ...]]:
-        """Judges that are the model itself, of the models that have one."""
-        found = {m: c.own_judges for m, c in self.panel.cells.items()}
+        """Judges of the model's family, itself among them, of the models that have one."""
+        found = {m: c.family_judges for m, c in self.panel.cells.items()}
         return {m: names for m, names in found.items() if names}
 
     def without(self, *judges: str) -> dict[str, Estimate]:

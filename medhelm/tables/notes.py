@@ -56,6 +56,7 @@ FLAGS = {
         "`medhelm tables --table controls`",
     ),
     "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
+    "family": ("F", "one of the judges is of the model's family; `medhelm tables --table jury`"),
     "again": ("A", "answers or verdicts were asked for once more, as the user wanted"),
 }
 """Flag -> the mark in text formats, and what it means."""
@@ -85,6 +86,7 @@ def flags(cell: Cell, metric: str) -> list[str]:
         "judges": is_judged and any(is_missing(grader.ends) for grader in record.graders),
         "controls": bool(failure([record], metric)),
         "self": is_judged and bool(cell.own_judges),
+        "family": is_judged and len(cell.family_judges) > len(cell.own_judges),
         "again": any(asked_again(record, metric)),
     }
     return [flag for flag, is_raised in found.items() if is_raised]

@@ -10,8 +10,11 @@ import pytest
 
 import medhelm
 from medhelm.cli import run_command
+from medhelm.plugins.registry import load_registry
+from medhelm.runs.regrading import stored_run
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
+from medhelm.store.records import find_runs, read_plan
 from medhelm.tables.clinicians.rated_answers import RunChoice, answer_sheet
 from medhelm.tables.clinicians.sheet import Sample
 from medhelm.tables.clinicians.stored_decisions import criteria_sheet, read_stored
@@ -54,6 +57,9 @@ def test_verdicts_are_found_wherever_they_are_read(
         (planned,) = medhelm.estimate(model, "ward", **more)
     assert [judge.calls for judge in planned.judges] == [0]
     choice = RunChoice(results_dir=results)
+    (path,) = find_runs(results)
+    run = stored_run(path, read_plan(path), load_registry([plugin]), "fixed", root=tmp_path)
+    assert run.benchmark.asked is not None, "judges are asked once more about the task as it was"
     assert read_stored(choice, "ward").unjudged == 0
     sheet = criteria_sheet(choice, "ward", Sample())
     answers = [dict(unit.parts)["Answer"] for unit in sheet.units]

@@ -312,7 +312,7 @@ def test_the_jury_shows_the_table(opens: Opens, full: World) -> None:
         row = own[judge]
         score = spelled(jury, row, "score").split(" ")[0]
         assert cells[3 + place].startswith(f"{row['rank']} {score}")
-    assert cells[5].endswith("itself")
+    assert cells[5].endswith("family")
 
 
 def test_the_jury_of_the_demo_and_its_clinicians(opens: Opens, demo: World) -> None:

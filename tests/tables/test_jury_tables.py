@@ -406,7 +406,7 @@ def test_a_model_that_judges_itself_is_flagged_and_scored_by_the_others(tmp_path
     }
     assert one(t, "judge", judge="j/b")["own"] == "renamed"
     assert {r["judge"] for r in rows_of(t, "left out", is_own=True, model="renamed")} == {"j/b"}
-    assert "Judged by themselves too: j/a, j/c, renamed." in " ".join(t.notes)
+    assert "Judged by their own family too: j/a, j/c, renamed." in " ".join(t.notes)
     flags = {r["model"]: r["flags"] for r in results.typed("benchmarks", FEW).rows}
     assert flags["renamed"] == "self" and flags["m/other"] == ""
     assert "S self: one of the judges is the model itself" in " ".join(
@@ -420,23 +420,49 @@ SOL = {"name": "openai/gpt-6.1-sol", "model": "gpt-6.1-sol"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "rated", "is_own"),
+    ("asked", "rated", "flag"),
     [
-        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "vendor/GPT-6.1-sol"}, True),
-        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "gpt-6.1-terra"}, False),
+        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "vendor/GPT-6.1-sol"}, "self"),
+        (SOL, SOL | {"name": "house/sol", "base_url": HOST, "model": "gpt-6.1-terra"}, "family"),
+        (SOL, {"name": "openai/o3-mini-2025-01-31"}, "family"),
+        (SOL, {"name": "house/ward", "model": "ward-7b", "family": "GPT"}, "family"),
+        (SOL, {"name": "house/gpt", "model": "gpt-neo", "family": "neo"}, ""),
         # a name only
-        (SOL, SOL | {"name": "h/s", "base_url": "http://[::1]/v1", "endpoint_class": "local"}, False),
+        (SOL, SOL | {"name": "h/s", "base_url": "http://[::1]/v1", "endpoint_class": "local"}, "family"),
+        # distilled
+        ({"name": "x", "model": "Qwen/Qwen3-8B"}, {"name": "y", "model": "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"}, "family"),
+        ({"name": "x", "model": "google/medgemma-4b-it"}, {"name": "google/gemini-3.8-flash"}, "family"),
+        ({"name": "x", "model": "grok-4"}, {"name": "y", "model": "xai/grok-5-fast"}, "family"),
+        ({"name": "x", "model": "grok-4"}, {"name": "y", "model": "claude-opus-5-5"}, ""),
         # without an address
-        ({"name": "s/a", **SCRIPTED}, {"name": "s/c", **SCRIPTED}, False),
+        ({"name": "s/a", **SCRIPTED}, {"name": "s/c", **SCRIPTED}, ""),
     ],
 )  # fmt: skip
 def test_a_judge_is_known_whoever_serves_it(
-    asked: dict[str, Any], rated: dict[str, Any], is_own: bool, tmp_path: Path
+    asked: dict[str, Any], rated: dict[str, Any], flag: str, tmp_path: Path
 ) -> None:
     judges = [ModelSpec(**asked), ModelSpec(**asked | {"name": "j/b", "model": "b"})]
     given: Given = {j.name: [3, 4] for j in judges}
     write_judged(tmp_path, ModelSpec(**rated), given, judges=judges)
-    assert one(table(tmp_path), "model")["is_own"] is is_own
+    assert one(table(tmp_path), "model")["is_own"] is (flag != "")
+    (row,) = shown(tmp_path, "benchmarks").rows
+    assert row["flags"] == flag
+
+
+def test_a_judge_that_adds_a_point_to_its_family_stands_out(tmp_path: Path) -> None:
+    """Three models, each with a judge of its family; the first judge adds a point to its own."""
+    judges = [judge(f"j/{n}", model=n) for n in ("gpt-6", "claude-5", "gemini-3")]
+    for m, name in enumerate(("gpt-5", "claude-4", "gemini-2")):
+        given: Given = {own.name: [3 + (m == j == 0), 2] for j, own in enumerate(judges)}
+        write_judged(tmp_path, name, given, judges=judges)
+    t = table(tmp_path)
+    found = {
+        r["model"]: (r["own"], r["score"], r["score_without_own"]) for r in rows_of(t, "model")
+    }
+    assert found["gpt-5"] == ("j/gpt-6", pytest.approx(2.5 + 1 / 6), 2.5)
+    assert found["claude-4"] == ("j/claude-5", 2.5, 2.5)
+    notes = " ".join(shown(tmp_path, "overall").notes)
+    assert "F family: one of the judges is of the model's family" in notes
 
 
 # The stand-in ---------------------------------------------------------------------------------
@@ -528,7 +554,7 @@ def test_the_terminal_shows_a_grid_for_each_kind_of_row(tmp_path: Path, width: i
     text = formats.to_terminal([table(tmp_path)], width)
     assert max(map(len, text.splitlines())) <= width
     words = text.split()
-    for heading in ("alpha", "ICC(2,k)", "votes", "without", "moves", "itself"):
+    for heading in ("alpha", "ICC(2,k)", "votes", "without", "moves", "rank", "family"):
         assert heading in words  # "alpha without" is folded where there is little room
     for title in ("agreement of the judges", "its judges", "scores, and what one judge changes"):
         assert f"Jury: {title}" in text

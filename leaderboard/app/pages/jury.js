@@ -103,7 +103,7 @@
           { name: "score", heading: "mean rating", title: "the mean of its ratings of compared answers", missing: "no rating" },
           { name: "alpha_without", missing: "fewer than two other judges, or no spread" },
           { name: "rank_shift", heading: "moves", missing: "nothing is ranked" },
-          { name: "own", heading: "judges itself", isText: true, missing: "none of the models" },
+          { name: "own", heading: "judges its family", isText: true, missing: "none of the models" },
           { name: "abstained", heading: "abstained", isText: true, missing: "never" },
         ],
         rows, head: "judge", view, key: "judges", caption: "Judges by benchmark", file: "jury_judges", unit: "judge",
@@ -136,7 +136,7 @@
       rank === null ? medhelm.dash(unranked(table, row)) : h("span", { class: "value strong" }, medhelm.count(rank)), " ",
       h("span", { class: "interval" }, table.get(row, "score") === null ? medhelm.dash("no score") : medhelm.valueText(table.column("score"), table.get(row, "score"))),
       isMoved ? h("span", { class: "unseen" }, " (another rank than by all judges)") : null,
-      table.get(row, "is_own") ? [" ", medhelm.badge("plain", "itself", "the judge left out is the model itself")] : null);
+      table.get(row, "is_own") ? [" ", medhelm.badge("plain", "family", "the judge left out is of the family of the model")] : null);
   }
 
   function matrix(view, table, benchmark) {
@@ -152,7 +152,7 @@
         { name: "model", cell: (row) => [medhelm.name(table.get(row, "model")), " ", medhelm.modelMarks(table.get(row, "model"), new Set())] },
         { name: "rank", heading: "rank", cell: (row) => (table.get(row, "rank") === null ? medhelm.dash(unranked(table, row)) : medhelm.valueCell(table, row, "rank")) },
         { name: "score", heading: "score" }, ...columns, "score_least", "score_most",
-        { name: "score_without_own", heading: "without itself", missing: "no judge is the model itself" }, "n",
+        { name: "score_without_own", heading: "without its family", missing: "no judge is of its family" }, "n",
       ],
       rows: models, head: "model", view, key: "left", sort: "rank", caption: `Scores and ranks with one judge left out, ${medhelm.plain(benchmarkTitle(benchmark))}`, file: "jury_left_out", unit: "model",
       rowClass: (row) => (table.get(row, "ranked") ? null : "apart"),

@@ -18,7 +18,7 @@ from medhelm.extract import visible_text
 from medhelm.grading.graders.controls import Controls, without_due
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
-from medhelm.schema.data import Benchmark, Instance
+from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms
@@ -122,6 +122,10 @@ class Grader:
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     controls: Controls | None = None
     """How its judges are measured; None: not by answers whose verdicts are known."""
+    marks: Callable[[Mapping[str, Any]], Sequence[float | None]] | None = None
+    """Returns what a judge decided on each criterion, in their order; None: no valid verdict."""
+    listed: Callable[[Instance, Mapping[str, Any]], Sequence[Criterion]] = lambda *_: ()
+    """Returns the criteria of one call in the order in which judges are shown them; none of single ones."""
     files: tuple[str, ...] = ()
     """Settings that name a file. Its hash is kept as `NAME_sha256`, so that verdicts by a file that has
     changed since are not taken for those of today's."""

@@ -49,6 +49,8 @@ def jury_grader(jury: JuryTerms) -> Grader:
             right=gold_answer,
             least=20,  # with one verdict an answer, fewer could not show that a judge is right
         ),
+        marks=lambda state: state["scores"],
+        listed=lambda instance, _: criteria_of(jury.rubric, instance),
         is_brief=True,
     )
 

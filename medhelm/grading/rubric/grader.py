@@ -192,13 +192,11 @@ def _items(instance: Instance, settings: Mapping[str, Any]) -> list[Item]:
     return [Item(text=c.text, is_good=c.points > 0) for c in criteria_of(instance)]
 
 
-def _decided(state: Mapping[str, Any]) -> Sequence[bool | None]:
-    met: Sequence[bool | None] = state["met"]
-    return met
-
-
 CONTROLS = Controls(
-    items=_items, decide=_decided, empty=partial(answer, text=""), right=gold_answer
+    items=_items,
+    decide=lambda state: state["met"],
+    empty=partial(answer, text=""),
+    right=gold_answer,
 )
 RUBRIC = Grader(
     name="rubric",
@@ -208,6 +206,8 @@ RUBRIC = Grader(
     forecast=_forecast,
     stand_in=_stand_in,
     controls=CONTROLS,
+    marks=lambda state: state["met"],
+    listed=lambda instance, own: criteria_of(instance) if own[MODE] == BATCHED else (),
     settings={MODE: STRICT},
     choices={MODE: (STRICT, BATCHED)},
 )

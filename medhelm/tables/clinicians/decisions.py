@@ -48,6 +48,8 @@ class DecisionRow:
     rater: str = ""
     group: str = ""
     """Tells rows of a file apart that holds several decisions on each answer."""
+    length: int = 0
+    """Characters of a stored answer."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,11 @@ class Matched:
     model: str
     case: str
     case_id: str
-    criteria: tuple[str, ...]
+    criteria: Sequence[str]
     places: slice
     """Of its decisions."""
+    length: int
+    """Of the grader's row."""
 
 
 @dataclass(frozen=True)
@@ -237,8 +241,8 @@ def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None =
             if row is not None:
                 lost["criteria of grader"] += len(found)
                 if names:
-                    places = slice(len(kept) - len(names), len(kept))
-                    answers.append(Matched(model, row.case, row.case_id, tuple(names), places))
+                    at = slice(len(kept) - len(names), len(kept))
+                    answers.append(Matched(model, row.case, row.case_id, names, at, other.length))
     decided = [own for _, own in kept]
     return Aligned(
         reference=reference,

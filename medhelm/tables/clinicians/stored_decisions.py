@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
@@ -13,7 +14,7 @@ from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
-from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
+from medhelm.grading.rubric.verdicts import read_verdicts
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -87,9 +88,8 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
                 if state is None:
                     unjudged += 1
                     continue
-                where = f"{record.spec.model.name}, {episode.instance.id}"
-                found = read_verdicts(state, episode.instance.criteria, where)
-                row = _row(where, record, episode, found)
+                length = len(visible_text(episode.text))
+                row = _row(record.spec.model.name, episode.instance, state, length)
                 rows.setdefault(judge.name, []).append(row)
     if not rows:
         raise UsageError(
@@ -146,14 +146,12 @@ def request_of(instance: Instance) -> str:
     return "\n\n".join(part for part in parts if part.strip())
 
 
-def _row(where: str, record: RunRecord, episode: Episode, found: Verdicts) -> DecisionRow:
+def _row(model: str, case: Instance, state: Mapping[str, Any], length: int) -> DecisionRow:
+    where = f"{model}, {case.id}"
     words: Mapping[bool | None, Verdict] = {True: "met", False: "unmet", None: "invalid"}
-    decisions = {
-        criterion.text: words[met]
-        for criterion, met in zip(episode.instance.criteria, found.met, strict=True)
-    }
-    case, model = episode.instance, record.spec.model.name
-    return DecisionRow(where, model, request_of(case), decisions, case.id)
+    met = read_verdicts(state, case.criteria, where).met
+    decisions = {c.text: words[own] for c, own in zip(case.criteria, met, strict=True)}
+    return DecisionRow(where, model, request_of(case), decisions, case.id, length=length)
 
 
 def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.models.identity import families_of
 from medhelm.schema.aggregation import EACH, MEAN, Aggregation
 from medhelm.schema.data import MADE_BY
 from medhelm.schema.model import ModelSpec
@@ -138,6 +139,14 @@ class Cell:
         model = self.record.spec.model
         judges = raters.judges if raters else ()
         return tuple(j.name for j in judges if j.name == model.name or _is_same(j, model))
+
+    @property
+    def family_judges(self) -> tuple[str, ...]:
+        """Names of the judges of the model's family, itself among them."""
+        raters, model = self.record.grading.raters, self.record.spec.model
+        own, families = self.own_judges, families_of(model)
+        judges = raters.judges if raters else ()
+        return tuple(j.name for j in judges if j.name in own or families & families_of(j))
 
     def planned(self, metric: str) -> int:
         """Return how many rows the finished run has: instances times repeats.
