@@ -14,11 +14,11 @@ import re
 import secrets
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -28,9 +28,16 @@ from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
 from medhelm.plugins.askings import load_askings
 from medhelm.schema.asking import Asking
-from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
+from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
+from medhelm.schema.run import (
+    BenchmarkCard,
+    GraderTerms,
+    JuryTerms,
+    RunRecord,
+    RunSpec,
+    UsageTotals,
+)
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity, of_graders
 from medhelm.store.records import grader_hash
@@ -60,6 +67,8 @@ _PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
 """A path, or an address with its scheme."""
 _MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
+LEAST_CASES = 5
+"""Instances of public data that share a specialty, from which on it is a number and no text."""
 _NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
@@ -86,20 +95,25 @@ def benchmark_line(card: BenchmarkCard) -> Content:
     }
 
 
-def strictest(runs: Iterable[GradedRun]) -> list[GradedRun]:
+def strictest(runs: Iterable[GradedRun], samples: Mapping[str, str]) -> list[GradedRun]:
     """Return the runs with the strictest class of data that any run of their benchmark states.
 
-    A benchmark that was public by mistake stays closed while runs of both kinds are stored.
+    A benchmark that was public by mistake stays closed while runs of both kinds are stored. Its text may be
+    shown where that of each run on samples, or else of each on full data, may be. `samples`: by benchmark the
+    hash of medhelm's own ones.
     """
     runs, order = list(runs), get_args(DataClass)
-    cards = defaultdict(list)
+    cards, free = defaultdict(list), defaultdict(list)
     for run in runs:
-        cards[run.record.card.name].append(run.record.card)
+        name, spec = run.record.card.name, run.record.spec
+        cards[name].append(run.record.card.data_class)
+        is_ours = samples.get(name) == spec.dataset_sha256 and is_without_own_words(run.record)
+        free[name, spec.data].append(run.record.card.redistributable or is_ours)
     found, change = [], msgspec.structs.replace
     for run in runs:
-        own = cards[run.record.card.name]
-        strict = max((card.data_class for card in own), key=order.index)
-        is_free = all(card.redistributable for card in own)
+        name = run.record.card.name
+        strict = max(cards[name], key=order.index)
+        is_free = all(free[name, run.record.spec.data])
         card = change(run.record.card, data_class=strict, redistributable=is_free)
         found.append(replace(run, record=change(run.record, card=card)))
     return found
@@ -159,7 +173,10 @@ def runs(
         scored = {key: place for place, key in enumerate(places[benchmark].tolist())}
         others = enumerate((key for key in found if key not in scored), start=len(scored))
         at = scored | {key: place for place, key in others}
-        return {at[key]: _closed_metadata(tags) for key, tags in found.items()}
+        is_public = raw.panels[benchmark].card.data_class == "public"
+        sizes = Counter(tags.get(SPECIALTY, "") for tags in found.values() if is_public)
+        named = {name for name, n in sizes.items() if name and n >= LEAST_CASES}
+        return {at[key]: _closed_metadata(tags, named) for key, tags in found.items()}
 
     study = Study(shown.values(), settings)
     asked = {b: _asked(own.values()) for b, own in raw.cells.items()}
@@ -183,9 +200,14 @@ def _asked(cells: Iterable[Cell]) -> set[tuple[str, str]]:
     }
 
 
-def _closed_metadata(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return what may be known of a closed instance: that experts validated it, which models made it."""
+def _closed_metadata(tags: Mapping[str, str], specialties: Collection[str]) -> dict[str, str]:
+    """Return what may be known of a closed instance: that experts validated it, which models made it.
+
+    Of public data its specialty, too, where that is one of the `specialties` of many instances.
+    """
     found = {VALIDATION: ""} if VALIDATION in tags else {}
+    if (specialty := tags.get(SPECIALTY, "")) in specialties:
+        found[SPECIALTY] = specialty
     if MADE_BY in tags:
         found[MADE_BY] = ", ".join(map(plain_name, tags[MADE_BY].split(", ")))
     return found
@@ -213,7 +235,11 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
     *graders, reader = (
         own
-        and change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
+        and change(
+            own,
+            jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))),
+            settings=_settings_of(own),
+        )
         for own in (*grading.graders, grading.reader)
     )
     grading = change(grading, graders=tuple(graders), reader=reader)
@@ -370,6 +396,28 @@ def has_prompt(spec: RunSpec) -> bool:
     return not asking.examples_from and known.issuperset(getattr(asking, n) for n in _OWN_WORDS)
 
 
+def is_without_own_words(record: RunRecord) -> bool:
+    """Return whether nothing of the user's own went into a run, which its answers or judges might repeat.
+
+    That is: words and examples of an asking, a system prompt or an extra field of a request (which may
+    name a file of answers or ratings), a file of a grader.
+    """
+    models = (*(party.model for party in record.parties), *record.grading.judges)
+    is_bare = not any(model.system_prompt or model.extra_body for model in models)
+    return has_prompt(record.spec) and is_bare and not _has_file(record)
+
+
+def _has_file(record: RunRecord) -> bool:
+    """Return whether a grader read a file of the user's."""
+    return any(own.settings != _settings_of(own) for own in record.grading.graders)
+
+
+def _settings_of(terms: GraderTerms) -> dict[str, Any]:
+    """Return the settings of a grader without those that name a file, whose hash stands beside the name."""
+    own = terms.settings
+    return {name: value for name, value in own.items() if f"{name}_sha256" not in own}
+
+
 def _stripped_asking(asking: Asking | None) -> Asking | None:
     """Return an asking with hashes in the place of the user's own words."""
     if asking is None:
@@ -451,9 +499,9 @@ def usage(totals: UsageTotals) -> list[tuple[str, int]]:
 
 
 def run_command(record: RunRecord) -> str:
-    """Return the command that makes a run again; empty where its asking cannot be told in one."""
+    """Return the command that makes a run again; empty where its asking or a grader's file cannot be told in one."""
     spec, asked = record.spec, _asking_words(record.spec.asking)
-    if asked is None:
+    if asked is None or _has_file(record):
         return ""
     model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
     words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]

@@ -455,7 +455,8 @@ def ranking(study: Study) -> list[str]:
     notes += _left_out(study)
     benchmarks, total = study.ranking.benchmarks, len(study.panels)
     if not study.contenders:
-        return [*notes, "No model is ranked, so there is no win rate and no macro-average."]
+        notes.append("No model is ranked, so there is no win rate and no macro-average.")
+        return notes + _fewer_instances(study)
     if not benchmarks:
         notes.append(
             "No benchmark is common to all ranked models, so that nothing is ranked and there is "
@@ -487,9 +488,15 @@ def _fewer_instances(study: Study) -> list[str]:
     parts = []
     for benchmark, panel in study.panels.items():
         fit = [m for m in panel.cells if m in study.contenders and m not in panel.unfit]
-        most = max((len(panel.scores(m).ids) for m in fit), default=0)
-        if 0 < len(panel.ids) < most:
-            parts.append(f"{benchmark} {len(panel.ids):,} of up to {most:,}")
-    return [f"Compared on the instances that all ranked runs share: {', '.join(parts)}."] * bool(
-        parts
+        sizes = [n for m in fit or panel.cells if (n := len(panel.scores(m).ids))]
+        if sizes and len(panel.ids) < max(sizes):
+            n = (
+                f"{len(panel.ids):,} of up to {max(sizes):,}"
+                if len(panel.ids)
+                else "none, each its own"
+            )
+            parts.append(f"{benchmark} {n}")
+    head = (
+        "Compared on the instances that all runs share, those of ranked models where there are any"
     )
+    return [f"{head}: {', '.join(parts)}."] if parts else []

@@ -67,7 +67,7 @@ def test_the_strictest_card_of_a_benchmark_counts_in_any_order(
         run(tmp_path, model="c", redistributable=False),
         run(tmp_path, name="other", model="a"),
     ]
-    found = publish.strictest([runs[i] for i in order])
+    found = publish.strictest([runs[i] for i in order], {})
     cards = {r.model + r.benchmark: r.record.card for r in found}
     for model in "abc":
         own = cards[f"{model}triage"]
