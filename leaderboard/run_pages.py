@@ -100,7 +100,10 @@ def write_runs(
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
     secret = publish.publishing_key(results)
     state = f"The data are {card.data_class}"
-    state = state if card.data_class != "public" else "The data are not declared redistributable"
+    if card.data_class == "public":
+        state = "The data are not declared redistributable"
+        is_sample = runs[0].record.spec.data == "sample"
+        state += ", or words or files of the user's went into a run on them" if is_sample else ""
     for run in readable:
         own = lines[run.model]
         ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}

@@ -456,7 +456,7 @@ def ranking(study: Study) -> list[str]:
     benchmarks, total = study.ranking.benchmarks, len(study.panels)
     if not study.contenders:
         notes.append("No model is ranked, so there is no win rate and no macro-average.")
-        return notes + _fewer_instances(study)
+        return notes + fewer_instances(study)
     if not benchmarks:
         notes.append(
             "No benchmark is common to all ranked models, so that nothing is ranked and there is "
@@ -466,7 +466,7 @@ def ranking(study: Study) -> list[str]:
         notes.append("One model is ranked: there is no rival, so no win rate.")
     if benchmarks and len(benchmarks) < total:
         notes.append(f"Ranked on {len(benchmarks)} of {total} benchmarks.")
-    return notes + _fewer_instances(study)
+    return notes + fewer_instances(study)
 
 
 def _left_out(study: Study) -> list[str]:
@@ -483,7 +483,7 @@ def _left_out(study: Study) -> list[str]:
     return [f"Left out of the ranking: {', '.join(parts)}."]
 
 
-def _fewer_instances(study: Study) -> list[str]:
+def fewer_instances(study: Study) -> list[str]:
     """Return one note on the benchmarks whose runs do not cover the same instances."""
     parts = []
     for benchmark, panel in study.panels.items():

@@ -1,7 +1,7 @@
 """The table of encounters: all readings of completion, competencies, specialties, length, conduct.
 
-Scores of a row are of the same cases for all models: those that every ranked one has. Intervals are of
-a bootstrap over source articles.
+Scores of a row are of the same cases for all models: those that every ranked one has, or every one where
+none is ranked. Intervals are of a bootstrap over source articles.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     kinds.text("cast", "who played the other roles"),
     kinds.text("group", "the competency, specialty, tenth, or the two strategies", "group"),
     kinds.yes("ranked", "whether the model is ranked"),
-    kinds.count("n", "cases behind the row: those that every ranked model has", "n"),
+    kinds.count("n", "cases behind the row: those that every ranked model has, or every model where none is ranked", "n"),
     kinds.count("clusters", "source articles of these cases"),
     *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
     *_score("pooled", "items met / items, over all cases", "pooled"),
@@ -151,7 +151,8 @@ def encounters(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     rows = [row for b in found for row in _rows(_Encounters(study, b), asked)]
-    said = [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])]
+    said = [*notes.common(study), *notes.fewer_instances(study)]
+    said += _SAID if rows else ["No benchmark here has encounters."]
     return make_table(
         "encounters",
         "Encounters",

@@ -84,7 +84,9 @@ def test_specialties_are_there_where_no_model_is_ranked(tmp_path: Path) -> None:
     for rule, most in (("oracle", 12), ("asks_everything", 10)):
         evaluate(f"encounter/{rule}", "stage", plugins=[PLUGIN], max_instances=most, **given)  # type: ignore[arg-type]
     found = load_results(tmp_path / "r", plugins=[PLUGIN])
-    rows = [*found.typed("encounters").rows]
+    table = found.typed("encounters")
+    assert any("stage 10 of up to 12" in note for note in table.notes)
+    rows = [*table.rows]
     own = {m: of(rows, "specialty", m) for m in ("oracle", "asks_everything")}
     assert {r["case_mean"] for r in own["oracle"]} == {1.0}
     assert sum(r["n"] for r in own["oracle"]) == sum(r["n"] for r in own["asks_everything"]) <= 10
