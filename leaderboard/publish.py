@@ -12,21 +12,17 @@ import hashlib
 import hmac
 import re
 import secrets
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 import numpy as np
 
-from medhelm.config import DEFAULT_ASKING, chosen_asking
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
-from medhelm.plugins.askings import load_askings
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
@@ -54,6 +50,7 @@ from medhelm.tables.study.cells import (
 )
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
+from medhelm_leaderboard import own_words
 from medhelm_leaderboard.pages import Content
 
 KEY_FILE = "publishing.key"
@@ -107,7 +104,7 @@ def strictest(runs: Iterable[GradedRun], samples: Mapping[str, str]) -> list[Gra
     for run in runs:
         name, spec = run.record.card.name, run.record.spec
         cards[name].append(run.record.card.data_class)
-        is_ours = samples.get(name) == spec.dataset_sha256 and is_without_own_words(run.record)
+        is_ours = samples.get(name) == spec.dataset_sha256 and own_words.has_none(run.record)
         free[name, spec.data].append(run.record.card.redistributable or is_ours)
     found, change = [], msgspec.structs.replace
     for run in runs:
@@ -233,16 +230,8 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
-    *graders, reader = (
-        own
-        and change(
-            own,
-            jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))),
-            settings=_settings_of(own),
-        )
-        for own in (*grading.graders, grading.reader)
-    )
-    grading = change(grading, graders=tuple(graders), reader=reader)
+    reader = grading.reader and _stripped_terms(grading.reader)
+    grading = change(grading, graders=tuple(map(_stripped_terms, grading.graders)), reader=reader)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -282,6 +271,12 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     if places is None:
         return Cell(run, cell.scores)
     return Cell(run, {name: _placed(own, places) for name, own in cell.scores.items()})
+
+
+def _stripped_terms(terms: GraderTerms) -> GraderTerms:
+    change = msgspec.structs.replace
+    jury = change(terms.jury, judges=tuple(map(_stripped_model, terms.jury.judges)))
+    return change(terms, jury=jury, settings=own_words.settings_of(terms))
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
@@ -381,48 +376,11 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
     return [(name, value) for name, value in found.items() if value is not None]
 
 
-_OWN_WORDS = ("instruction", "system", "template", "closing")
-
-
-@cache
-def _packaged() -> tuple[Asking, ...]:
-    return tuple(load_askings().values())
-
-
-def has_prompt(spec: RunSpec) -> bool:
-    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
-    asking = spec.asking or Asking()
-    known = {"", *(getattr(own, name) for own in _packaged() for name in _OWN_WORDS)}
-    return not asking.examples_from and known.issuperset(getattr(asking, n) for n in _OWN_WORDS)
-
-
-def is_without_own_words(record: RunRecord) -> bool:
-    """Return whether nothing of the user's own went into a run, which its answers or judges might repeat.
-
-    That is: words and examples of an asking, a system prompt or an extra field of a request (which may
-    name a file of answers or ratings), a file of a grader.
-    """
-    models = (*(party.model for party in record.parties), *record.grading.judges)
-    is_bare = not any(model.system_prompt or model.extra_body for model in models)
-    return has_prompt(record.spec) and is_bare and not _has_file(record)
-
-
-def _has_file(record: RunRecord) -> bool:
-    """Return whether a grader read a file of the user's."""
-    return any(own.settings != _settings_of(own) for own in record.grading.graders)
-
-
-def _settings_of(terms: GraderTerms) -> dict[str, Any]:
-    """Return the settings of a grader without those that name a file, whose hash stands beside the name."""
-    own = terms.settings
-    return {name: value for name, value in own.items() if f"{name}_sha256" not in own}
-
-
 def _stripped_asking(asking: Asking | None) -> Asking | None:
     """Return an asking with hashes in the place of the user's own words."""
     if asking is None:
         return None
-    words = {name: _sha(said) for name in _OWN_WORDS if (said := getattr(asking, name))}
+    words = {name: _sha(said) for name in own_words.OWN_WORDS if (said := getattr(asking, name))}
     return msgspec.structs.replace(asking, examples_from="", **words)
 
 
@@ -496,43 +454,3 @@ def _served(found: Mapping[str, int]) -> dict[str, int]:
 def usage(totals: UsageTotals) -> list[tuple[str, int]]:
     """Return sums of tokens and requests by name."""
     return [(name, int(value)) for name, value in msgspec.structs.asdict(totals).items()]
-
-
-def run_command(record: RunRecord) -> str:
-    """Return the command that makes a run again; empty where its asking or a grader's file cannot be told in one."""
-    spec, asked = record.spec, _asking_words(record.spec.asking)
-    if asked is None or _has_file(record):
-        return ""
-    model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
-    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
-    if spec.column != spec.benchmark:
-        words.append(f"benchmark.split={spec.split}")
-    if spec.max_instances is not None:
-        words.append(f"max_instances={spec.max_instances}")
-    if spec.repeats != 1:
-        words.append(f"repeats={spec.repeats}")
-    if spec.seed:
-        words.append(f"seed={spec.seed}")
-    if record.grading.scoring != "fixed":
-        words.append(f"scoring={record.grading.scoring}")
-    if (raters := record.grading.raters) is not None:
-        words.append(f"jury={raters.name}")
-    settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
-    words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
-    if record.grading.reader is not None:
-        words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
-    return "medhelm run " + shlex.join(words)
-
-
-def _asking_words(asking: Asking | None) -> list[str] | None:
-    """Return the words of a command that asks so; None where it takes a file or words of the user's own."""
-    if asking is None:
-        return []
-    for named in _packaged():
-        if chosen_asking(named, examples=asking.examples, form=asking.form) == asking:
-            return [
-                *[f"ask={named.name}"] * (named.name != DEFAULT_ASKING),
-                *[f"examples={asking.examples}"] * (asking.examples != named.examples),
-                *[f"form={asking.form}"] * (asking.form != named.form),
-            ]
-    return None

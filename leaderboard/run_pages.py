@@ -32,7 +32,7 @@ from medhelm.tables.instances import (
     read_lines,
 )
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard import publish
+from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
@@ -184,7 +184,9 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         ],
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
-        "command": publish.run_command(record),  # that makes it again; empty where none can be told
+        "command": own_words.run_command(
+            record
+        ),  # that makes it again; empty where none can be told
         "parts": record.grading.parts if publish.has_text(record.card) else (),
         "outcomes": outcomes,
         "ids": ids,
@@ -238,7 +240,7 @@ def _write_answers(
     What it sees of instances goes into `texts`.
     """
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
-    has_prompt = publish.has_prompt(spec)
+    has_prompt = own_words.has_prompt(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):

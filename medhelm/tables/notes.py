@@ -489,14 +489,8 @@ def fewer_instances(study: Study) -> list[str]:
     for benchmark, panel in study.panels.items():
         fit = [m for m in panel.cells if m in study.contenders and m not in panel.unfit]
         sizes = [n for m in fit or panel.cells if (n := len(panel.scores(m).ids))]
-        if sizes and len(panel.ids) < max(sizes):
-            n = (
-                f"{len(panel.ids):,} of up to {max(sizes):,}"
-                if len(panel.ids)
-                else "none, each its own"
-            )
-            parts.append(f"{benchmark} {n}")
-    head = (
-        "Compared on the instances that all runs share, those of ranked models where there are any"
-    )
+        if sizes and (n := len(panel.ids)) < max(sizes):
+            shared = f"{n:,} of up to {max(sizes):,}" if n else "none, each its own"
+            parts.append(f"{benchmark} {shared}")
+    head = "Compared on the instances that all runs share, of ranked models where there are any"
     return [f"{head}: {', '.join(parts)}."] if parts else []

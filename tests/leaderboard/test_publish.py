@@ -23,7 +23,7 @@ from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard import publish
+from medhelm_leaderboard import own_words, publish
 from tests.build_runs import items, write_run
 
 KEY = b"k" * 64
@@ -120,7 +120,7 @@ def test_bundled_cases_are_shown_where_nothing_of_the_users_went_in(
         found = publish.strictest(order, OURS)
         assert [publish.has_text(r.record.card) for r in found] == [is_shown] * 2
     assert not any(publish.has_text(r.record.card) for r in publish.strictest(runs, {}))
-    assert "CANARY" not in publish.run_command(runs[1].record)
+    assert "CANARY" not in own_words.run_command(runs[1].record)
 
 
 def test_samples_and_full_data_decide_each_for_themselves(tmp_path: Path) -> None:
@@ -252,5 +252,5 @@ def test_the_command_of_a_run_asks_as_it_was_asked(
     (grading,) = find_gradings(tmp_path)
     record = read_record(grading)
     start = "medhelm run benchmark=triage model=a data=full"
-    assert publish.run_command(record) == ("" if words is None else f"{start} {words}")
-    assert publish.has_prompt(record.spec) is (words is not None)
+    assert own_words.run_command(record) == ("" if words is None else f"{start} {words}")
+    assert own_words.has_prompt(record.spec) is (words is not None)
