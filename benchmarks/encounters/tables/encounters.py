@@ -22,11 +22,11 @@ from medhelm import (
     TableRequest,
     TableSpec,
     make_table,
+    pooled_share,
 )
 from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
-from medhelm_benchmarks.encounters.columns import share
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 
@@ -201,8 +201,7 @@ class _Encounters:
         """Return the readings of the sums by their columns."""
         if self.metric == COMPLETION:
             return _READINGS
-        accuracy = Aggregation(name="accuracy", sums=("right", "cases"), of=share("right", "cases"))
-        return {"accuracy": accuracy}
+        return {"accuracy": pooled_share("accuracy", "right", "cases")}
 
     def estimates(
         self, panel: studies.Panel, reading: Aggregation, *names: str
@@ -300,7 +299,7 @@ def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, obj
         found = {
             column: own.estimates(
                 own.panel,
-                Aggregation(name=f"{column}_{competency}", sums=pair, of=share(*pair)),
+                pooled_share(f"{column}_{competency}", *pair),
                 column,
                 competency,
             )

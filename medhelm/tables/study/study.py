@@ -115,11 +115,12 @@ def make_panel(
         else:
             fit[model] = cells[model].scores[metric.name]
     none = np.empty(0, dtype=np.uint64)
-    every = {m: own for m, c in cells.items() if len((own := c.scores[metric.name]).ids)}
-    own = fit or every  # those that are not ranked are compared with each other all the same
-    few = {*outside, *_with_few_instances({m: s.ids for m, s in own.items() if m not in outside})}
-    deciding = [s for m, s in own.items() if m not in few] or list(own.values())
-    ids = reduce(np.intersect1d, (s.ids for s in deciding)) if own else none
+    every = {m: c.scores[metric.name] for m, c in cells.items()}
+    # Those that are not ranked are compared with each other all the same.
+    basis = fit or {m: s for m, s in every.items() if len(s.ids)}
+    few = {*outside, *_with_few_instances({m: s.ids for m, s in basis.items() if m not in outside})}
+    deciding = [s for m, s in basis.items() if m not in few] or list(basis.values())
+    ids = reduce(np.intersect1d, (s.ids for s in deciding)) if basis else none
     for model, scores in fit.items():
         if not len(ids):
             unfit[model] = "no instance in common"
