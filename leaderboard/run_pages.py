@@ -184,9 +184,7 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         ],
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
-        "command": own_words.run_command(
-            record
-        ),  # that makes it again; empty where none can be told
+        "command": own_words.run_command(record),  # that makes it again
         "parts": record.grading.parts if publish.has_text(record.card) else (),
         "outcomes": outcomes,
         "ids": ids,

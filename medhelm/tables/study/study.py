@@ -5,9 +5,10 @@ those with a value in the run of every model that may be ranked there, of every 
 may be. Every score of the panel is taken on them, of other models too as far as they have values.
 A model may be ranked on a benchmark if it reads no gold, has a run there, and that run covers enough
 of its instances (`Cell.shortfall`) and at least half of those that most models have. The common
-benchmarks are those on which every ranked model may be ranked; ranks, win rates, macro-averages and category means are over them. A model that fits no benchmark is not
-ranked at all. One that lacks more than half of the benchmarks that most models fit is ranked on its
-own ones only. So neither a broken endpoint nor a newcomer takes benchmarks from the others.
+benchmarks are those on which every ranked model may be ranked; ranks, win rates, macro-averages and
+category means are over them. A model that fits no benchmark is not ranked at all. One that lacks more
+than half of the benchmarks that most models fit is ranked on its own ones only. So neither a broken
+endpoint nor a newcomer takes benchmarks from the others.
 """
 
 from __future__ import annotations
@@ -115,9 +116,8 @@ def make_panel(
         else:
             fit[model] = cells[model].scores[metric.name]
     none = np.empty(0, dtype=np.uint64)
-    every = {m: c.scores[metric.name] for m, c in cells.items()}
-    # Those that are not ranked are compared with each other all the same.
-    basis = fit or {m: s for m, s in every.items() if len(s.ids)}
+    every = {m: c.scores[metric.name] for m, c in cells.items() if len(c.scores[metric.name].ids)}
+    basis = fit or every  # those that are not ranked are compared with each other all the same
     few = {*outside, *_with_few_instances({m: s.ids for m, s in basis.items() if m not in outside})}
     deciding = [s for m, s in basis.items() if m not in few] or list(basis.values())
     ids = reduce(np.intersect1d, (s.ids for s in deciding)) if basis else none
