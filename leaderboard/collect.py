@@ -7,7 +7,7 @@ itself. Messages about them name run folders, never a path of the machine and ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -60,10 +60,13 @@ class Collected:
     data: Data
 
 
-def collect(wanted: Wanted, aggregations: Aggregations) -> Collected:
-    """Return the runs to show; raises UsageError where there is none, UnknownName."""
+def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, str]) -> Collected:
+    """Return the runs to show; raises UsageError where there is none, UnknownName.
+
+    `samples`: by benchmark the hash of medhelm's own samples, whose text may be shown.
+    """
     problems: list[Problem] = []
-    runs = _sound(_wanted(_graded(wanted, problems), wanted), aggregations, problems)
+    runs = _sound(_wanted(_graded(wanted, problems, samples), wanted), aggregations, problems)
     data = wanted.data or _kind(runs)
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
@@ -90,14 +93,14 @@ def collect(wanted: Wanted, aggregations: Aggregations) -> Collected:
 
 def benchmarks_of(wanted: Wanted) -> list[str]:
     """Return the names of the benchmarks that may be on the site; raises UnknownName."""
-    return sorted({run.benchmark for run in _wanted(_graded(wanted, []), wanted)})
+    return sorted({run.benchmark for run in _wanted(_graded(wanted, [], {}), wanted)})
 
 
 def _kind(runs: Sequence[GradedRun]) -> Data:
     return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
 
 
-def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
+def _graded(wanted: Wanted, problems: list[Problem], samples: Mapping[str, str]) -> list[GradedRun]:
     """Return every grading that can be read, under the strictest class of its benchmark's data."""
     runs: list[GradedRun] = []
     for path, why in find_unreadable(wanted.results):
@@ -111,7 +114,7 @@ def _graded(wanted: Wanted, problems: list[Problem]) -> list[GradedRun]:
             _name_unread(wanted, folder, what, problems)
             continue
         runs.append(GradedRun(path, folder, record))
-    return publish.strictest(runs)
+    return publish.strictest(runs, samples)
 
 
 def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]) -> None:

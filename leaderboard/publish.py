@@ -12,25 +12,28 @@ import hashlib
 import hmac
 import re
 import secrets
-import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 import numpy as np
 
-from medhelm.config import DEFAULT_ASKING, chosen_asking
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
-from medhelm.plugins.askings import load_askings
 from medhelm.schema.asking import Asking
-from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
+from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
+from medhelm.schema.run import (
+    BenchmarkCard,
+    GraderTerms,
+    JuryTerms,
+    RunRecord,
+    RunSpec,
+    UsageTotals,
+)
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity, of_graders
 from medhelm.store.records import grader_hash
@@ -47,6 +50,7 @@ from medhelm.tables.study.cells import (
 )
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
+from medhelm_leaderboard import own_words
 from medhelm_leaderboard.pages import Content
 
 KEY_FILE = "publishing.key"
@@ -60,6 +64,8 @@ _PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
 """A path, or an address with its scheme."""
 _MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
+LEAST_CASES = 5
+"""Instances of public data that share a specialty, from which on it is a number and no text."""
 _NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
@@ -86,20 +92,25 @@ def benchmark_line(card: BenchmarkCard) -> Content:
     }
 
 
-def strictest(runs: Iterable[GradedRun]) -> list[GradedRun]:
+def strictest(runs: Iterable[GradedRun], samples: Mapping[str, str]) -> list[GradedRun]:
     """Return the runs with the strictest class of data that any run of their benchmark states.
 
-    A benchmark that was public by mistake stays closed while runs of both kinds are stored.
+    A benchmark that was public by mistake stays closed while runs of both kinds are stored. Its text may be
+    shown where that of each run on samples, or else of each on full data, may be. `samples`: by benchmark the
+    hash of medhelm's own ones.
     """
     runs, order = list(runs), get_args(DataClass)
-    cards = defaultdict(list)
+    cards, free = defaultdict(list), defaultdict(list)
     for run in runs:
-        cards[run.record.card.name].append(run.record.card)
+        name, spec = run.record.card.name, run.record.spec
+        cards[name].append(run.record.card.data_class)
+        is_ours = samples.get(name) == spec.dataset_sha256 and own_words.has_none(run.record)
+        free[name, spec.data].append(run.record.card.redistributable or is_ours)
     found, change = [], msgspec.structs.replace
     for run in runs:
-        own = cards[run.record.card.name]
-        strict = max((card.data_class for card in own), key=order.index)
-        is_free = all(card.redistributable for card in own)
+        name = run.record.card.name
+        strict = max(cards[name], key=order.index)
+        is_free = all(free[name, run.record.spec.data])
         card = change(run.record.card, data_class=strict, redistributable=is_free)
         found.append(replace(run, record=change(run.record, card=card)))
     return found
@@ -159,7 +170,10 @@ def runs(
         scored = {key: place for place, key in enumerate(places[benchmark].tolist())}
         others = enumerate((key for key in found if key not in scored), start=len(scored))
         at = scored | {key: place for place, key in others}
-        return {at[key]: _closed_metadata(tags) for key, tags in found.items()}
+        is_public = raw.panels[benchmark].card.data_class == "public"
+        sizes = Counter(tags.get(SPECIALTY, "") for tags in found.values() if is_public)
+        named = {name for name, n in sizes.items() if name and n >= LEAST_CASES}
+        return {at[key]: _closed_metadata(tags, named) for key, tags in found.items()}
 
     study = Study(shown.values(), settings)
     asked = {b: _asked(own.values()) for b, own in raw.cells.items()}
@@ -183,9 +197,14 @@ def _asked(cells: Iterable[Cell]) -> set[tuple[str, str]]:
     }
 
 
-def _closed_metadata(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return what may be known of a closed instance: that experts validated it, which models made it."""
+def _closed_metadata(tags: Mapping[str, str], specialties: Collection[str]) -> dict[str, str]:
+    """Return what may be known of a closed instance: that experts validated it, which models made it.
+
+    Of public data its specialty, too, where that is one of the `specialties` of many instances.
+    """
     found = {VALIDATION: ""} if VALIDATION in tags else {}
+    if (specialty := tags.get(SPECIALTY, "")) in specialties:
+        found[SPECIALTY] = specialty
     if MADE_BY in tags:
         found[MADE_BY] = ", ".join(map(plain_name, tags[MADE_BY].split(", ")))
     return found
@@ -211,12 +230,8 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = record.grading
     if grading.jury is not None:
         grading = change(grading, jury=_stripped_jury(grading.jury, card))
-    *graders, reader = (
-        own
-        and change(own, jury=change(own.jury, judges=tuple(map(_stripped_model, own.jury.judges))))
-        for own in (*grading.graders, grading.reader)
-    )
-    grading = change(grading, graders=tuple(graders), reader=reader)
+    reader = grading.reader and _stripped_terms(grading.reader)
+    grading = change(grading, graders=tuple(map(_stripped_terms, grading.graders)), reader=reader)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
             benchmark=spec.benchmark,
@@ -257,6 +272,12 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     if places is None:
         return Cell(run, cell.scores)
     return Cell(run, {name: _placed(own, places) for name, own in cell.scores.items()})
+
+
+def _stripped_terms(terms: GraderTerms) -> GraderTerms:
+    change = msgspec.structs.replace
+    jury = change(terms.jury, judges=tuple(map(_stripped_model, terms.jury.judges)))
+    return change(terms, jury=jury, settings=own_words.settings_of(terms))
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
@@ -356,26 +377,11 @@ def settings(record: RunRecord) -> list[tuple[str, Value]]:
     return [(name, value) for name, value in found.items() if value is not None]
 
 
-_OWN_WORDS = ("instruction", "system", "template", "closing")
-
-
-@cache
-def _packaged() -> tuple[Asking, ...]:
-    return tuple(load_askings().values())
-
-
-def has_prompt(spec: RunSpec) -> bool:
-    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
-    asking = spec.asking or Asking()
-    known = {"", *(getattr(own, name) for own in _packaged() for name in _OWN_WORDS)}
-    return not asking.examples_from and known.issuperset(getattr(asking, n) for n in _OWN_WORDS)
-
-
 def _stripped_asking(asking: Asking | None) -> Asking | None:
     """Return an asking with hashes in the place of the user's own words."""
     if asking is None:
         return None
-    words = {name: _sha(said) for name in _OWN_WORDS if (said := getattr(asking, name))}
+    words = {name: _sha(said) for name in own_words.OWN_WORDS if (said := getattr(asking, name))}
     return msgspec.structs.replace(asking, examples_from="", **words)
 
 
@@ -449,43 +455,3 @@ def _served(found: Mapping[str, int]) -> dict[str, int]:
 def usage(totals: UsageTotals) -> list[tuple[str, int]]:
     """Return sums of tokens and requests by name."""
     return [(name, int(value)) for name, value in msgspec.structs.asdict(totals).items()]
-
-
-def run_command(record: RunRecord) -> str:
-    """Return the command that makes a run again; empty where its asking cannot be told in one."""
-    spec, asked = record.spec, _asking_words(record.spec.asking)
-    if asked is None:
-        return ""
-    model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
-    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
-    if spec.column != spec.benchmark:
-        words.append(f"benchmark.split={spec.split}")
-    if spec.max_instances is not None:
-        words.append(f"max_instances={spec.max_instances}")
-    if spec.repeats != 1:
-        words.append(f"repeats={spec.repeats}")
-    if spec.seed:
-        words.append(f"seed={spec.seed}")
-    if record.grading.scoring != "fixed":
-        words.append(f"scoring={record.grading.scoring}")
-    if (raters := record.grading.raters) is not None:
-        words.append(f"jury={raters.name}")
-    settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
-    words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
-    if record.grading.reader is not None:
-        words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
-    return "medhelm run " + shlex.join(words)
-
-
-def _asking_words(asking: Asking | None) -> list[str] | None:
-    """Return the words of a command that asks so; None where it takes a file or words of the user's own."""
-    if asking is None:
-        return []
-    for named in _packaged():
-        if chosen_asking(named, examples=asking.examples, form=asking.form) == asking:
-            return [
-                *[f"ask={named.name}"] * (named.name != DEFAULT_ASKING),
-                *[f"examples={asking.examples}"] * (asking.examples != named.examples),
-                *[f"form={asking.form}"] * (asking.form != named.form),
-            ]
-    return None

@@ -32,7 +32,7 @@ from medhelm.tables.instances import (
     read_lines,
 )
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard import publish
+from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
@@ -100,7 +100,10 @@ def write_runs(
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
     secret = publish.publishing_key(results)
     state = f"The data are {card.data_class}"
-    state = state if card.data_class != "public" else "The data are not declared redistributable"
+    if card.data_class == "public":
+        state = "The data are not declared redistributable"
+        is_sample = runs[0].record.spec.data == "sample"
+        state += ", or words or files of the user's went into a run on them" if is_sample else ""
     for run in readable:
         own = lines[run.model]
         ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}
@@ -181,7 +184,7 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         ],
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
-        "command": publish.run_command(record),  # that makes it again; empty where none can be told
+        "command": own_words.run_command(record),  # that makes it again
         "parts": record.grading.parts if publish.has_text(record.card) else (),
         "outcomes": outcomes,
         "ids": ids,
@@ -235,7 +238,7 @@ def _write_answers(
     What it sees of instances goes into `texts`.
     """
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
-    has_prompt = publish.has_prompt(spec)
+    has_prompt = own_words.has_prompt(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):

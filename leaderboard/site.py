@@ -15,6 +15,7 @@ from medhelm.config import packaged_suites
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
+from medhelm.proof.manifest import shipped_samples
 from medhelm.schema.run import BenchmarkCard
 from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
@@ -65,7 +66,7 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
 
 
 def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
-    found = collect(wanted, Aggregations(registry))
+    found = collect(wanted, Aggregations(registry), shipped_samples(registry))
     secret = _secret(found, wanted.results)
     pages, refused = usable(registry.pages.values())
     files = dict(assets(pages))

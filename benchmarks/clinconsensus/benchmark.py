@@ -35,6 +35,7 @@ CLINCONSENSUS = Benchmark(
                 url=f"{_HUB}/clinconsensus_low.jsonl" if level == "low" else "",
                 splits=(level,),
                 cells={TIER: level},
+                redistributable=level == "low",
             )
             for level in _LEVELS
         ),

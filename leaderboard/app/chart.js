@@ -46,6 +46,22 @@
   /** Return an axis with one line for each name, the first at the top; traces have places for values. */
   medhelm.namesAxis = (names) => ({ tickvals: names.map((_, i) => i), ticktext: names.map(medhelm.tickText), range: [names.length - 0.4, -0.6], zeroline: false, fixedrange: true });
 
+  const INKS = ["accent", "second", "third", "text", "warn"];
+  const DASHES = ["solid", "dash", "dot"];
+
+  /** Return line and marker of the trace of one of several models: colours return with another dash after the last. */
+  medhelm.traceStyle = (ink, place) => {
+    const color = ink[INKS[place % INKS.length]];
+    return { line: { color, width: 2, dash: DASHES[Math.floor(place / INKS.length) % DASHES.length] }, marker: { color, size: 7 } };
+  };
+
+  /** Return the bars of the intervals of a column of a table, for `error_x` or `error_y`. */
+  medhelm.errorBars = (table, rows, name, color) => {
+    const { low, high } = table.column(name);
+    const gap = (row, end) => (table.get(row, end) === null ? 0 : Math.abs(table.get(row, end) - table.get(row, name)));
+    return { type: "data", symmetric: false, array: rows.map((row) => gap(row, high)), arrayminus: rows.map((row) => gap(row, low)), color, thickness: 1, width: 3 };
+  };
+
   function axis(ink, given) {
     return { gridcolor: ink["plot-grid"], linecolor: ink.line, zerolinecolor: ink.line, tickcolor: ink.line, automargin: true, ...given, title: { font: { size: 13, color: ink.faint }, standoff: 10, ...given.title } };
   }

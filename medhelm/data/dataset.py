@@ -179,6 +179,19 @@ def open_dataset(
     )
 
 
+def is_redistributable(benchmark: Benchmark, data: str, split: str, sha256: str) -> bool:
+    """Return whether the text of a data set may be republished.
+
+    Files of a user's in place of a hub's rows may hold anything: by their hash they are other data.
+    """
+    source = benchmark.dataset
+    if data == "sample" or not benchmark.redistributable:
+        return benchmark.redistributable
+    if isinstance(source, HubDataset):
+        return sha256 == hashlib.sha256(_identity(source, split).encode()).hexdigest()
+    return all(file.redistributable for file in source.needed(split))
+
+
 def open_rows(benchmark: Benchmark, path: Path, split: str) -> Dataset:
     """Return the data of one file of the user's, with rows like the benchmark's; raises DataError."""
     if not path.is_file():

@@ -77,6 +77,8 @@ class Registry:
     files: tuple[str, ...] = ()
     """Plugin files that the user named: another process loads the same plugins by them."""
     broken: tuple[Broken, ...] = ()
+    own: frozenset[str] = frozenset()
+    """Names of the benchmarks that come with medhelm."""
 
     def benchmark(self, name: str) -> Benchmark:
         """Return a benchmark by name; raises UnknownName with the nearest ones."""
@@ -173,6 +175,7 @@ class _Loader:
         self._files: list[str] = []
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
+        self._own: set[str] = set()
 
     def add_entry_point(self, point: EntryPoint) -> None:
         """Add an installed plugin. A third-party one that fails is reported and left out."""
@@ -184,7 +187,9 @@ class _Loader:
                 raise
             self._broken.append(Broken(plugin, fault(e)))
         else:
-            if not is_built_in(point):
+            if is_built_in(point):
+                self._own.update(added)
+            else:
                 self._third_party.update(dict.fromkeys(added, plugin))
 
     def add_file(self, path: Path) -> None:
@@ -269,6 +274,7 @@ class _Loader:
             askings=self._in_order("asking"),
             files=tuple(self._files),
             broken=tuple(self._broken),
+            own=frozenset(self._own),
         )
 
     def _in_order(self, kind: str) -> dict[Any, Any]:

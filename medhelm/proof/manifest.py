@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from medhelm.errors import PluginError, UsageError
+from medhelm.plugins.registry import Registry
 from medhelm.schema.data import Benchmark
 
 SCHEMA = "medhelm.manifest/1"
@@ -73,6 +74,12 @@ def read_manifest(benchmark: Benchmark, data: Literal["sample", "full"]) -> Fact
     """Return the stored facts, None where there are none; raises PluginError if unreadable."""
     manifest = _read_manifest(benchmark)
     return None if manifest is None else getattr(manifest, data)
+
+
+def shipped_samples(registry: Registry) -> dict[str, str]:
+    """Return the hash of the bundled samples of each benchmark that comes with medhelm, as they were shipped."""
+    own = {name: read_manifest(registry.benchmark(name), "sample") for name in registry.own}
+    return {name: facts.dataset_sha256 for name, facts in own.items() if facts is not None}
 
 
 def _read_manifest(benchmark: Benchmark) -> _Manifest | None:

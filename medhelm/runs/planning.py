@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
-from medhelm.data.dataset import Dataset, open_dataset
+from medhelm.data.dataset import Dataset, is_redistributable, open_dataset
 from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
@@ -301,7 +301,7 @@ def _run(
         strategies=strategies,
         metrics=metrics,
         grading=grading,
-        card=benchmark_card(benchmark, registry),
+        card=benchmark_card(benchmark, registry, spec),
         path=run_path(Path(job.results_dir), spec),
         is_same_model=job.rename,
         ask_again=job.ask_again,
@@ -356,8 +356,8 @@ def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
     return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens
 
 
-def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
-    """Return what reporting needs of a benchmark without its plugin."""
+def benchmark_card(benchmark: Benchmark, registry: Registry, spec: RunSpec) -> BenchmarkCard:
+    """Return what reporting needs of a benchmark, on the data of a run, without its plugin."""
     subcategory = registry.taxonomy.subcategory(benchmark.subcategory)
     return BenchmarkCard(
         name=benchmark.name,
@@ -365,7 +365,7 @@ def benchmark_card(benchmark: Benchmark, registry: Registry) -> BenchmarkCard:
         category=registry.taxonomy.category_of(subcategory.id).name,
         subcategory=subcategory.name,
         data_class=benchmark.data_class,
-        redistributable=benchmark.redistributable,
+        redistributable=is_redistributable(benchmark, spec.data, spec.split, spec.dataset_sha256),
         licence=benchmark.licence,
         curation=benchmark.curation,
         citation=benchmark.citation,

@@ -235,6 +235,6 @@ def stored_run(
         strategies={},
         metrics=metrics,
         grading=grading,
-        card=benchmark_card(benchmark, registry),
+        card=benchmark_card(benchmark, registry, spec),
         path=path,
     )

@@ -34,6 +34,10 @@ VALIDATION = "validation"
 """Key of `Instance.metadata`: by whom and when its ratings were validated; without it by nobody."""
 
 
+SPECIALTY = "specialty"
+"""Key of `Instance.metadata`: the clinical specialty of the instance."""
+
+
 class Criterion(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
@@ -174,6 +178,8 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     hub: HubSource | None = None
     """Its rows on the hub, instead of `url`. A file below the data directory takes
     precedence."""
+    redistributable: bool = True
+    """False: its text may not be republished, even where that of the benchmark's other files may be."""
 
     @property
     def is_fetchable(self) -> bool:
@@ -393,7 +399,8 @@ class Benchmark:
     """The budget of models that think before they answer; declared, and shown."""
     data_class: DataClass = "public"
     redistributable: bool = False
-    """True if the text of instances may be republished."""
+    """True if the text of instances may be republished: of the files that do not say otherwise, as their source
+    has them, and of its samples. Those that come with medhelm always may be where the data are public."""
     curation: Literal["existing", "formulated", "new"] = "existing"
     licence: str = "unknown"
     citation: str = ""

@@ -490,7 +490,8 @@ def ranking(study: Study) -> list[str]:
     notes += _left_out(study)
     benchmarks, total = study.ranking.benchmarks, len(study.panels)
     if not study.contenders:
-        return [*notes, "No model is ranked, so there is no win rate and no macro-average."]
+        notes.append("No model is ranked, so there is no win rate and no macro-average.")
+        return notes + fewer_instances(study)
     if not benchmarks:
         notes.append(
             "No benchmark is common to all ranked models, so that nothing is ranked and there is "
@@ -500,7 +501,7 @@ def ranking(study: Study) -> list[str]:
         notes.append("One model is ranked: there is no rival, so no win rate.")
     if benchmarks and len(benchmarks) < total:
         notes.append(f"Ranked on {len(benchmarks)} of {total} benchmarks.")
-    return notes + _fewer_instances(study)
+    return notes + fewer_instances(study)
 
 
 def _left_out(study: Study) -> list[str]:
@@ -517,14 +518,14 @@ def _left_out(study: Study) -> list[str]:
     return [f"Left out of the ranking: {', '.join(parts)}."]
 
 
-def _fewer_instances(study: Study) -> list[str]:
+def fewer_instances(study: Study) -> list[str]:
     """Return one note on the benchmarks whose runs do not cover the same instances."""
     parts = []
     for benchmark, panel in study.panels.items():
         fit = [m for m in panel.cells if m in study.contenders and m not in panel.unfit]
-        most = max((len(panel.scores(m).ids) for m in fit), default=0)
-        if 0 < len(panel.ids) < most:
-            parts.append(f"{benchmark} {len(panel.ids):,} of up to {most:,}")
-    return [f"Compared on the instances that all ranked runs share: {', '.join(parts)}."] * bool(
-        parts
-    )
+        sizes = [n for m in fit or panel.cells if (n := len(panel.scores(m).ids))]
+        if sizes and (n := len(panel.ids)) < max(sizes):
+            shared = f"{n:,} of up to {max(sizes):,}" if n else "none, each its own"
+            parts.append(f"{benchmark} {shared}")
+    head = "Compared on the instances that all runs share, of ranked models where there are any"
+    return [f"{head}: {', '.join(parts)}."] if parts else []

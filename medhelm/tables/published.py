@@ -20,7 +20,8 @@ class PublishedRuns:
     """The runs under one scoring, without what may not be published of them.
 
     A run names no folder and no endpoint. Of data that are closed there is no text: instances are
-    numbers, and of their metadata is left that experts validated them and which models made them.
+    numbers, and of their metadata is left that experts validated them, which models made them, and of
+    public data a specialty that at least five have.
     """
 
     scoring: Scoring

@@ -16,7 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.data.dataset import Dataset, RowCounts, find_duplicate_ids, open_dataset
+from medhelm.data.dataset import (
+    Dataset,
+    RowCounts,
+    find_duplicate_ids,
+    is_redistributable,
+    open_dataset,
+)
 from medhelm.data.fetch import verify
 from medhelm.data.instance_ids import SmallHashSet, copies_note
 from medhelm.data.readers import read_csv
@@ -495,6 +501,27 @@ def test_a_hub_data_set_from_files_brought_by_hand(tmp_path: Path) -> None:
     assert first.sha256 == hashlib.sha256(identity.encode()).hexdigest()
     put(tmp_path, name, '{"context": "other"}\n')
     assert open_dataset(hub, "full", root=tmp_path).sha256 != first.sha256
+
+
+def test_each_source_says_whether_its_text_may_be_republished(tmp_path: Path) -> None:
+    tiers = FileDataset(
+        files=(
+            SourceFile(name="low.csv", splits=("low",)),
+            SourceFile(name="high.csv", splits=("high",), redistributable=False),
+        ),
+        splits=("low", "high"),
+    )
+    for is_free in (True, False):
+        own = benchmark(dataset=tiers, redistributable=is_free)
+        found = [is_redistributable(own, "full", split, "") for split in tiers.splits]
+        assert found == [is_free, False]
+        assert is_redistributable(own, "sample", "low", "") is is_free
+    hub = benchmark(dataset=HUB, redistributable=True)
+    fetched = hashlib.sha256(b"owner/name\nabc123\n\ntest\n").hexdigest()
+    assert is_redistributable(hub, "full", "test", fetched)
+    put(tmp_path, "test.jsonl", '{"context": "a patient of ours"}\n')
+    by_hand = open_dataset(hub, "full", root=tmp_path).sha256
+    assert not is_redistributable(hub, "full", "test", by_hand)
 
 
 def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:

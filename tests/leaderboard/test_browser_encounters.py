@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from medhelm import JurySpec, ModelSpec, evaluate
 from medhelm.cli import run_command
+from tests.benchmarks.encounters.players import reply
 from tests.leaderboard.browsing import Opens, grid
+from tests.server import serve_in_thread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -22,9 +26,13 @@ PLUGIN = Path(__file__).parents[1] / "benchmarks" / "encounters" / "stage_plugin
 @pytest.fixture(scope="module")
 def address(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("encounters")
+    (folder / "stage").mkdir()
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
+    (folder / "stage" / "stage.jsonl").write_text(numbers)
     models = "model=encounter/oracle,encounter/asks_everything"
-    run = ["run", models, "benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]"]
-    build = ["leaderboard", "build", "--results-dir", f"{folder}/r", "--data", "sample"]
+    run = ["run", models, "benchmark=stage", "data=full", f"data_dir={folder}"]
+    run += [f"plugins=[{PLUGIN}]"]
+    build = ["leaderboard", "build", "--results-dir", f"{folder}/r"]
     build += ["--plugin", str(PLUGIN), "--out", f"{folder}/site"]
     with ThreadPoolExecutor(1) as pool:  # a browser keeps an event loop in this thread
         done = pool.map(run_command, ([*run, f"results_dir={folder}/r"], build))
@@ -46,6 +54,29 @@ def assert_radar(page: Page) -> None:
     assert figure.locator(".plot .polar .scatterlayer .trace").count() == 2
     low, high = figure.locator(".plot").evaluate("e => e.layout.polar.radialaxis.range")
     assert (low, high) == (0, 1)
+
+
+def traces(page: Page, name: str) -> list[list[object]]:
+    """Return name, x and y of each trace of a figure."""
+    figure = page.get_by_role("figure", name=name, exact=True)
+    figure.scroll_into_view_if_needed()
+    figure.locator(".plot[data-drawn]").wait_for()
+    plot = figure.locator(".plot")
+    return plot.evaluate("e => e.data.map((t) => [t.name ?? null, [...t.x], [...t.y]])")
+
+
+def test_figures_of_the_paper(opens: Opens, address: str) -> None:
+    """Six cases of each of two specialties: the oracle meets all items, the other one of four."""
+    page = opens(address).open("encounters")
+    oracle, asks = traces(page, "Distribution of scores")
+    assert [oracle[2], asks[2]] == [[0] * 19 + [12], [0] * 5 + [12] + [0] * 14]
+    oracle, asks = traces(page, "Specialties")
+    assert (oracle[1], asks[1]) == ([1, 1], [0.25, 0.25])
+    names = page.get_by_role("figure", name="Specialties", exact=True).locator(".plot")
+    assert names.evaluate("e => e.layout.yaxis.ticktext") == ["Pediatrics", "Surgery"]
+    oracle, asks = traces(page, "Length of input")
+    assert (oracle[2], asks[2]) == ([1] * 10, [0.25] * 10)
+    assert oracle[1] == sorted(oracle[1])  # type: ignore[type-var]
 
 
 def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address: str) -> None:
@@ -78,3 +109,28 @@ def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address
     assert page.locator("ol.encounter-turns").count() == 2
     told = page.locator("ol.encounter-turns").first.inner_text()
     assert "Nurse: The drip is running." in told and "Since last night." in told
+
+
+def run_judged(folder: Path) -> Path:
+    """Run a model on the staged case with an evaluator that quotes; return the page of its site."""
+    with serve_in_thread(by_body=reply) as server:
+        one, judge = (
+            ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
+            for name in ("one", "judge")
+        )
+        jury = JurySpec(name="one", judges=(judge,), quorum=1)
+        evaluate(one, "stage", data="sample", jury=jury, results_dir=folder / "r", plugins=PLUGIN)
+    build = ["leaderboard", "build", "--results-dir", f"{folder}/r", "--data", "sample"]
+    assert run_command([*build, "--plugin", str(PLUGIN), "--out", f"{folder}/site"]) == 0
+    return folder / "site" / "index.html"
+
+
+def test_what_an_evaluator_quotes_stands_at_the_item(opens: Opens, tmp_path: Path) -> None:
+    """Where the turn holds it: the judge shows each word of an item by all that was said in a turn."""
+    with ThreadPoolExecutor(1) as pool:
+        site = pool.submit(run_judged, tmp_path).result()
+    page = opens(site.as_uri()).open("run", "stage", "lab/one", instance="art0/scenario0")
+    items = grid(page.get_by_role("table", name="Items of the rubric"))
+    met = [cells[1] for cells in items[1:] if "turn" in cells[1]]
+    assert met and all("\u201c" in told for told in met)
+    assert any("\u201cDoes she drink?\u201d" in told for told in met)

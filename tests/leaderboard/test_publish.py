@@ -14,22 +14,25 @@ import pytest
 from medhelm.config import chosen_asking
 from medhelm.errors import RecordError
 from medhelm.plugins.askings import load_askings
+from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, VALIDATION
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, RunRecord
+from medhelm.schema.run import BenchmarkCard, GraderTerms, JurySpec, RunRecord
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard import publish
+from medhelm_leaderboard import own_words, publish
 from tests.build_runs import items, write_run
 
 KEY = b"k" * 64
 
 
-def run(tmp_path: Path, name: str = "triage", model: str = "a", **card: Any) -> GradedRun:
-    path = write_run(tmp_path, name, model, items([1.0]), card=card)
+def run(
+    tmp_path: Path, name: str = "triage", model: str = "a", data: str = "full", **card: Any
+) -> GradedRun:
+    path = write_run(tmp_path, name, model, items([1.0]), card=card, data=data)
     return GradedRun(path, "folder", read_record(path))
 
 
@@ -67,12 +70,85 @@ def test_the_strictest_card_of_a_benchmark_counts_in_any_order(
         run(tmp_path, model="c", redistributable=False),
         run(tmp_path, name="other", model="a"),
     ]
-    found = publish.strictest([runs[i] for i in order])
+    found = publish.strictest([runs[i] for i in order], {})
     cards = {r.model + r.benchmark: r.record.card for r in found}
     for model in "abc":
         own = cards[f"{model}triage"]
         assert (own.data_class, own.redistributable) == ("gated", False)
     assert (cards["aother"].data_class, cards["aother"].redistributable) == ("public", True)
+
+
+OURS = {"triage": "5a" * 32}
+"""The samples that came with medhelm, as they were shipped."""
+
+
+def on_samples(folder: Path, judge: str = "", **changes: Any) -> GradedRun:
+    """Return a run on these samples of a public benchmark that may not be redistributed."""
+    spec = {"model": "a", "data": "sample", "dataset_sha256": OURS["triage"], **changes}
+    card = {"redistributable": False, **spec.pop("card", {})}
+    settings = spec.pop("grader", {})
+    path = write_run(folder, "triage", rows=items([1.0]), card=card, **spec)
+    stored, change = read_record(path), msgspec.structs.replace
+    jury = JurySpec(name="j", judges=(ModelSpec(name="j", system_prompt=judge),))
+    terms = GraderTerms(grader="g", version="1", jury=jury, settings=settings)
+    grading = change(stored.grading, graders=(terms,))
+    return GradedRun(path, "folder", change(stored, grading=grading))
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_shown"),
+    [
+        ({}, True),
+        ({"grader": {"form": "published"}}, True),
+        ({"dataset_sha256": "5b" * 32}, False),  # rows that the user changed
+        ({"card": {"data_class": "gated"}}, False),
+        ({"card": {"data_class": "private", "redistributable": True}}, False),
+        ({"model": ModelSpec(name="a", system_prompt="CANARY")}, False),
+        ({"model": ModelSpec(name="a", extra_body={"file": "CANARY"})}, False),
+        ({"judge": "CANARY"}, False),
+        ({"asking": Asking(name="own", instruction="CANARY")}, False),
+        ({"asking": Asking(name="own", examples=1, examples_from="CANARY")}, False),
+        ({"grader": {"rubric": "/opt/CANARY", "rubric_sha256": "5c" * 32}}, False),
+    ],
+)
+def test_bundled_cases_are_shown_where_nothing_of_the_users_went_in(
+    tmp_path: Path, changes: dict[str, Any], is_shown: bool
+) -> None:
+    """One run that holds anything else closes those beside it: their instances are written together."""
+    runs = [on_samples(tmp_path / "a"), on_samples(tmp_path / "b", **changes)]
+    for order in (runs, runs[::-1]):
+        found = publish.strictest(order, OURS)
+        assert [publish.has_text(r.record.card) for r in found] == [is_shown] * 2
+    assert not any(publish.has_text(r.record.card) for r in publish.strictest(runs, {}))
+    assert "CANARY" not in own_words.run_command(runs[1].record)
+
+
+def test_samples_and_full_data_decide_each_for_themselves(tmp_path: Path) -> None:
+    full = run(tmp_path / "full", data="full", redistributable=False)
+    found = publish.strictest([on_samples(tmp_path / "s"), full], OURS)
+    assert [publish.has_text(r.record.card) for r in found] == [True, False]
+    gated = run(tmp_path / "gated", data_class="gated")
+    found = publish.strictest([on_samples(tmp_path / "s"), gated], OURS)
+    assert [publish.has_text(r.record.card) for r in found] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("data_class", "named"), [("public", {"Surgery"}), ("gated", set()), ("private", set())]
+)
+def test_a_specialty_of_five_public_cases_is_a_number(
+    tmp_path: Path, data_class: str, named: set[str]
+) -> None:
+    said = ["Surgery"] * 5 + ["CANARY rare"] * 4 + [""] * 6
+    rows = [
+        replace(row, metadata={"specialty": name, "ward": "CANARY"} if name else {})
+        for row, name in zip(items([1.0] * 15), said, strict=True)
+    ]
+    card = {"data_class": data_class, "redistributable": False}
+    write_run(tmp_path, "closed", "a", rows, card=card)
+    runs = publish.runs("fixed", load_results(tmp_path), Settings(draws=20), {})
+    tags = runs.metadata(runs.study.cells["closed"]["a"])
+    assert {name for own in tags.values() for name in own.values()} == named
+    assert sum("specialty" in own for own in tags.values()) == 5 * len(named)
 
 
 def test_a_published_hash_is_keyed_and_of_one_benchmark() -> None:
@@ -176,5 +252,5 @@ def test_the_command_of_a_run_asks_as_it_was_asked(
     (grading,) = find_gradings(tmp_path)
     record = read_record(grading)
     start = "medhelm run benchmark=triage model=a data=full"
-    assert publish.run_command(record) == ("" if words is None else f"{start} {words}")
-    assert publish.has_prompt(record.spec) is (words is not None)
+    assert own_words.run_command(record) == ("" if words is None else f"{start} {words}")
+    assert own_words.has_prompt(record.spec) is (words is not None)

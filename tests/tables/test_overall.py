@@ -847,6 +847,26 @@ def test_slices_need_a_known_key(tmp_path: Path) -> None:
         results.typed("slices", FEW, by="speciality")
 
 
+def test_models_that_are_not_ranked_are_compared_on_their_common_cases(tmp_path: Path) -> None:
+    """Both read the gold. One was asked cases 0 to 7, the other 4 to 11."""
+    for model, first, values in (
+        ("baseline/oracle", 0, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]),
+        ("baseline/majority", 4, [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]),
+    ):
+        tags = {"specialty": "surgery"}
+        rows = [Item(id=f"i{first + i:02d}", value=v, metadata=tags) for i, v in enumerate(values)]
+        write_run(tmp_path, "x", model, rows)
+    results = load_results(tmp_path)
+    for table in (results.typed("benchmarks", FEW), results.typed("slices", FEW, by="specialty")):
+        found = {r["model"]: (r["score"], r["n"]) for r in table.rows}
+        assert found == {"baseline/oracle": (1.0, 4), "baseline/majority": (0.25, 4)}
+    said = notes(results.typed("overall", FEW))
+    assert "x 4 of up to 8" in said and "No model is ranked" in said
+    write_run(tmp_path, "y", "baseline/oracle", [Item(id="a", value=1.0)])
+    write_run(tmp_path, "y", "baseline/majority", [Item(id="b", value=0.0)])
+    assert "x 4 of up to 8, y none, each its own" in notes(shown(tmp_path, "overall"))
+
+
 # One number, one interval
 
 

@@ -1,7 +1,7 @@
 """The table of encounters: all readings of completion, competencies, specialties, length, conduct.
 
-Scores of a row are of the same cases for all models: those that every ranked one has. Intervals are of
-a bootstrap over source articles.
+Scores of a row are of the same cases for all models: those that every ranked one has, or every one where
+none is ranked. Intervals are of a bootstrap over source articles.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from medhelm import (
     TableRequest,
     TableSpec,
     make_table,
+    pooled_share,
 )
 from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
-from medhelm_benchmarks.encounters.columns import share
 from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 
@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     kinds.text("cast", "who played the other roles"),
     kinds.text("group", "the competency, specialty, tenth, or the two strategies", "group"),
     kinds.yes("ranked", "whether the model is ranked"),
-    kinds.count("n", "cases behind the row: those that every ranked model has", "n"),
+    kinds.count("n", "cases behind the row: those that every ranked model has, or every model where none is ranked", "n"),
     kinds.count("clusters", "source articles of these cases"),
     *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
     *_score("pooled", "items met / items, over all cases", "pooled"),
@@ -155,7 +155,8 @@ def encounters(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     rows = [row for b in found for row in _rows(_Encounters(study, b), asked)]
-    said = [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])]
+    said = [*notes.common(study), *notes.fewer_instances(study)]
+    said += _SAID if rows else ["No benchmark here has encounters."]
     return make_table(
         "encounters",
         "Encounters",
@@ -204,8 +205,7 @@ class _Encounters:
         """Return the readings of the sums by their columns."""
         if self.metric == COMPLETION:
             return _READINGS
-        accuracy = Aggregation(name="accuracy", sums=("right", "cases"), of=share("right", "cases"))
-        return {"accuracy": accuracy}
+        return {"accuracy": pooled_share("accuracy", "right", "cases")}
 
     def estimates(
         self, panel: studies.Panel, reading: Aggregation, *names: str
@@ -305,7 +305,7 @@ def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, obj
         found = {
             column: own.estimates(
                 own.panel,
-                Aggregation(name=f"{column}_{competency}", sums=pair, of=share(*pair)),
+                pooled_share(f"{column}_{competency}", *pair),
                 column,
                 competency,
             )

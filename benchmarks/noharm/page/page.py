@@ -150,12 +150,13 @@ def _marks(own: Validity) -> Iterator[Mark]:
 
 
 def _with_note(table: Table, closed: list[str]) -> Table:
-    """Return the table with a note on the benchmarks of which nobody may know a specialty."""
+    """Return the table with a note on the benchmarks of which nobody may know errors by specialty."""
     if not closed:
         return table
+    rows = [r for r in table.rows if r["level"] != "specialty" or r["benchmark"] not in closed]
     names = ", ".join(closed)
     note = f"Errors by specialty are not published of {names}: they tell of the cases."
-    return replace(table, notes=(*table.notes, note))
+    return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
 HARM = Page(

@@ -172,7 +172,8 @@
     return plainTable("Instances by score and model", heads, histograms.map((own) => [medhelm.name(own.model), ...own.counts.map((count) => medhelm.count(count))]));
   }
 
-  function distribution(page) {
+  /** Return the figure of how many instances of each model have which score; `page`: the data of a benchmark's page. */
+  medhelm.distribution = (page) => {
     const table = medhelm.reader(page.scores);
     const places = new Map(table.rows.filter((row) => table.get(row, "is_main")).map((row, i) => [table.get(row, "model"), i]));
     const ranked = new Set(table.rows.filter((row) => table.get(row, "status") === "ranked").map((row) => table.get(row, "model")));
@@ -182,7 +183,7 @@
       title: "Distribution of scores", caption: `How many instances of each model have which score on ${medhelm.plain(page.metrics.length ? page.metrics[0][0] : "the main metric")}; grey: not ranked.`,
       height: 90 + 84 * own.length, plot: distributionPlot(page, own, ranked), table: distributionTable(page, own),
     });
-  }
+  };
 
   // The pages of plugins that are about this benchmark.
   function pluginLinks(view, name) {
@@ -204,7 +205,7 @@
       medhelm.benchmarkNotes(page.name),
       pluginLinks(view, page.name),
       models(view, page),
-      distribution(page),
+      medhelm.distribution(page),
       await medhelm.calibrationFigures(view, page.name),
       embedded(page),
       about(view, page),

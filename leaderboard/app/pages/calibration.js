@@ -2,9 +2,6 @@
 
 // How sure models are of their options, on the page of a benchmark: reliability and abstention.
 (() => {
-  const INKS = ["accent", "second", "third", "text", "warn"];
-  const DASHES = ["solid", "dash", "dot"];
-
   function byModel(bins, benchmark) {
     const found = new Map();
     for (const row of bins.rows) {
@@ -16,16 +13,10 @@
     return found;
   }
 
-  // Colours return with another dash after the last of them.
-  function line(ink, place) {
-    const color = ink[INKS[place % INKS.length]];
-    return { line: { color, width: 2, dash: DASHES[Math.floor(place / INKS.length) % DASHES.length] }, marker: { color, size: 7 } };
-  }
-
   function trace(bins, ink, [model, rows], place, x, y) {
     const text = (row, name) => medhelm.valueText(bins.column(name), bins.get(row, name));
     return {
-      type: "scatter", mode: "lines+markers", name: medhelm.tickText(model), cliponaxis: false, ...line(ink, place),
+      type: "scatter", mode: "lines+markers", name: medhelm.tickText(model), cliponaxis: false, ...medhelm.traceStyle(ink, place),
       x: rows.map((row) => bins.get(row, x)), y: rows.map((row) => bins.get(row, y)), hoverinfo: "text",
       text: rows.map((row) => `${medhelm.plotText(model)}<br>sure ${text(row, "confidence")}, right ${text(row, "right")} ${medhelm.intervalText(bins, row, bins.column("right"))}<br>n ${medhelm.count(bins.get(row, "n"))}; of the ${text(row, "coverage")} at least as sure ${text(row, "kept")} right`),
     };
@@ -36,9 +27,8 @@
       data: [
         { type: "scatter", mode: "lines", name: "as sure as right", x: [0, 1], y: [0, 1], hoverinfo: "skip", line: { color: ink["line-strong"], width: 1, dash: "dash" } },
         ...models.map((own, place) => {
-          const [low, high, right] = ["low", "high", "right"].map((name) => own[1].map((row) => bins.get(row, name)));
           const found = trace(bins, ink, own, place, "confidence", "right");
-          return { ...found, error_y: { type: "data", symmetric: false, array: high.map((end, i) => (end === null ? 0 : end - right[i])), arrayminus: low.map((end, i) => (end === null ? 0 : right[i] - end)), color: found.line.color, thickness: 1, width: 3 } };
+          return { ...found, error_y: medhelm.errorBars(bins, own[1], "right", found.line.color) };
         }),
       ],
       layout: { xaxis: { title: { text: "confidence: mean probability of the chosen option" }, range: [0, 1] }, yaxis: { title: { text: "share right" }, range: [0, 1] }, hovermode: "closest", margin: { l: 60, r: 24, t: 40, b: 56 } },

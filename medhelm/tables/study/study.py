@@ -1,13 +1,14 @@
 """Hold the basis of all tables: panels, the scores on them with their draws, the ranking.
 
 A panel is one metric of one benchmark with the runs of all models. Its compared instances are
-those with a value in the run of every model that may be ranked there, and every score of the
-panel is taken on them, of other models too as far as they have values. A model may be ranked on
-a benchmark if it reads no gold, has a run there, and that run covers enough of its instances
-(`Cell.shortfall`) and at least half of those that most models have. The common benchmarks are those on which every ranked model may be ranked; ranks, win
-rates, macro-averages and category means are over them. A model that fits no benchmark is not
-ranked at all. One that lacks more than half of the benchmarks that most models fit is ranked on its
-own ones only. So neither a broken endpoint nor a newcomer takes benchmarks from the others.
+those with a value in the run of every model that may be ranked there, of every model where none
+may be. Every score of the panel is taken on them, of other models too as far as they have values.
+A model may be ranked on a benchmark if it reads no gold, has a run there, and that run covers enough
+of its instances (`Cell.shortfall`) and at least half of those that most models have. The common
+benchmarks are those on which every ranked model may be ranked; ranks, win rates, macro-averages and
+category means are over them. A model that fits no benchmark is not ranked at all. One that lacks more
+than half of the benchmarks that most models fit is ranked on its own ones only. So neither a broken
+endpoint nor a newcomer takes benchmarks from the others.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Panel:
     unfit: Mapping[str, str]
     """Models that might be ranked but not here, and why."""
     ids: Keys
-    """Compared instances, sorted; empty where the rankable runs share none."""
+    """Compared instances, sorted; empty where the runs that decide share none."""
     clusters: Keys
     """Their cluster keys."""
 
@@ -119,9 +120,11 @@ def make_panel(
         else:
             fit[model] = cells[model].scores[metric.name]
     none = np.empty(0, dtype=np.uint64)
-    few = {*outside, *_with_few_instances({m: s.ids for m, s in fit.items() if m not in outside})}
-    deciding = [s for m, s in fit.items() if m not in few] or list(fit.values())
-    ids = reduce(np.intersect1d, (s.ids for s in deciding)) if fit else none
+    every = {m: c.scores[metric.name] for m, c in cells.items() if len(c.scores[metric.name].ids)}
+    basis = fit or every  # those that are not ranked are compared with each other all the same
+    few = {*outside, *_with_few_instances({m: s.ids for m, s in basis.items() if m not in outside})}
+    deciding = [s for m, s in basis.items() if m not in few] or list(basis.values())
+    ids = reduce(np.intersect1d, (s.ids for s in deciding)) if basis else none
     for model, scores in fit.items():
         if not len(ids):
             unfit[model] = "no instance in common"

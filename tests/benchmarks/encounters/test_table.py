@@ -75,6 +75,28 @@ def test_competencies_and_specialties_have_rows_of_their_own(rows: list[Any]) ->
     }
 
 
+def test_specialties_are_there_where_no_model_is_ranked(tmp_path: Path) -> None:
+    """Two rules that read the rubric, of which one has been asked 10 of 12 cases."""
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
+    (tmp_path / "stage").mkdir()
+    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
+    given = {"data": "full", "data_dir": tmp_path, "results_dir": tmp_path / "r"}
+    for rule, most in (("oracle", 12), ("asks_everything", 10)):
+        evaluate(f"encounter/{rule}", "stage", plugins=[PLUGIN], max_instances=most, **given)  # type: ignore[arg-type]
+    found = load_results(tmp_path / "r", plugins=[PLUGIN])
+    table = found.typed("encounters")
+    assert any("stage 10 of up to 12" in note for note in table.notes)
+    rows = [*table.rows]
+    own = {m: of(rows, "specialty", m) for m in ("oracle", "asks_everything")}
+    assert {r["case_mean"] for r in own["oracle"]} == {1.0}
+    assert sum(r["n"] for r in own["oracle"]) == sum(r["n"] for r in own["asks_everything"]) <= 10
+    assert all(r["n"] >= 5 and r["case_mean_low"] is not None for r in own["oracle"])
+    sliced = found.typed("slices", by="specialty").rows
+    assert {(r["value"], r["n"]) for r in sliced if r["model"] == "encounter/oracle"} >= {
+        (r["group"], r["n"]) for r in own["oracle"]
+    }
+
+
 def test_ten_equal_bins_by_length_of_input_for_each_model_and_over_all(rows: list[Any]) -> None:
     own = of(rows, "length", "oracle")
     assert [r["n"] for r in own] == [2, 2, *[1] * 8]

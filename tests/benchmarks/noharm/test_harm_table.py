@@ -406,11 +406,11 @@ def test_who_made_the_cases_or_was_held_to_a_schema_is_named(tmp_path: Path) -> 
     ("more", "is_warned"),
     [({}, True), ({"validation": {"by": "Society of Examples", "date": "2026-11-01"}}, False)],
 )
-def test_whose_ratings_they_are_where_no_case_is_compared(
+def test_whose_ratings_they_are_where_no_model_is_ranked(
     tmp_path: Path, more: dict[str, Any], is_warned: bool
 ) -> None:
     evaluate(
-        ["baseline/oracle"],  # which is not ranked: no case is one that every ranked model has
+        ["baseline/oracle"],  # which is not ranked: the compared cases are its own
         ["labelled"],
         data="full",
         data_dir=write_cases(tmp_path, MENUS, **more),
@@ -418,7 +418,7 @@ def test_whose_ratings_they_are_where_no_case_is_compared(
         plugins=PLUGIN,
     )
     notes = " ".join(load_results(tmp_path / "results").typed("harm").notes)
-    assert "the runs share no case" in notes
+    assert "the runs share no case" not in notes
     assert ("not validated by clinicians" in notes) == is_warned
     assert ("the ratings of 3 of 3 cases are experts'" in notes) != is_warned
 

@@ -1,0 +1,88 @@
+"""Tell what in a run is the user's own: words of an asking, prompts, files of graders. They stay here."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from typing import Any
+
+from medhelm.config import DEFAULT_ASKING, chosen_asking
+from medhelm.plugins.askings import load_askings
+from medhelm.schema.asking import Asking
+from medhelm.schema.run import GraderTerms, RunRecord, RunSpec
+
+OWN_WORDS = ("instruction", "system", "template", "closing")
+
+
+@cache
+def _packaged() -> tuple[Asking, ...]:
+    return tuple(load_askings().values())
+
+
+def has_prompt(spec: RunSpec) -> bool:
+    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
+    asking = spec.asking or Asking()
+    known = {"", *(getattr(own, name) for own in _packaged() for name in OWN_WORDS)}
+    return not asking.examples_from and known.issuperset(getattr(asking, n) for n in OWN_WORDS)
+
+
+def has_none(record: RunRecord) -> bool:
+    """Return whether nothing of the user's own went into a run, which its answers or judges might repeat.
+
+    That is: words and examples of an asking, a system prompt or an extra field of a request (which may
+    name a file of answers or ratings), a file of a grader.
+    """
+    models = (*(party.model for party in record.parties), *record.grading.judges)
+    is_bare = not any(model.system_prompt or model.extra_body for model in models)
+    return has_prompt(record.spec) and is_bare and not _has_file(record)
+
+
+def _has_file(record: RunRecord) -> bool:
+    """Return whether a grader read a file of the user's."""
+    return any(own.settings != settings_of(own) for own in record.grading.graders)
+
+
+def settings_of(terms: GraderTerms) -> dict[str, Any]:
+    """Return the settings of a grader without those that name a file, whose hash stands beside the name."""
+    own = terms.settings
+    return {name: value for name, value in own.items() if f"{name}_sha256" not in own}
+
+
+def run_command(record: RunRecord) -> str:
+    """Return the command that makes a run again; empty where its asking or a grader's file cannot be told in one."""
+    spec, asked = record.spec, _asking_words(record.spec.asking)
+    if asked is None or _has_file(record):
+        return ""
+    model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
+    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
+    if spec.column != spec.benchmark:
+        words.append(f"benchmark.split={spec.split}")
+    if spec.max_instances is not None:
+        words.append(f"max_instances={spec.max_instances}")
+    if spec.repeats != 1:
+        words.append(f"repeats={spec.repeats}")
+    if spec.seed:
+        words.append(f"seed={spec.seed}")
+    if record.grading.scoring != "fixed":
+        words.append(f"scoring={record.grading.scoring}")
+    if (raters := record.grading.raters) is not None:
+        words.append(f"jury={raters.name}")
+    settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
+    words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
+    if record.grading.reader is not None:
+        words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]
+    return "medhelm run " + shlex.join(words)
+
+
+def _asking_words(asking: Asking | None) -> list[str] | None:
+    """Return the words of a command that asks so; None where it takes a file or words of the user's own."""
+    if asking is None:
+        return []
+    for named in _packaged():
+        if chosen_asking(named, examples=asking.examples, form=asking.form) == asking:
+            return [
+                *[f"ask={named.name}"] * (named.name != DEFAULT_ASKING),
+                *[f"examples={asking.examples}"] * (asking.examples != named.examples),
+                *[f"form={asking.form}"] * (asking.form != named.form),
+            ]
+    return None
