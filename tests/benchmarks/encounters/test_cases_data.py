@@ -21,6 +21,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
     read_rubrics,
     rubric_record,
 )
+from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.matches import copied_share
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 
@@ -264,6 +265,11 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
         ([good, good], "row 2: c/s has a rubric already"),
         ([good | {"PC": "text"}], "row 1: 'PC' is not a list of texts"),
         ([good | {"MK": [" "]}], "row 1: 'MK' is not a list of texts"),
+        (
+            [good | {"MK": [{"text": "a", "weight": 0}]}],
+            "row 1: 'MK' is not a list of texts, or of it",
+        ),
+        ([good | {"MK": [["a"]]}], "row 1: 'MK' is not a list of texts"),
         ([good | {"case_id": 3}], "row 1: 'case_id' is not a text"),
         ([good | {"PCC": ["Looks"]}], "row 1: 'PCC' is not a competency; they are PC, MK"),
         ([{k: v for k, v in good.items() if k != "SBP"}], "row 1: there is no 'SBP'; write \\[\\]"),
@@ -273,11 +279,50 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
             read_rubrics(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("Failure to give atropine when intubating the patient", True),
+        ("\\*The doctor  fails to ask*", True),
+        ("Does not ask about smoking", True),
+        ("2. Didn\u2019t wash hands", True),
+        ("**Absent** \u2013 No mention of risks", True),
+        ("The learner missed 2 opportunities to build trust", True),
+        ("Does not interrupt the opening statement", False),
+        ("The examinee did not unnecessarily interrupt the patient.", False),
+        ("Ensures the patient does not eat", False),
+        ("Do not place a tourniquet", False),
+        ("Identifies heart failure", False),
+        ("The patient does not know the names of her medications.", False),
+        ("Did not give false reassurances", False),
+        ("Explains the failure to respond", False),
+    ],
+)
+def test_items_that_are_worded_as_failures(text: str, failure: bool) -> None:
+    assert is_failure(text) is failure
+
+
+def test_a_rubric_has_texts_or_items_with_weights(tmp_path: Path) -> None:
+    heavy = {"text": "Gives oxygen", "weight": 2, "critical": True}
+    rubric = {"case_id": "c", "scenario": "s", "PC": ["Greets", heavy]}
+    (tmp_path / "rubrics.jsonl").write_text(json.dumps(rubric))
+    (found,) = read_rubrics(tmp_path / "rubrics.jsonl", is_whole=False).values()
+    assert [(i.text, i.weight, i.critical) for i in found.items] == [
+        ("Greets", 1.0, False),
+        ("Gives oxygen", 2.0, True),
+    ]
+
+
 def test_qc_counts_real_rubrics(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["qc", "encounters", str(real), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["scorable"], found["scorable_articles"]) == (1_548, 595)
     assert len(found["without_items"]) == 86 and sum(found["items"].values()) == 24_602
+    failures = found["worded_as_failures"]  # read one by one: 11 of them describe no failure
+    assert (len(failures), len({f["scenario"] for f in failures})) == (327, 117)
+    assert run_command(["qc", "encounters", str(real)]) == 0
+    out = capsys.readouterr().out
+    assert "items worded as failures: 327 in 117 rubrics" in out and "and 317 more" in out
 
 
 def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
