@@ -49,9 +49,9 @@ HIGHEST = "rate_highest"
 """A case's share of items if those without a verdict were met."""
 TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra", HIGHEST)
 """A reading begins with its part and its whole, which the table of lengths takes."""
-FAILURES = ("rate_turned", "cases", "failures", "critical_missed")
-"""A case's share with items that are worded as failures turned, how many there are, and whether a critical item
-is not met (a harmful one: is met, or has no verdict)."""
+FAILURES = ("rate_turned", "cases", "failures", "critical", "critical_missed")
+"""A case's share with items that are worded as failures turned, how many there are, and whether there are critical
+items and one of them is not met (a harmful one: is met, or has no verdict)."""
 OTHERS = ("rate_left_out", "cases_left_out")
 TURNED, LEFT_OUT = "encounter_completion_turned", "encounter_completion_left_out"
 
@@ -136,8 +136,8 @@ def count(items: Sequence[RubricItem], verdicts: Sequence[Verdict]) -> Counted:
     met, whole = marks(own for own in ticked if own[0] not in failures)
     if whole:
         sums |= {"rate_left_out": met / whole, "cases_left_out": 1.0}
-    missed = (v.met is None or v.met == i.harmful for i, v in ticked if i.critical)
-    sums["critical_missed"] = float(any(missed))
+    missed = [v.met is None or v.met == i.harmful for i, v in ticked if i.critical]
+    sums |= {"critical": float(bool(missed)), "critical_missed": float(any(missed))}
     sums["invalid"] = float(sum(v.met is None for v in verdicts))
     sums["no_evidence"] = float(sum(v.fault == NO_EVIDENCE for v in verdicts))
     return sums

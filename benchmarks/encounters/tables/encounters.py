@@ -27,7 +27,13 @@ from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, int
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.columns import share
-from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
+from medhelm_benchmarks.encounters.grading.completion import (
+    CASE_MEAN,
+    LEFT_OUT,
+    METRICS,
+    POOLED,
+    TURNED,
+)
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
@@ -68,6 +74,9 @@ COLUMNS: tuple[Column, ...] = (
         "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
     ),
     *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
+    *_score("turned", "case mean with items that are worded as failures counted where they are not met", "failures turned"),
+    *_score("left_out", "case mean without these items", "failures left out"),
+    kinds.number("failures", "items that are worded as failures", "", "failures", digits=0),
     kinds.number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
     kinds.number("items", "items of the rubrics", "", "items", digits=0),
     kinds.number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
@@ -110,6 +119,7 @@ _PARTS = {
         *("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"),
         *("overruled", "input_chars"),
     ),
+    ("model", "Items worded as failures"): ("model", "failures", "case_mean", "turned", "left_out"),
     ("model", "Items"): ("model", "met", "items", "invalid", "no_evidence", "extra"),
     ("competency", "By competency"): ("group", "pooled", "met", "items", "case_mean", "n"),
     ("specialty", "By specialty"): ("group", "case_mean", "accuracy", "met", "items", "n"),
@@ -210,9 +220,9 @@ class _Encounters:
         shares = studies.with_reading(panel, reading)
         return studies.estimate(shares, self.settings, self.benchmark, *names)
 
-    def totals(self, model: str, ids: studies.Keys) -> dict[str, float]:
-        """Return a model's sums by name over some cases; none: over all of its own."""
-        scores = self.panel.scores(model)
+    def totals(self, model: str, ids: studies.Keys, metric: str = "") -> dict[str, float]:
+        """Return a model's sums of a metric over some cases, by name; none: over all of its own."""
+        scores = self.panel.cells[model].scores[metric or self.metric]
         at = scores.among(ids) if len(ids) else slice(None)
         return {
             name: float(column[at].sum())
@@ -227,11 +237,13 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         column: own.estimates(panel, reading, column) for column, reading in own.readings.items()
     }
     first = next(iter(found.values()))
+    failures = _failures(own)
     models = sorted(first, key=lambda m: (-np.nan_to_num(first[m].score, nan=-1.0), m))
     for model in models:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
         for column, estimates in found.items():
             row |= _ends(column, estimates[model])
+        row |= failures.get(model, {})
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
     if own.metric == COMPLETION:
         yield from sorted(
@@ -242,6 +254,20 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     yield from _lengths(own, models)
     for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
         yield {"benchmark": own.benchmark, **row}
+
+
+def _failures(own: _Encounters) -> dict[str, dict[str, object]]:
+    """Return each model's scores with items worded as failures turned and left out; empty where there are none."""
+    if TURNED not in own.study.metrics(own.benchmark):
+        return {}
+    panels = [own.study.panel(own.benchmark, metric) for metric in (TURNED, LEFT_OUT)]
+    turned, left = (studies.estimate(p, own.settings, own.benchmark, "failures") for p in panels)
+    found: dict[str, dict[str, object]] = {}
+    for model in panels[0].cells:
+        if count := own.totals(model, own.panel.ids, TURNED)["failures"]:
+            ends = _ends("turned", turned[model]) | _ends("left_out", left[model])
+            found[model] = {"failures": count, **ends}
+    return found
 
 
 def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dict[str, object]:
