@@ -232,7 +232,8 @@ def _measure(
         scores_helm=_values(tallies, helm) if helm else {},
         readings=grader.trial.readings(),
     )
-    _check_values(facts, fixed, grader.informed, findings)
+    is_judged = data == "full" and grader.unscored == known.instances
+    _check_values(facts, fixed, grader.informed, findings, is_judged=is_judged)
     return facts
 
 
@@ -339,17 +340,30 @@ def _check_counts(
 
 
 def _check_values(
-    facts: Facts, metrics: list[Metric], informed: Collection[str], findings: Findings
+    facts: Facts,
+    metrics: list[Metric],
+    informed: Collection[str],
+    findings: Findings,
+    *,
+    is_judged: bool,
 ) -> None:
     """Check the means: the oracle is best on every metric, an empty or constant answer is not.
 
-    `informed`: the metrics that have something to measure in the oracle's episodes.
+    `informed`: the metrics that have something to measure in the oracle's episodes. `is_judged`: no rule scores any
+    instance of the full data. Bundled samples bring what a rule needs.
     """
     for metric in metrics:
         if metric is not metrics[0] and metric.name not in informed:
             continue
         best = best_value(metric)
         got = facts.scores.get("oracle", {}).get(metric.name)
+        if is_judged and got is None and isinstance(metric, GradedMetric):
+            if metric is metrics[0]:
+                said = (
+                    "no rule can score any instance, only a judge: all was checked but the scores"
+                )
+                findings.add("warning", "oracle", said, metric=metric.name)
+            continue
         if got is None or abs(got - best) > _TOLERANCE:
             findings.add(
                 "failure" if metric is metrics[0] else "warning",
