@@ -57,8 +57,8 @@ def biases(role: str) -> dict[str, str]:
     return {name: text for name, _, text in (line.partition(": ") for line in lines)}
 
 
-def _swayed(rules: str, bias: str) -> str:
-    return f"{rules}\n\n{SWAYED.format(bias)}" if bias else rules
+def _swayed(bias: str) -> str:
+    return f"\n\n{SWAYED.format(bias)}" if bias else ""
 
 
 def is_in_markers(messages: Sequence[Message]) -> bool:
@@ -85,8 +85,7 @@ def clinician_opening(
         if gives_diagnosis:
             rules = f"{rules}\n\n{DIAGNOSIS.format(cap=cap)}"
     shown = f"\n\n{_json({'events': list(changes)})}" if changes else ""
-    rules = _swayed(rules, bias)
-    return Message("user", f"{rules}\n\nWhat you are given:\n\n{packet}{shown}")
+    return Message("user", f"{rules}{_swayed(bias)}\n\nWhat you are given:\n\n{packet}{shown}")
 
 
 def answered_text(turn: Turn, form: Form) -> str:
@@ -119,7 +118,7 @@ def patient_opening(packet: PatientPacket, bias: str = "") -> Message:
         script["patient_can_speak"] = False
     if facts := [fact for fact in packet.facts if fact.state == 0]:
         script["when_asked"] = _facts(facts)
-    rules = _swayed(prompt_text("patient"), bias)
+    rules = prompt_text("patient") + _swayed(bias)
     return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
 
 

@@ -232,8 +232,12 @@ def _measure(
         scores_helm=_values(tallies, helm) if helm else {},
         readings=grader.trial.readings(),
     )
-    is_judged = data == "full" and grader.unscored == known.instances
-    _check_values(facts, fixed, grader.informed, findings, is_judged=is_judged)
+    is_judged = data == "full" and isinstance(next(iter(fixed), None), GradedMetric)
+    if is_judged and grader.unscored == known.instances:
+        said = "no rule can score any instance, only a judge: all was checked but the scores"
+        findings.add("warning", "oracle", said, metric=fixed[0].name)
+    else:
+        _check_values(facts, fixed, grader.informed, findings)
     return facts
 
 
@@ -340,30 +344,17 @@ def _check_counts(
 
 
 def _check_values(
-    facts: Facts,
-    metrics: list[Metric],
-    informed: Collection[str],
-    findings: Findings,
-    *,
-    is_judged: bool,
+    facts: Facts, metrics: list[Metric], informed: Collection[str], findings: Findings
 ) -> None:
     """Check the means: the oracle is best on every metric, an empty or constant answer is not.
 
-    `informed`: the metrics that have something to measure in the oracle's episodes. `is_judged`: no rule scores any
-    instance of the full data. Bundled samples bring what a rule needs.
+    `informed`: the metrics that have something to measure in the oracle's episodes.
     """
     for metric in metrics:
         if metric is not metrics[0] and metric.name not in informed:
             continue
         best = best_value(metric)
         got = facts.scores.get("oracle", {}).get(metric.name)
-        if is_judged and got is None and isinstance(metric, GradedMetric):
-            if metric is metrics[0]:
-                said = (
-                    "no rule can score any instance, only a judge: all was checked but the scores"
-                )
-                findings.add("warning", "oracle", said, metric=metric.name)
-            continue
         if got is None or abs(got - best) > _TOLERANCE:
             findings.add(
                 "failure" if metric is metrics[0] else "warning",

@@ -26,8 +26,6 @@ from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
 from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
-SHOWN = 10
-"""The most items that the text form lists."""
 NOT_CHECKED = (
     "not checked, since only a model can tell: whether the clinician's packet gives an item away in other "
     "words, and whether a packet tells a role more than it may know (`medhelm curate` asks both)"
@@ -110,11 +108,11 @@ def _print(found: Mapping[str, Any]) -> None:
     )
     if failures := found["worded_as_failures"]:
         rubrics = len({one["scenario"] for one in failures})
-        print(f"items worded as failures: {len(failures):,} in {rubrics:,} rubrics")
-    for one in failures[:SHOWN]:
+        print(
+            f"items worded as failures: {len(failures):,} in {rubrics:,} rubrics, such as (all: --format json)"
+        )
+    for one in failures[:10]:
         print(f"  {one['scenario']}, item {one['item']}: {' '.join(one['text'].split())[:100]}")
-    if len(failures) > SHOWN:
-        print(f"  and {len(failures) - SHOWN:,} more; --format json lists all")
     if scenarios := found["scenarios_with_packets"]:
         print(f"flagged scenarios: {found['flagged_scenarios']:,} of {scenarios:,}")
     for kind, n in found["flags"].items():

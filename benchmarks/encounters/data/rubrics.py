@@ -81,11 +81,9 @@ def _rubric_of(row: Mapping[str, Any], place: str, *, is_whole: bool) -> FrozenR
             raise DataError(f"{place}: there is no {code!r}; write [] where it has no item")
         entries = row.get(code, [])
         own = [_item(code, e) for e in entries] if isinstance(entries, list) else [None]
-        found = [item for item in own if item is not None]
+        found = [*filter(None, own)]
         if len(found) < len(own):
-            raise DataError(
-                f"{place}: {code!r} is not a list of texts, or of items as cases have them"
-            )
+            raise DataError(f"{place}: {code!r} is not a list of texts, or of items")
         texts = [item.text for item in found]
         if repeated := [text for n, text in enumerate(texts) if text in texts[:n]]:
             raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")

@@ -49,9 +49,9 @@ HIGHEST = "rate_highest"
 """A case's share of items if those without a verdict were met."""
 TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra", HIGHEST)
 """A reading begins with its part and its whole, which the table of lengths takes."""
-FAILURES = ("rate_turned", "cases", "failures", "critical", "critical_missed")
-"""A case's share with items that are worded as failures turned, how many there are, and whether there are critical
-items and one of them is not met (a harmful one: is met, or has no verdict)."""
+FAILURES = ("rate_turned", "cases", "failures", "rate", "critical", "critical_missed")
+"""A case's share with items that are worded as failures turned, how many there are, its share as written, and
+whether there are critical items and one of them is not met (a harmful one: is met, or has no verdict)."""
 OTHERS = ("rate_left_out", "cases_left_out")
 TURNED, LEFT_OUT = "encounter_completion_turned", "encounter_completion_left_out"
 
@@ -126,13 +126,9 @@ def count(items: Sequence[RubricItem], verdicts: Sequence[Verdict]) -> Counted:
     failures = {item for item in items if is_failure(item.text) and not item.harmful}
     turned = [(i, _turned(v) if i in failures else v) for i, v in ticked]
     if whole := sums["items"]:
-        highest, worded = marks(ticked, is_met=True)[0], marks(turned)[0]
-        sums |= {
-            "rate": sums["met"] / whole,
-            HIGHEST: highest / whole,
-            "rate_turned": worded / whole,
-        }
-        sums |= {"cases": 1.0, "failures": float(len(failures))}
+        sums |= {"rate": sums["met"] / whole, "rate_turned": marks(turned)[0] / whole}
+        sums |= {HIGHEST: marks(ticked, is_met=True)[0] / whole, "cases": 1.0}
+    sums["failures"] = float(len(failures))
     met, whole = marks(own for own in ticked if own[0] not in failures)
     if whole:
         sums |= {"rate_left_out": met / whole, "cases_left_out": 1.0}
@@ -177,11 +173,9 @@ class Completion(grader.GradedMetric):
         if episode.ending == UNREADABLE:
             return Score(value=None, outcome="unparsed", reason=UNREADABLE)
         said = self.verdicts(instance, episode)
+        if (score := grader.below_quorum(said, max(self.quorum, 1))) is not None:
+            return score
         given = [msgspec.convert(v.state, Verdicts) for v in said if v.state is not None]
-        if len(given) < self.quorum or not given:
-            why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
-            reason = f"{len(given)} of {self.quorum} needed evaluators ({why or 'none asked'})"
-            return Score(value=None, outcome="unscored", reason=reason)
         items = given[0].rubric or items_of(instance)
         verdicts = majority(given, len(items), self.quorum)
         valid = sum(verdict.met is not None for verdict in verdicts)

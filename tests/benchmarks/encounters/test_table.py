@@ -198,16 +198,17 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
 def test_the_reliability_of_a_textbook_example() -> None:
     """Shrout and Fleiss 1979, table 2: six targets, four judges, mean squares 11.24, 32.49 and 1.02."""
     rows = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    found = reliability(np.array(rows, dtype=float), 0.95)
-    assert found.generalizability.value == pytest.approx(0.9093, abs=1e-4)
-    assert found.dependability == pytest.approx(0.6201, abs=1e-4)
-    assert (found.model, found.case, found.rest) == pytest.approx(
-        (2.5556, 5.2444, 1.0194), abs=1e-4
-    )
-    assert found.cases_needed == 2  # 0.8 / 0.2 * 1.0194 / 2.5556 = 1.6
+    scores = np.array(rows, dtype=float)
+    found = reliability(scores, scores.mean(), 0.95)
+    assert found["generalizability"] == pytest.approx(0.9093, abs=1e-4)
+    assert found["dependability"] == pytest.approx(0.6201, abs=1e-4)
+    variances = [found[f"variance_{name}"] for name in ("model", "case", "rest")]
+    assert variances == pytest.approx([2.5556, 5.2444, 1.0194], abs=1e-4)
+    assert found["cases_needed"] == 2  # 0.8 / 0.2 * 1.0194 / 2.5556 = 1.6
     # at the mean only the models' own variance counts, less that of the mean: 2.5556 - 1.7795 of 2.3421
-    assert found.at(found.mean) == pytest.approx(0.7761 / (0.7761 + 1.5660), abs=1e-3)
-    assert found.at(100.0) > 0.999
+    assert found["at_mark"] == pytest.approx(0.7761 / (0.7761 + 1.5660), abs=1e-3)
+    far = reliability(scores, 100.0, 0.95)["at_mark"]
+    assert far is not None and far > 0.999
 
 
 def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None:
