@@ -35,9 +35,9 @@ COLUMNS = (
     kinds.count("cases_needed", f"cases of this kind for a coefficient of {WANTED:g}; missing where no number of them is enough", f"cases for {WANTED:g}"),
     kinds.number("dependability", "model variance / (model + (case + rest) / n): whether they would score them alike", "", "dependability", digits=3),
     kinds.number("at_mark", "dependability of the decision at the pass mark (Brennan and Kane, 1977)", "", "at the mark", digits=3),
-    kinds.number("variance_model", "variance of models; one below 0 is too small to be seen", "", "models", digits=4),
-    kinds.number("variance_case", "variance of cases", "", "cases", digits=4),
-    kinds.number("variance_rest", "variance of models within cases, and what is left", "", "rest", digits=4),
+    kinds.number("variance_model", "variance of models; one below 0 is too small to be seen", "", "var. models", digits=4),
+    kinds.number("variance_case", "variance of cases", "", "var. cases", digits=4),
+    kinds.number("variance_rest", "variance of models within cases, and what is left", "", "var. rest", digits=4),
     *kinds.measured("score", "mean over cases", "", "mean", 3, "score"),
     kinds.yes("passes", "whether the mean is at least the pass mark", "passes"),
     kinds.number("consistency", "probability that two samples of as many cases give the same decision on the mean, by bootstrap over source articles", "", "consistency", digits=3),
@@ -79,8 +79,8 @@ def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, flo
 
 def table(asked: TableRequest) -> Table:
     """Return rows of each benchmark of encounters: its cases as an examination, and each model's passes."""
-    study, said, rows = asked.study, [*notes.common(asked.study)], []
-    mark = study.settings.pass_mark
+    study, said = asked.study, [*notes.common(asked.study)]
+    mark, rows = study.settings.pass_mark, list[dict[str, object]]()
     for benchmark in study.panels:
         own = [m for m in (TURNED, COMPLETION, ACCURACY) if m in study.metrics(benchmark)]
         if not own:
