@@ -43,7 +43,6 @@ from medhelm.tables.clinicians import stored_decisions as stored_decisions  # gr
 
 # -- Statistics
 from medhelm.stats import aggregation as aggregation  # scores pooled over instances, worst cases, Holm's correction
-from medhelm.stats import agreement as agreement  # intraclass correlations of raters
 from medhelm.stats import intervals as intervals  # bootstrap, exact and permutation intervals
 from medhelm.stats import measured as measured  # kappas, alphas and shares of two raters, with intervals
 from medhelm.stats import two_class as two_class  # counts of yes and no of two, and their measures

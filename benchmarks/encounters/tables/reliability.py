@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from medhelm import Floats, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
-from medhelm.plugin import agreement, notes
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import TURNED
 from medhelm_benchmarks.encounters.tables.encounters import ACCURACY, COMPLETION
@@ -51,25 +51,34 @@ _PARTS = (
 
 
 def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, float | None]:
-    """Return the columns of the reliability of scores (models, cases), at least two of each."""
+    """Return the columns of the reliability of scores (models, cases), at least two of each.
+
+    The coefficient is ICC(3,k), whose interval is McGraw and Wong's (1996); the dependability is ICC(2,k).
+    """
+    from scipy.special import fdtri
+
     n, k = scores.shape
     by_model, by_case, mean = scores.mean(1), scores.mean(0), float(scores.mean())
     left = scores - by_model[:, None] - by_case + mean
     rest = float((left**2).sum()) / ((n - 1) * (k - 1))
-    model, case = float(by_model.var(ddof=1)) - rest / k, float(by_case.var(ddof=1)) - rest / n
+    spread = float(by_model.var(ddof=1))
+    model, case = spread - rest / k, float(by_case.var(ddof=1)) - rest / n
+    part = (
+        rest / k / spread if spread > _TIE**2 else math.nan
+    )  # equal means differ in their last bits
+    df, upper = (n - 1, (n - 1) * (k - 1)), 0.5 + confidence / 2
     error = (max(case, 0.0) + rest) / k
     of_mean = max(model, 0.0) / n + max(case, 0.0) / k + rest / (n * k)
     signal = max(max(model, 0.0) + (mean - mark) ** 2 - of_mean, 0.0)
-    found = agreement.icc3k(scores, confidence)
-    needed = WANTED / (1 - WANTED) * rest / model if model > 0 else None
+    needed = WANTED / (1 - WANTED) * rest / model if model > _TIE**2 else None
     return {
         "models": n,
         "n": k,
-        "generalizability": found.value,
-        "generalizability_low": found.low,
-        "generalizability_high": found.high,
+        "generalizability": 1 - part,
+        "generalizability_low": 1 - part * fdtri(*df, upper),
+        "generalizability_high": 1 - part / fdtri(*df[::-1], upper),
         "cases_needed": None if needed is None else max(math.ceil(needed - _TIE), 1),
-        "dependability": agreement.icc2(scores, confidence)[1].value,
+        "dependability": model / (spread + case / k) if spread > _TIE**2 else None,
         "at_mark": signal / (signal + error) if signal + error > 0 else None,
         "variance_model": model,
         "variance_case": case,

@@ -16,6 +16,7 @@ from medhelm import ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
+from medhelm.stats.agreement import icc3k
 from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.columns import describe, input_chars
 from medhelm_benchmarks.encounters.record import encounter_of
@@ -202,6 +203,9 @@ def test_the_reliability_of_a_textbook_example() -> None:
     found = reliability(scores, scores.mean(), 0.95)
     assert found["generalizability"] == pytest.approx(0.9093, abs=1e-4)
     assert found["dependability"] == pytest.approx(0.6201, abs=1e-4)
+    ends = [found["generalizability_low"], found["generalizability_high"]]
+    core = icc3k(scores)  # which is checked against pingouin
+    assert ends == pytest.approx([core.low, core.high])
     variances = [found[f"variance_{name}"] for name in ("model", "case", "rest")]
     assert variances == pytest.approx([2.5556, 5.2444, 1.0194], abs=1e-4)
     assert found["cases_needed"] == 2  # 0.8 / 0.2 * 1.0194 / 2.5556 = 1.6
