@@ -118,7 +118,7 @@ def patient_opening(packet: PatientPacket, bias: str = "") -> Message:
         script["patient_can_speak"] = False
     if facts := [fact for fact in packet.facts if fact.state == 0]:
         script["when_asked"] = _facts(facts)
-    rules = prompt_text("patient") + _swayed(bias)
+    rules = f"{prompt_text('patient')}{_swayed(bias)}"
     return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
 
 

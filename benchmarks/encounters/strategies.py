@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -88,18 +89,14 @@ async def by_vote(send: SendToRole, request: Request, step: str, attempt: int) -
 
     One that cannot be read has no vote, and is taken only where none can.
     """
-    usable = await _candidates(send, request, step, attempt)
-    found: list[tuple[Response, set[frozenset[str]]]] = []
+    usable, found = await _candidates(send, request, step, attempt), []
+    is_plain = is_in_markers(request.messages)
     for candidate in usable:
-        try:
-            if is_in_markers(request.messages):
-                reply, _ = read_markers(candidate.text)
-            else:
-                reply, _ = reply_form.read_form(candidate.text, ClinicianReply)
-        except reply_form.BadReply:
-            continue
-        ends = {frozenset({"eos"})} if reply.eos else set()
-        found.append((candidate, {words(action) for action in reply.actions} | ends))
+        with suppress(reply_form.BadReply):
+            said = candidate.text
+            read = read_markers(said) if is_plain else reply_form.read_form(said, ClinicianReply)
+            ends = {frozenset({"eos"})} if read[0].eos else set()
+            found.append((candidate, {words(action) for action in read[0].actions} | ends))
     return found[_most_agreed([own for _, own in found])][0] if found else usable[0]
 
 

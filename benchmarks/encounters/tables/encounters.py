@@ -47,6 +47,7 @@ _READINGS: Mapping[str, Aggregation] = {
     "competency_mean": METRICS[3].aggregation,
     "competency_case_mean": METRICS[4].aggregation,
 }
+_WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
 
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
@@ -237,13 +238,17 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         column: own.estimates(panel, reading, column) for column, reading in own.readings.items()
     }
     first = next(iter(found.values()))
-    failures = _failures(own)
     models = sorted(first, key=lambda m: (-np.nan_to_num(first[m].score, nan=-1.0), m))
+    has_worded = TURNED in own.study.metrics(own.benchmark)
+    worded = {m: own.totals(m, panel.ids, TURNED)["failures"] for m in models if has_worded}
+    for column, metric in _WORDED.items() if any(worded.values()) else ():
+        part = own.study.panel(own.benchmark, metric)
+        found[column] = studies.estimate(part, own.settings, own.benchmark, column)
     for model in models:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
+        row["failures"] = worded.get(model) or None
         for column, estimates in found.items():
             row |= _ends(column, estimates[model])
-        row |= failures.get(model, {})
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
     if own.metric == COMPLETION:
         yield from sorted(
@@ -254,20 +259,6 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     yield from _lengths(own, models)
     for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
         yield {"benchmark": own.benchmark, **row}
-
-
-def _failures(own: _Encounters) -> dict[str, dict[str, object]]:
-    """Return each model's scores with items worded as failures turned and left out; empty where there are none."""
-    if TURNED not in own.study.metrics(own.benchmark):
-        return {}
-    panels = [own.study.panel(own.benchmark, metric) for metric in (TURNED, LEFT_OUT)]
-    turned, left = (studies.estimate(p, own.settings, own.benchmark, "failures") for p in panels)
-    found: dict[str, dict[str, object]] = {}
-    for model in panels[0].cells:
-        if count := own.totals(model, own.panel.ids, TURNED)["failures"]:
-            ends = _ends("turned", turned[model]) | _ends("left_out", left[model])
-            found[model] = {"failures": count, **ends}
-    return found
 
 
 def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dict[str, object]:
@@ -305,9 +296,8 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     ended = sums["encounters"]
     if not ended:
         return row
-    for name in ("turns", "questions", "actions", "unsupported", "corrections", "overruled"):
-        row[name] = sums[name] / ended
-    for name in ("capped", "tests_first", "input_chars"):
+    means = ("turns", "questions", "actions", "unsupported", "corrections", "overruled")
+    for name in (*means, "capped", "tests_first", "input_chars"):
         row[name] = sums[name] / ended
     row["turns_to_decision"] = (
         sums["turns_to_decision"] / sums["decided"] if sums["decided"] else None

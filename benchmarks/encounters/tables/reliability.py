@@ -63,9 +63,8 @@ def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, flo
     rest = float((left**2).sum()) / ((n - 1) * (k - 1))
     spread = float(by_model.var(ddof=1))
     model, case = spread - rest / k, float(by_case.var(ddof=1)) - rest / n
-    part = (
-        rest / k / spread if spread > _TIE**2 else math.nan
-    )  # equal means differ in their last bits
+    has_spread = spread > _TIE**2  # equal means differ in their last bits
+    part = rest / k / spread if has_spread else math.nan
     df, upper = (n - 1, (n - 1) * (k - 1)), 0.5 + confidence / 2
     error = (max(case, 0.0) + rest) / k
     of_mean = max(model, 0.0) / n + max(case, 0.0) / k + rest / (n * k)
@@ -78,7 +77,7 @@ def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, flo
         "generalizability_low": 1 - part * fdtri(*df, upper),
         "generalizability_high": 1 - part / fdtri(*df[::-1], upper),
         "cases_needed": None if needed is None else max(math.ceil(needed - _TIE), 1),
-        "dependability": model / (spread + case / k) if spread > _TIE**2 else None,
+        "dependability": model / (spread + case / k) if has_spread else None,
         "at_mark": signal / (signal + error) if signal + error > 0 else None,
         "variance_model": model,
         "variance_case": case,
@@ -106,14 +105,9 @@ def table(asked: TableRequest) -> Table:
                 f"{benchmark}: {len(ranked)} ranked model(s) share {len(panel.ids)} case(s); reliability is "
                 f"defined from {LEAST_MODELS} models and {LEAST_CASES} cases."
             )
-        rows += [
-            {"benchmark": benchmark, "level": "model", **row} for row in _passes(panel, study, mark)
-        ]
-    mine = (
-        f"The pass mark is {mark:g} (--pass-mark), of a case and of the mean. It is a convention unless a panel "
-        "of examiners has set it."
-    )
-    said.append(mine if rows else "No benchmark here has encounters.")
+        rows += [{"benchmark": benchmark, **row} for row in _passes(panel, study, mark)]
+    passing = f"The pass mark of a case, and of the mean, is {mark:g} (--pass-mark)."
+    said.append(passing if rows else "No benchmark here has encounters.")
     return make_table(
         "encounter_reliability",
         "Reliability of encounters",
@@ -163,6 +157,7 @@ def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator
         mean = means[model]
         above = float(np.mean(mean.draws >= mark - _TIE))
         yield {
+            "level": "model",
             "model": model,
             "ranked": model in study.ranked,
             "n": mean.n,
