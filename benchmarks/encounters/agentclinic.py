@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile
+from medhelm import Benchmark, FileDataset, Instance, LeftOut, Row, SourceFile
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import (
     ControllerPacket,
@@ -41,8 +41,10 @@ _ASKED = {
 """Wordings by which a rule tells what a question is about."""
 
 
-def to_instance(row: Row) -> Instance:
+def to_instance(row: Row) -> Instance | LeftOut:
     """Return a case. Its id is a hash of its content, since the source has none."""
+    if "image_url" in row:
+        return LeftOut("it shows an image, which is only linked")
     case: Mapping[str, Any] = row["OSCE_Examination"]
     actor, gold = case["Patient_Actor"], case["Correct_Diagnosis"].strip()
     findings, tests = case["Physical_Examination_Findings"], case["Test_Results"]
@@ -107,7 +109,7 @@ AGENTCLINIC = Benchmark(
     name="agentclinic",
     title="AgentClinic (MedQA cases)",
     description="A diagnosis by asking a patient and ordering tests, in at most 20 turns. The patient's "
-    "side and the surroundings are played by models of the cast or by rule.",
+    "side and the surroundings are played by models of the cast or by rule. Cases with images are left out.",
     subcategory="supporting_diagnostic_decisions",
     tasks=("generate_follow_up_questions", "generate_differential_diagnoses"),
     dataset=FileDataset(

@@ -110,6 +110,12 @@ class RubricItem(_Part, frozen=True, kw_only=True):
     """Verbatim as in the source."""
     deed: Deed | None = None
     """None: only a reader can tell."""
+    weight: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    """Its marks, where items count unequally."""
+    harmful: bool = False
+    """To meet it costs its weight, and it is in no denominator."""
+    critical: bool = False
+    """A case is not passed without it; one that is harmful, too: not passed with it."""
 
 
 class EvaluatorPacket(_Part, frozen=True, kw_only=True):

@@ -43,10 +43,27 @@ DIAGNOSIS = (
     "form `diagnosis: NAME`, with `eos` true; this ends the encounter, and no other reply ends it. You "
     "have at most {cap} turns."
 )
+SWAYED = "What sways you in this encounter, and shows in how you speak and decide: {}"
 LIMITS = (
     "A turn has at most {actions} actions of at most {action_characters} characters each, and `speak` has "
     "at most {speech_characters} characters. A reply beyond that is sent back to you."
 )
+
+
+@cache
+def biases(role: str) -> dict[str, str]:
+    """Return what may sway a role, by name."""
+    lines = prompt_text(f"bias_{role}").splitlines()
+    return {name: text for name, _, text in (line.partition(": ") for line in lines)}
+
+
+def _swayed(bias: str) -> str:
+    return f"\n\n{SWAYED.format(bias)}" if bias else ""
+
+
+def is_in_markers(messages: Sequence[Message]) -> bool:
+    """Return whether a clinician's first message asks for plain text with marker lines."""
+    return messages[0].content.startswith(prompt_text("markers").partition("{cap}")[0])
 
 
 def clinician_opening(
@@ -57,6 +74,7 @@ def clinician_opening(
     form: Form,
     *,
     gives_diagnosis: bool,
+    bias: str = "",
 ) -> Message:
     """Return the clinician's first message. `changes`: those of the first state; `cap`: the most turns."""
     most = asdict(limits)
@@ -67,7 +85,7 @@ def clinician_opening(
         if gives_diagnosis:
             rules = f"{rules}\n\n{DIAGNOSIS.format(cap=cap)}"
     shown = f"\n\n{_json({'events': list(changes)})}" if changes else ""
-    return Message("user", f"{rules}\n\nWhat you are given:\n\n{packet}{shown}")
+    return Message("user", f"{rules}{_swayed(bias)}\n\nWhat you are given:\n\n{packet}{shown}")
 
 
 def answered_text(turn: Turn, form: Form) -> str:
@@ -91,7 +109,7 @@ def turn_text(number: int, cap: int) -> str:
     return f"This is turn {number} of {cap}.{last}"
 
 
-def patient_opening(packet: PatientPacket) -> Message:
+def patient_opening(packet: PatientPacket, bias: str = "") -> Message:
     """Return the first message to the patient's side, without facts of states that have not begun."""
     script: dict[str, Any] = {"script": packet.text}
     if packet.companions:
@@ -100,7 +118,8 @@ def patient_opening(packet: PatientPacket) -> Message:
         script["patient_can_speak"] = False
     if facts := [fact for fact in packet.facts if fact.state == 0]:
         script["when_asked"] = _facts(facts)
-    return Message("system", f"{prompt_text('patient')}\n\nYour script:\n\n{_json(script)}")
+    rules = f"{prompt_text('patient')}{_swayed(bias)}"
+    return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
 
 
 def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import (
     Form,
     answered_text,
+    biases,
     clinician_opening,
     controller_opening,
     correction,
@@ -165,6 +166,10 @@ def _form(terms: Terms) -> Form:
     return form
 
 
+def _bias(terms: Terms, role: str) -> str:
+    return biases(role).get(terms.settings.get(f"{role}_bias", "none"), "")
+
+
 def check_settings(terms: Terms) -> None:
     """Refuse settings that no encounter can go by; raises DataError."""
     if terms.settings["turns"] < 1 or terms.settings["retries"] < 0:
@@ -174,6 +179,10 @@ def check_settings(terms: Terms) -> None:
             raise DataError(f"protocol.{name} must be 1 or more")
     if (last := terms.settings.get(LAST_TURN, UPSTREAM)) not in (UPSTREAM, "none"):
         raise DataError(f"protocol.{LAST_TURN}={last} is not known; it is {UPSTREAM} or none")
+    for role in (CLINICIAN, PATIENT):
+        known = ("none", *biases(role))
+        if (name := terms.settings.get(f"{role}_bias", "none")) not in known:
+            raise DataError(f"protocol.{role}_bias={name} is not known; it is {', '.join(known)}")
     if (form := _form(terms)) not in ("json", "markers"):
         raise DataError(f"protocol.reply={form} is not known; it is json or markers")
 
@@ -226,6 +235,7 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
             _limits(course.terms),
             form,
             gives_diagnosis=course.gives_diagnosis,
+            bias=_bias(course.terms, CLINICIAN),
         )
     if course.terms.settings.get(LAST_TURN) == UPSTREAM:
         counted = turn_text(len(course.turns) + 1, course.cap)
@@ -246,7 +256,7 @@ async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     new = range(course.told_facts + 1, course.place.index + 1)
     course.told_facts = max(course.told_facts, course.place.index)
     if PATIENT not in course.messages:
-        course.messages[PATIENT] = (patient_opening(packet),)
+        course.messages[PATIENT] = (patient_opening(packet, _bias(course.terms, PATIENT)),)
     facts = [fact for fact in packet.facts if fact.state in new]
     message = Message("user", said_text(turn.speak, facts))
     reply = await _ask(course, PATIENT, message, _read_patient, step)
@@ -381,6 +391,8 @@ _LIMITS = {"actions": 12, "action_characters": 200, "speech_characters": 2_000}
 _SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
 """Corrective retries of one reply; what is added to the run's seed in a role's requests."""
 
+_BIASES = {f"{role}_bias": "none" for role in (CLINICIAN, PATIENT)}
+
 ENCOUNTERS = Protocol(
     name=ENCOUNTER,
     version="4",
@@ -398,6 +410,6 @@ CONSULTATIONS = replace(
     name=CONSULTATION,
     conduct=partial(conduct, gives_diagnosis=True),
     forecast=partial(forecast, gives_diagnosis=True),
-    settings={"turns": 20, "reply": "json", LAST_TURN: UPSTREAM, **_SETTINGS},
+    settings={"turns": 20, "reply": "json", LAST_TURN: UPSTREAM, **_BIASES, **_SETTINGS},
 )
 """An encounter of one state whose clinician names a diagnosis (AgentClinic)."""

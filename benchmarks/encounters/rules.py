@@ -39,7 +39,7 @@ from medhelm import (
 from medhelm.plugin import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import prompt_text
+from medhelm_benchmarks.encounters.prompts import SWAYED, is_in_markers, prompt_text
 from medhelm_benchmarks.encounters.protocol import (
     CLINICIAN,
     CONSULTATION,
@@ -80,6 +80,8 @@ class RuleModel:
         messages = request.messages if request is not None else ()
         if not messages:
             return ""
+        if SWAYED.partition("{")[0] in messages[0].content:
+            raise DataError(f"{self.spec.name} plays by rule, and no bias sways it; name a model")
         if not self.is_script:
             return _clinician(self.name, instance, messages)
         if messages[0].content.startswith(prompt_text("patient")):
@@ -169,7 +171,7 @@ Move = tuple[str, list[str]]
 
 def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> str:
     turn = sum(m.role == "assistant" for m in messages)
-    is_plain = messages[0].content.startswith(prompt_text("markers").partition("{cap}")[0])
+    is_plain = is_in_markers(messages)
     is_named = is_plain or f"`{NAMED} NAME`" in messages[0].content
     if name == "silent":
         return "(silent)" if is_plain else _reply(("", []), eos=False)

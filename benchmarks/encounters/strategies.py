@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -28,9 +29,9 @@ from medhelm import (
 )
 from medhelm.plugin import reply_form, together
 from medhelm_benchmarks.encounters.matches import words
-from medhelm_benchmarks.encounters.prompts import prompt_text
+from medhelm_benchmarks.encounters.prompts import is_in_markers, prompt_text
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
-from medhelm_benchmarks.encounters.replies import ClinicianReply
+from medhelm_benchmarks.encounters.replies import ClinicianReply, read_markers
 
 CANDIDATES = 5
 TEMPERATURE = 0.8
@@ -55,15 +56,23 @@ def _then(request: Request, *texts: str) -> Request:
     return msgspec.structs.replace(request, messages=(*request.messages, said))
 
 
-async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
-    """Return the candidate that the model itself finds best; the first one where it names none."""
+async def _candidates(
+    send: SendToRole, request: Request, step: str, attempt: int
+) -> list[Response]:
+    """Return the candidates that hold a text; the first one where none does."""
     candidates = await together(
         send(_warm(request, n), step=f"{step}/candidate/{n}", attempt=attempt)
         for n in range(CANDIDATES)
     )
     usable = [c for c in candidates if c.finish in ("stop", "length") and c.text.strip()]
+    return usable or candidates[:1]
+
+
+async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
+    """Return the candidate that the model itself finds best; the first one where it names none."""
+    usable = await _candidates(send, request, step, attempt)
     if len(usable) < 2:
-        return usable[0] if usable else candidates[0]
+        return usable[0]
     listed = "\n\n".join(f"{n}.\n{visible_text(c.text)}" for n, c in enumerate(usable, start=1))
     asked = _then(request, _text("critic").format(count=len(usable)), listed)
     said = await send(asked, step=f"{step}/critic", attempt=attempt)
@@ -73,6 +82,32 @@ async def best_of(send: SendToRole, request: Request, step: str, attempt: int) -
     except reply_form.BadReply:
         best = 1
     return usable[best - 1]
+
+
+async def by_vote(send: SendToRole, request: Request, step: str, attempt: int) -> Response:
+    """Return the candidate most agreed with in what it orders and whether it ends the state.
+
+    One that cannot be read has no vote, and is taken only where none can.
+    """
+    usable, found = await _candidates(send, request, step, attempt), []
+    is_plain = is_in_markers(request.messages)
+    for candidate in usable:
+        with suppress(reply_form.BadReply):
+            said = candidate.text
+            read = read_markers(said) if is_plain else reply_form.read_form(said, ClinicianReply)
+            ends = {frozenset({"eos"})} if read[0].eos else set()
+            found.append((candidate, {words(action) for action in read[0].actions} | ends))
+    return found[_most_agreed([own for _, own in found])][0] if found else usable[0]
+
+
+def _most_agreed(decisions: Sequence[set[frozenset[str]]]) -> int:
+    """Return the place of the set that has the most as more than half of them have it, the first of equals."""
+    counts = Counter(one for own in decisions for one in own)
+    agreed = [
+        sum((one in own) == (2 * n > len(decisions)) for one, n in counts.items())
+        for own in decisions
+    ]
+    return agreed.index(max(agreed))
 
 
 SPECIALISTS = (
@@ -201,12 +236,7 @@ def most_agreed(courses: Sequence[FinalAnswer]) -> FinalAnswer:
         {words(a) for turn in msgspec.convert(c.state, Encounter).turns for a in turn.actions}
         for c in courses
     ]
-    counts = Counter(action for own in ordered for action in own)
-    agreed = [
-        sum((action in own) == (2 * n > len(courses)) for action, n in counts.items())
-        for own in ordered
-    ]
-    return courses[agreed.index(max(agreed))]
+    return courses[_most_agreed(ordered)]
 
 
 STRATEGIES = (
@@ -222,6 +252,12 @@ STRATEGIES = (
         calls=CANDIDATES,
         around=by_trajectory,
         help="five encounters at temperature 0.8, of which the one most agreed with is kept",
+    ),
+    Strategy(
+        name="best_of_5_decisions",
+        calls=CANDIDATES,
+        answer=by_vote,
+        help="five candidates a turn at temperature 0.8, of which the one most agreed with is taken",
     ),
     Strategy(
         name="specialist_panel",

@@ -66,6 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="range",
         help="scale of --table mde: each metric's range (default), or as the paper computed it",
     )
+    parser.add_argument(
+        "--pass-mark",
+        type=float,
+        default=0.6,
+        metavar="P",
+        help="score from which a case, or a mean, is passed, in tables that say who passes (default: 0.6)",
+    )
     add_options(parser, "--reduce", "--benchmark", "--model")
     run = "folder of a run, or of a grading, to take where a cell has several"
     parser.add_argument("--run", nargs="+", action="extend", metavar="DIR", help=run)
@@ -172,7 +179,9 @@ def run(args: argparse.Namespace) -> int:
     names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
     _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)
-    chosen = settings(args, rank_by=args.rank_by, mde=args.mde, reduce=args.reduce)
+    chosen = settings(
+        args, rank_by=args.rank_by, mde=args.mde, pass_mark=args.pass_mark, reduce=args.reduce
+    )
     results = load(args, args.benchmark, args.model, args.run or (), known)
     is_screen = form == "terminal" and not args.table and not args.columns
     tables, code = make_tables(
@@ -233,9 +242,10 @@ def _check_options(
         ("by", args.by, None),
         ("metrics", args.metrics, "main"),
         ("mde", args.mde, "range"),
+        ("pass_mark", args.pass_mark, 0.6),
         ("reduce", args.reduce, "mean"),
     ):
         if given != default and not any(option in spec.options for spec in chosen):
             of = " or ".join(s.name for s in known.specs.values() if option in s.options)
             key = " KEY" if option == "by" else ""
-            raise UsageError(f"--{option}{key} belongs to --table {of}")
+            raise UsageError(f"--{option.replace('_', '-')}{key} belongs to --table {of}")

@@ -159,7 +159,8 @@ def how_to_get(benchmark: Benchmark, root: Path) -> str:
     """Return the command that fetches a benchmark's data, or where to put its files and how."""
     files = benchmark.dataset.needed(benchmark.dataset.splits[0])
     if not all(f.is_fetchable for f in files):
-        names = ", ".join(f.name for f in files)
+        missing = [f for f in files if not is_found(benchmark, f, root)]
+        names = ", ".join(f.name for f in missing or files)
         put = f"put {names} into {root / benchmark.name}"
         return "; ".join(filter(None, [put, first_step(benchmark)]))
     return f"medhelm data fetch {benchmark.name}"

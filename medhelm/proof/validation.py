@@ -232,7 +232,7 @@ def _measure(
         scores_helm=_values(tallies, helm) if helm else {},
         readings=grader.trial.readings(),
     )
-    _check_values(facts, fixed, grader.informed, findings)
+    _check_values(facts, fixed, grader.informed, findings, data)
     return facts
 
 
@@ -339,12 +339,16 @@ def _check_counts(
 
 
 def _check_values(
-    facts: Facts, metrics: list[Metric], informed: Collection[str], findings: Findings
+    facts: Facts, metrics: list[Metric], informed: Collection[str], findings: Findings, data: Data
 ) -> None:
     """Check the means: the oracle is best on every metric, an empty or constant answer is not.
 
     `informed`: the metrics that have something to measure in the oracle's episodes.
     """
+    is_judged = data == "full" and isinstance(next(iter(metrics), None), GradedMetric)
+    if is_judged and facts.unscored == facts.instances:
+        findings.add("warning", "oracle", "only a judge can score these; all else was checked")
+        return
     for metric in metrics:
         if metric is not metrics[0] and metric.name not in informed:
             continue

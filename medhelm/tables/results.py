@@ -92,10 +92,12 @@ class Results:
         confidence: float = 0.95,
         rank_by: RankBy = "half",
         mde: MdeScale = "range",
+        pass_mark: float = 0.6,
         reduce: str = "mean",
     ) -> pd.DataFrame:
         """Return a table as a DataFrame; see `typed` for names and options.
 
+        `pass_mark`: the score from which a case is passed, in tables that say who passes.
         `reduce`: what the repeats of an instance become, one of mean, majority, worst, any and
         pass@K (like `pass@3`).
         """
@@ -105,6 +107,7 @@ class Results:
             confidence=confidence,
             rank_by=rank_by,
             mde=mde,
+            pass_mark=pass_mark,
             reduce=reduce,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()

@@ -433,6 +433,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
         "controls",
         "coverage",
         "encounter_cast",
+        "encounter_reliability",
         "encounters",
         "gaps",
         "harm",

@@ -23,6 +23,7 @@ from medhelm_benchmarks.encounters.data.medsp1000 import (
     unread_text,
 )
 from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
+from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
 NOT_CHECKED = (
@@ -68,6 +69,12 @@ def run(args: argparse.Namespace) -> int:
         **count_rubrics((case, name, own) for name, (case, own) in items.items()),
         "flags": dict(sorted(Counter(flag.kind for flag in flags).items())),
         "flagged_scenarios": len({flag.scenario for flag in flags}),
+        "worded_as_failures": [
+            {"scenario": name, "item": number, "text": item.text}
+            for name, (_, own) in items.items()
+            for number, item in enumerate(own, 1)
+            if is_failure(item.text)
+        ],
         "not_checked": NOT_CHECKED,
     }
     if args.format == "json":
@@ -99,6 +106,13 @@ def _print(found: Mapping[str, Any]) -> None:
         },
         numbers=("items",),
     )
+    if failures := found["worded_as_failures"]:
+        rubrics = len({one["scenario"] for one in failures})
+        print(
+            f"items worded as failures: {len(failures):,} in {rubrics:,} rubrics, such as (all: --format json)"
+        )
+    for one in failures[:10]:
+        print(f"  {one['scenario']}, item {one['item']}: {' '.join(one['text'].split())[:100]}")
     if scenarios := found["scenarios_with_packets"]:
         print(f"flagged scenarios: {found['flagged_scenarios']:,} of {scenarios:,}")
     for kind, n in found["flags"].items():

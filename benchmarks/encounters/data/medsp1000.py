@@ -24,6 +24,7 @@ from medhelm import (
 )
 from medhelm_benchmarks.encounters.data.layout import PacketRole, Scenario, read_scenarios
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, items_of_markdown, read_rubrics
+from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
 from medhelm_benchmarks.encounters.packets import (
     COMPETENCIES,
@@ -199,6 +200,8 @@ def scenario_flags(
         if (other := first.setdefault(words, number)) != number:
             yield flag("duplicate_item", where, other)
         yield from _outside(flag, "item", len(words.split()), ITEM_WORDS, where)
+        if is_failure(item.text):
+            yield flag("worded_as_failure", where)
 
 
 def _outside(
@@ -245,6 +248,8 @@ MEDSP1000 = Benchmark(
         "encounter_pooled",
         "encounter_competency_mean",
         "encounter_competency_case_mean",
+        "encounter_completion_turned",
+        "encounter_completion_left_out",
         "simulation_fidelity",
     ],
     max_output_tokens=2048,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from medhelm import DataError
 from medhelm.plugin import readers
 from medhelm_benchmarks.encounters.data.layout import plain_name
@@ -77,14 +79,27 @@ def _rubric_of(row: Mapping[str, Any], place: str, *, is_whole: bool) -> FrozenR
     for code in COMPETENCIES:
         if is_whole and code not in row:
             raise DataError(f"{place}: there is no {code!r}; write [] where it has no item")
-        texts = row.get(code, [])
-        if not isinstance(texts, list) or not all(isinstance(t, str) and t.strip() for t in texts):
-            raise DataError(f"{place}: {code!r} is not a list of texts")
+        entries = row.get(code, [])
+        own = [_item(code, e) for e in entries] if isinstance(entries, list) else [None]
+        found = [*filter(None, own)]
+        if len(found) < len(own):
+            raise DataError(f"{place}: {code!r} is not a list of texts, or of items")
+        texts = [item.text for item in found]
         if repeated := [text for n, text in enumerate(texts) if text in texts[:n]]:
             raise DataError(f"{place}: an item is there twice, {repeated[0][:60]!r}; keep one")
-        items += [RubricItem(competency=code, text=text) for text in texts]
+        items += found
     version = str(row.get("rubric_version", ""))
     return FrozenRubric(row["case_id"], row["scenario"], version, tuple(items))
+
+
+def _item(competency: Competency, entry: object) -> RubricItem | None:
+    """Return the item of a text, or of an object with its text and weight; None where it is neither."""
+    fields = {"text": entry} if isinstance(entry, str) else entry
+    try:
+        item = msgspec.convert({**fields, "competency": competency}, RubricItem)  # type: ignore[dict-item]
+    except (msgspec.ValidationError, TypeError):
+        return None
+    return item if item.text.strip() else None
 
 
 def rubric_record(rubric: FrozenRubric) -> dict[str, Any]:

@@ -8,12 +8,14 @@
 | `encounter_competency_case_mean` | mean over competencies of the mean over cases | equation 3 |
 
 Items without a verdict count as not met. `encounter_completion_highest` is the first reading if all were met.
+An item counts by its weight. One that is harmful costs its weight if it is met or without a verdict, and a share
+is never below 0. Of items that are worded as failures `encounter_completion_turned` counts those that are not met,
+`encounter_completion_left_out` none.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ import msgspec
 from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
 from medhelm.plugin import ShareExtremes, grader
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
+from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
     NO_EVIDENCE,
@@ -46,6 +49,11 @@ HIGHEST = "rate_highest"
 """A case's share of items if those without a verdict were met."""
 TOTALS = ("rate", "cases", "met", "items", "invalid", "no_evidence", "extra", HIGHEST)
 """A reading begins with its part and its whole, which the table of lengths takes."""
+FAILURES = ("rate_turned", "cases", "failures", "rate", "critical", "critical_missed")
+"""A case's share with items that are worded as failures turned, how many there are, its share as written, and
+whether there are critical items and one of them is not met (a harmful one: is met, or has no verdict)."""
+OTHERS = ("rate_left_out", "cases_left_out")
+TURNED, LEFT_OUT = "encounter_completion_turned", "encounter_completion_left_out"
 
 
 @dataclass(frozen=True)
@@ -70,19 +78,24 @@ class MeanOfCompetencies:
 class _RateExtremes:
     """Returns the extremes of a mean of rates; the sums beside it, which it does not use, are 0."""
 
+    pair: tuple[str, str]
+
     def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
         """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""
-        low, high = ShareExtremes((("rate", "cases"),))(seen, minimum, maximum)
+        low, high = ShareExtremes((self.pair,))(seen, minimum, maximum)
         others = {name: 0.0 * column.max(0) for name, column in seen.items()}
         return {**others, **low}, {**others, **high}
 
 
-CASE_MEAN = Aggregation(
-    name="encounter_case_mean",
-    sums=(*TOTALS, *BY_COMPETENCY, *DESCRIPTIVE),
-    of=share("rate", "cases"),
-    extremes=_RateExtremes(),
-)
+def _case_mean(name: str, *sums: str) -> Aggregation:
+    """Return the mean of the first sum over the second. The others are for tables."""
+    part, whole = sums[:2]
+    return Aggregation(
+        name=name, sums=sums, of=share(part, whole), extremes=_RateExtremes((part, whole))
+    )
+
+
+CASE_MEAN = _case_mean("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
 POOLED = pooled_share("encounter_pooled", "met", "items")
 
 
@@ -99,42 +112,52 @@ def _by_competency(name: str, part: str, whole: str) -> Aggregation:
 Counted = dict[str, float]
 
 
-def count(items: tuple[RubricItem, ...], verdicts: tuple[Verdict, ...]) -> Counted:
+def count(items: Sequence[RubricItem], verdicts: Sequence[Verdict]) -> Counted:
     """Return what a case adds to all sums. The denominator is the rubric, whatever was judged."""
-    sums: Counted = dict.fromkeys((*TOTALS, *BY_COMPETENCY), 0.0)
-    due = Counter(item.competency for item in items)
-    met = Counter(i.competency for i, v in zip(items, verdicts, strict=True) if v.met)
-    invalid = sum(v.met is None for v in verdicts)
-    for competency, whole in due.items():
-        part = met[competency]
-        sums[f"met/{competency}"], sums[f"items/{competency}"] = part, whole
-        sums[f"rate/{competency}"], sums[f"cases/{competency}"] = part / whole, 1.0
-    sums |= {
-        "met": met.total(),
-        "items": len(items),
-        "rate": met.total() / len(items),
-        "cases": 1.0,
-        "invalid": invalid,
-        HIGHEST: (met.total() + invalid) / len(items),
-        "no_evidence": sum(v.fault == NO_EVIDENCE for v in verdicts),
-    }
-    return {name: float(value) for name, value in sums.items()}
+    names = (*TOTALS, *BY_COMPETENCY, *FAILURES, *OTHERS)
+    sums: Counted = dict.fromkeys(names, 0.0)
+    ticked = [*zip(items, verdicts, strict=True)]
+    for competency in COMPETENCIES:
+        met, whole = marks(own for own in ticked if own[0].competency == competency)
+        sums |= {f"met/{competency}": met, f"items/{competency}": whole}
+        if whole:
+            sums |= {f"rate/{competency}": met / whole, f"cases/{competency}": 1.0}
+    sums["met"], sums["items"] = marks(ticked)
+    failures = {item for item in items if is_failure(item.text) and not item.harmful}
+    turned = [(i, _turned(v) if i in failures else v) for i, v in ticked]
+    if whole := sums["items"]:
+        sums |= {"rate": sums["met"] / whole, "rate_turned": marks(turned)[0] / whole}
+        sums |= {HIGHEST: marks(ticked, is_met=True)[0] / whole, "cases": 1.0}
+    sums["failures"] = float(len(failures))
+    met, whole = marks(own for own in ticked if own[0] not in failures)
+    if whole:
+        sums |= {"rate_left_out": met / whole, "cases_left_out": 1.0}
+    missed = [v.met is None or v.met == i.harmful for i, v in ticked if i.critical]
+    sums |= {"critical": float(bool(missed)), "critical_missed": float(any(missed))}
+    sums["invalid"] = float(sum(v.met is None for v in verdicts))
+    sums["no_evidence"] = float(sum(v.fault == NO_EVIDENCE for v in verdicts))
+    return sums
 
 
-def rate(sums: Counted) -> float | None:
-    """Return a case's share of items."""
-    return sums["rate"]
+def marks(
+    ticked: Iterable[tuple[RubricItem, Verdict]], *, is_met: bool = False
+) -> tuple[float, float]:
+    """Return the weight of the items that are met, less that of harmful ones, and the most there can be.
+
+    `is_met`: items without a verdict count for the clinician, else against it.
+    """
+    found = whole = 0.0
+    for item, verdict in ticked:
+        met = is_met != item.harmful if verdict.met is None else verdict.met
+        found += met * (-item.weight if item.harmful else item.weight)
+        whole += 0.0 if item.harmful else item.weight
+    return max(found, 0.0), whole
 
 
-def highest_rate(sums: Counted) -> float | None:
-    """Return a case's share of items if those without a verdict were met."""
-    return sums[HIGHEST]
-
-
-def rate_of_competencies(sums: Counted) -> float | None:
-    """Return the mean of a case's shares by competency; None where there is none."""
-    own = [sums[f"rate/{c}"] for c in COMPETENCIES if sums[f"cases/{c}"]]
-    return sum(own) / len(own) if own else None
+def _turned(verdict: Verdict) -> Verdict:
+    """Return the verdict that a failure was avoided; none where the evaluator was not clear about it."""
+    is_clear = verdict.met is not None and not verdict.fault
+    return Verdict(met=not verdict.met) if is_clear else Verdict(fault=verdict.fault)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,19 +167,15 @@ class Completion(grader.GradedMetric):
     version: str = "3"
     grader: grader.Grader = EVALUATIONS
     source: str = "Liang et al. 2026, MedSP1000"
-    value: Callable[[Counted], float | None]
-    """The value of one case by its own sums."""
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the score of a case; `unparsed` for a clinician that could not be read."""
         if episode.ending == UNREADABLE:
             return Score(value=None, outcome="unparsed", reason=UNREADABLE)
         said = self.verdicts(instance, episode)
+        if (score := grader.below_quorum(said, max(self.quorum, 1))) is not None:
+            return score
         given = [msgspec.convert(v.state, Verdicts) for v in said if v.state is not None]
-        if len(given) < self.quorum or not given:
-            why = "; ".join(f"{v.judge}: {v.reason}" for v in said if v.state is None)
-            reason = f"{len(given)} of {self.quorum} needed evaluators ({why or 'none asked'})"
-            return Score(value=None, outcome="unscored", reason=reason)
         items = given[0].rubric or items_of(instance)
         verdicts = majority(given, len(items), self.quorum)
         valid = sum(verdict.met is not None for verdict in verdicts)
@@ -170,17 +189,22 @@ class Completion(grader.GradedMetric):
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return what a clinician counts that could not be read: no item is met."""
         items = items_of(instance)
-        sums = count(items, (Verdict(met=False),) * len(items))
+        sums = count(items, (Verdict(met=False, fault=outcome),) * len(items))  # nor is any avoided
         sums |= dict.fromkeys(DESCRIPTIVE, 0.0)
         return self._scored(sums, outcome, reason)
 
     def _scored(self, sums: Counted, outcome: Outcome, reason: str, shown: str = "") -> Score:
-        value = self.value(sums)
-        if value is None:
+        import numpy as np
+
+        from medhelm.plugin import aggregation  # slow to import, both
+
+        names = self.aggregation.sums
+        own = {name: sums[name] for name in names}
+        value = aggregation.Pooling(self.aggregation, names)(np.array([*own.values()]))
+        if np.isnan(value):
             return Score(value=None, outcome="uninformative", reason="nothing to complete")
-        own = {name: sums[name] for name in self.aggregation.sums}
         return Score(
-            value=value,
+            value=float(value),
             outcome=outcome,
             extracted=f"{sums['met']:g}/{sums['items']:g}{shown}",
             reason=reason,
@@ -213,21 +237,20 @@ def _said(sums: Counted, ending: str) -> str:
 
 
 METRICS = (
-    Completion(name="encounter_completion", aggregation=CASE_MEAN, value=rate),
+    Completion(name="encounter_completion", aggregation=CASE_MEAN),
     Completion(
         name="encounter_completion_highest",
         aggregation=pooled_share("encounter_case_mean_highest", HIGHEST, "cases"),
-        value=highest_rate,
     ),
-    Completion(name="encounter_pooled", aggregation=POOLED, value=rate),
+    Completion(name="encounter_pooled", aggregation=POOLED),
     Completion(
         name="encounter_competency_mean",
         aggregation=_by_competency("encounter_competency_mean", "met", "items"),
-        value=rate_of_competencies,
     ),
     Completion(
         name="encounter_competency_case_mean",
         aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
-        value=rate_of_competencies,
     ),
+    Completion(name=TURNED, aggregation=_case_mean("encounter_case_mean_turned", *FAILURES)),
+    Completion(name=LEFT_OUT, aggregation=pooled_share("encounter_case_mean_left_out", *OTHERS)),
 )

@@ -3,9 +3,10 @@
 from medhelm import TableSpec, hookimpl
 from medhelm_benchmarks.encounters.tables.cast import CAST
 from medhelm_benchmarks.encounters.tables.encounters import ENCOUNTERS
+from medhelm_benchmarks.encounters.tables.reliability import RELIABILITY
 
 
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
     """Return the tables."""
-    return [CAST, ENCOUNTERS]
+    return [CAST, ENCOUNTERS, RELIABILITY]

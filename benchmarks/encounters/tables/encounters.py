@@ -27,7 +27,13 @@ from medhelm import (
 from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
-from medhelm_benchmarks.encounters.grading.completion import CASE_MEAN, METRICS, POOLED
+from medhelm_benchmarks.encounters.grading.completion import (
+    CASE_MEAN,
+    LEFT_OUT,
+    METRICS,
+    POOLED,
+    TURNED,
+)
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
@@ -41,6 +47,7 @@ _READINGS: Mapping[str, Aggregation] = {
     "competency_mean": METRICS[3].aggregation,
     "competency_case_mean": METRICS[4].aggregation,
 }
+_WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
 
 def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
@@ -68,6 +75,9 @@ COLUMNS: tuple[Column, ...] = (
         "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
     ),
     *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
+    *_score("turned", "case mean with items that are worded as failures counted where they are not met", "failures turned"),
+    *_score("left_out", "case mean without these items", "failures left out"),
+    kinds.number("failures", "items that are worded as failures", "", "failures", digits=0),
     kinds.number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
     kinds.number("items", "items of the rubrics", "", "items", digits=0),
     kinds.number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
@@ -111,6 +121,7 @@ _PARTS = {
         *("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"),
         *("overruled", "input_chars"),
     ),
+    ("model", "Items worded as failures"): ("model", "failures", "case_mean", "turned", "left_out"),
     ("model", "Items"): (
         *("model", "met", "items", "invalid", "no_evidence", "extra"),
         *("false_positives", "false_negatives"),
@@ -214,9 +225,9 @@ class _Encounters:
         shares = studies.with_reading(panel, reading)
         return studies.estimate(shares, self.settings, self.benchmark, *names)
 
-    def totals(self, model: str, ids: studies.Keys) -> dict[str, float]:
-        """Return a model's sums by name over some cases; none: over all of its own."""
-        scores = self.panel.scores(model)
+    def totals(self, model: str, ids: studies.Keys, metric: str = "") -> dict[str, float]:
+        """Return a model's sums of a metric over some cases, by name; none: over all of its own."""
+        scores = self.panel.cells[model].scores[metric or self.metric]
         at = scores.among(ids) if len(ids) else slice(None)
         return {
             name: float(column[at].sum())
@@ -232,8 +243,14 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     }
     first = next(iter(found.values()))
     models = sorted(first, key=lambda m: (-np.nan_to_num(first[m].score, nan=-1.0), m))
+    has_worded = TURNED in own.study.metrics(own.benchmark)
+    worded = {m: own.totals(m, panel.ids, TURNED)["failures"] for m in models if has_worded}
+    for column, metric in _WORDED.items() if any(worded.values()) else ():
+        part = own.study.panel(own.benchmark, metric)
+        found[column] = studies.estimate(part, own.settings, own.benchmark, column)
     for model in models:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
+        row["failures"] = worded.get(model) or None
         for column, estimates in found.items():
             row |= _ends(column, estimates[model])
         record = panel.cells[model].record
@@ -285,9 +302,8 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     ended = sums["encounters"]
     if not ended:
         return row
-    for name in ("turns", "questions", "actions", "unsupported", "corrections", "overruled"):
-        row[name] = sums[name] / ended
-    for name in ("capped", "tests_first", "input_chars"):
+    means = ("turns", "questions", "actions", "unsupported", "corrections", "overruled")
+    for name in (*means, "capped", "tests_first", "input_chars"):
         row[name] = sums[name] / ended
     row["turns_to_decision"] = (
         sums["turns_to_decision"] / sums["decided"] if sums["decided"] else None

@@ -44,6 +44,9 @@ class Settings:
     mde: MdeScale = "range"
     """Of the table mde: by each metric's range, or as the paper's authors computed it."""
 
+    pass_mark: float = 0.6
+    """The score from which an instance, or a mean, is passed, in tables that say who passes."""
+
     reduce: str = "mean"
     """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
 
@@ -65,6 +68,8 @@ class Settings:
             raise UsageError(f"bootstrap seed must not be negative, not {self.bootstrap_seed}")
         if self.rank_by not in get_args(RankBy):
             raise UsageError(f"rank by half, literal or macro, not {self.rank_by!r}")
+        if not 0 <= self.pass_mark <= 1:
+            raise UsageError(f"the pass mark must lie between 0 and 1, not {self.pass_mark}")
         if self.mde not in get_args(MdeScale):
             raise UsageError(f"mde must be range or paper, not {self.mde!r}")
         if self.reduce != "mean":

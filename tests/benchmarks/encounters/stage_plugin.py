@@ -19,6 +19,7 @@ LAST = RubricItem(
     competency="PROF",
     text="Treats the mother with respect",
     deed=Deed(channel="speak", wordings=("thank you",)),
+    critical=True,
 )
 
 
@@ -49,6 +50,8 @@ STAGE = Benchmark(
         "encounter_pooled",
         "encounter_competency_mean",
         "encounter_competency_case_mean",
+        "encounter_completion_turned",
+        "encounter_completion_left_out",
         "simulation_fidelity",
     ],
     max_output_tokens=300,

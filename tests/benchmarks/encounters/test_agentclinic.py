@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import DataError, Message, load_results
+from medhelm import DataError, LeftOut, Message, load_results
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC, to_instance
 from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisNamed
 from medhelm_benchmarks.encounters.packets import packets_of
+from medhelm_benchmarks.encounters.prompts import biases
 from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import clinician, in_turn, play, says
@@ -117,6 +118,40 @@ def test_the_214_real_cases_are_played_stored_and_not_played_again(
         raw = json.dumps(row["OSCE_Examination"]["Test_Results"], ensure_ascii=False).lower()
         is_there = row["OSCE_Examination"]["Correct_Diagnosis"].lower() in raw
         assert case.metadata["diagnosis_in_results"] == ("yes" if is_there else "no")
+
+
+def test_biases_are_in_the_message_of_the_role_that_is_swayed_and_no_other() -> None:
+    """Upstream has eleven of the patient and twelve of the doctor; a rule cannot be swayed."""
+    assert len(biases("patient")) == 11 and len(biases("clinician")) == 12
+    case = to_instance(ROW)
+
+    def sent(**settings: str) -> dict[str, str]:
+        says_so = in_turn(says("Hm?"), says("", "diagnosis: lobar pneumonia"))
+        answer = in_turn('{"speak": ["Yes."], "actors_present": {"Patient": "theirs"}}')
+        episode = play(case, says_so, patient=answer, protocol=CONSULTATIONS, **settings)
+        return {c.role: c.messages[0].content for c in reversed(episode.calls)}
+
+    plain = sent()
+    for role in ("patient", "clinician"):
+        for name, text in biases(role).items():
+            swayed = sent(**{f"{role}_bias": name})
+            assert text in swayed[role] and text not in plain[role]
+            assert swayed | {role: ""} == plain | {role: ""}
+    with pytest.raises(
+        DataError, match=r"protocol.patient_bias=confirmation is not known; it is none, rec"
+    ):
+        sent(patient_bias="confirmation")
+    with pytest.raises(DataError, match="script/packet plays by rule, and no bias sways it"):
+        play(case, in_turn(says("Hm?")), protocol=CONSULTATIONS, patient_bias="race")
+
+
+def test_a_case_with_an_image_is_left_out_with_its_reason() -> None:
+    row = {
+        "image_url": "https://example.org/1",
+        "question": "What is it?",
+        "patient_info": "A rash.",
+    }
+    assert to_instance(row) == LeftOut("it shows an image, which is only linked")
 
 
 def test_the_clinician_is_told_its_turns_and_which_is_the_last() -> None:

@@ -95,7 +95,7 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
     run(*by_hand("anna.csv", "bela.csv"))
     # 3 of 4; no verdict on one that is met without a turn, or on a reworded one; nothing is filled in
     own = scores("rater/anna").values()
-    unread = "0 of 1 needed evaluators (rater/anna: error)"
+    unread = "0 of 1 needed verdicts (rater/anna: error)"
     assert sorted(own, key=str) == [
         (0.75, "completed"),
         (None, unread),

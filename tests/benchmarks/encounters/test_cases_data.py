@@ -21,6 +21,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
     read_rubrics,
     rubric_record,
 )
+from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.matches import copied_share
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 
@@ -201,6 +202,37 @@ def test_a_file_that_is_not_a_text_is_named(
     assert f"file_not_read: row 1: {said}" in shown
 
 
+def test_real_rubrics_are_validated_but_for_their_scores(
+    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twenty of them, with packets that stand in: all that is wrong is their number."""
+    line = [
+        "validate",
+        "medsp1000",
+        "--data",
+        "full",
+        "--data-dir",
+        str(tmp_path),
+        "--format",
+        "json",
+    ]
+    folder = tmp_path / "medsp1000"
+    folder.mkdir()
+    rubrics = (real / "rubrics.jsonl").read_text().splitlines(keepends=True)[:20]
+    (folder / "rubrics.jsonl").write_text("".join(rubrics))
+    assert run_command(line[:-2]) == 1
+    assert f"medsp1000 no data: put cases into {folder};" in capsys.readouterr().out
+    (folder / "cases").mkdir()
+    (folder / "cases" / "t.jsonl").write_text("\n".join(table_of(folder / "rubrics.jsonl")))
+    assert run_command(line) == 1
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert (report["facts"]["instances"], report["facts"]["unscored"]) == (20, 20)
+    found = {(f["level"], f["check"]): f["message"] for f in report["findings"]}
+    assert found["warning", "oracle"] == "only a judge can score these; all else was checked"
+    number = "split 'test' has another number of instances than expected_instances says"
+    assert [m for (level, _), m in found.items() if level == "failure"] == [number]
+
+
 def test_a_role_of_other_files_names_them(tmp_path: Path) -> None:
     write_scenario(tmp_path, **TEXTS, evaluator="a")
     for file in (tmp_path / "c1" / "scenario1" / "sp_actor").iterdir():
@@ -264,6 +296,11 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
         ([good, good], "row 2: c/s has a rubric already"),
         ([good | {"PC": "text"}], "row 1: 'PC' is not a list of texts"),
         ([good | {"MK": [" "]}], "row 1: 'MK' is not a list of texts"),
+        (
+            [good | {"MK": [{"text": "a", "weight": 0}]}],
+            "row 1: 'MK' is not a list of texts, or of items",
+        ),
+        ([good | {"MK": [["a"]]}], "row 1: 'MK' is not a list of texts"),
         ([good | {"case_id": 3}], "row 1: 'case_id' is not a text"),
         ([good | {"PCC": ["Looks"]}], "row 1: 'PCC' is not a competency; they are PC, MK"),
         ([{k: v for k, v in good.items() if k != "SBP"}], "row 1: there is no 'SBP'; write \\[\\]"),
@@ -273,11 +310,51 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
             read_rubrics(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        ("Failure to give atropine when intubating the patient", True),
+        ("\\*The doctor  fails to ask*", True),
+        ("Does not ask about smoking", True),
+        ("2. Didn\u2019t wash hands", True),
+        ("**Absent** \u2013 No mention of risks", True),
+        ("The learner missed 2 opportunities to build trust", True),
+        ("Does not interrupt the opening statement", False),
+        ("The examinee did not unnecessarily interrupt the patient.", False),
+        ("Ensures the patient does not eat", False),
+        ("Do not place a tourniquet", False),
+        ("Identifies heart failure", False),
+        ("The patient does not know the names of her medications.", False),
+        ("Did not give false reassurances", False),
+        ("Explains the failure to respond", False),
+    ],
+)
+def test_items_that_are_worded_as_failures(text: str, failure: bool) -> None:
+    assert is_failure(text) is failure
+
+
+def test_a_rubric_has_texts_or_items_with_weights(tmp_path: Path) -> None:
+    heavy = {"text": "Gives oxygen", "weight": 2, "critical": True}
+    rubric = {"case_id": "c", "scenario": "s", "PC": ["Greets", heavy]}
+    (tmp_path / "rubrics.jsonl").write_text(json.dumps(rubric))
+    (found,) = read_rubrics(tmp_path / "rubrics.jsonl", is_whole=False).values()
+    assert [(i.text, i.weight, i.critical) for i in found.items] == [
+        ("Greets", 1.0, False),
+        ("Gives oxygen", 2.0, True),
+    ]
+
+
 def test_qc_counts_real_rubrics(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["qc", "encounters", str(real), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["scorable"], found["scorable_articles"]) == (1_548, 595)
     assert len(found["without_items"]) == 86 and sum(found["items"].values()) == 24_602
+    failures = found["worded_as_failures"]  # read one by one: 11 of them describe no failure
+    assert (len(failures), len({f["scenario"] for f in failures})) == (327, 117)
+    assert run_command(["qc", "encounters", str(real)]) == 0
+    out = capsys.readouterr().out
+    assert "items worded as failures: 327 in 117 rubrics" in out
+    assert "mededportal_10061/scenario1, item 6: Failure to correctly identify opiate" in out
 
 
 def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

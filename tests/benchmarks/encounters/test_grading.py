@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ from medhelm.grading.graders.grader import GraderVerdict, Shown, shown_of
 from medhelm.protocols.protocol import RoleTerms
 from medhelm.schema.episode import Request
 from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
-from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion
+from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion, count
 from medhelm_benchmarks.encounters.grading.diagnosis import read_same
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
@@ -232,8 +233,61 @@ def test_the_four_readings_by_hand() -> None:
             "encounter_pooled": 5 / 8,
             "encounter_competency_mean": (1 / 3 + 1 + 3 / 4) / 3,
             "encounter_competency_case_mean": (1 / 4 + 1 + 3 / 4) / 3,
+            "encounter_completion_turned": (2 / 3 + 3 / 5) / 2,
+            "encounter_completion_left_out": (2 / 3 + 3 / 5) / 2,
         }
     )
+
+
+def test_items_worded_as_failures_are_turned_and_left_out_beside_the_score_as_written() -> None:
+    """Of four items two describe failures. One was met, one avoided; as written 2/4, turned 2/4, without 1/2.
+
+    A clinician that did nothing, told so by its evaluator, has 2/4 as written and nothing without. A failure
+    without a verdict, or with one that names no evidence, is not avoided.
+    """
+    texts = ("Asks about pain", "Orders an ECG", "Failure to give oxygen", "Does not wash hands")
+    case = case_with(*(("PC", text) for text in texts))
+    names = [m.name for m in METRICS]
+
+    def shares(*met: bool | None) -> list[float]:
+        found = values((case, met))
+        return [found[names[n]] for n in (0, 5, 6)]
+
+    assert shares(True, False, True, False) == [2 / 4, 2 / 4, 1 / 2]
+    assert shares(False, False, True, True) == [2 / 4, 0.0, 0.0]
+    items = items_of(case.instance)
+    said = (
+        Verdict(met=True),
+        Verdict(met=False),
+        Verdict(),
+        Verdict(met=False, fault="no evidence"),
+    )
+    assert count(items, said)["rate_turned"] == 1 / 4
+    silent = bound(METRICS[5], Fixed()).floor_score(case.instance, "unparsed")
+    assert (silent.value, silent.sums["failures"]) == (0.0, 2.0)
+
+
+def test_items_have_weights_and_harmful_ones_cost_theirs() -> None:
+    """Marks: 3 of 3 for the first, 0 of 1 for the second; the harmful one costs 2 where it is met or in doubt."""
+    items = (
+        RubricItem(competency="PC", text="Gives oxygen", weight=3.0, critical=True),
+        RubricItem(competency="PC", text="Greets"),
+        RubricItem(competency="MK", text="Gives a beta blocker", weight=2.0, harmful=True),
+    )
+
+    def found(*met: bool | None) -> list[float]:
+        sums = count(items, [Verdict(met=m) for m in met])
+        return [sums[n] for n in ("rate", "rate_highest", "met/PC", "cases/MK", "critical_missed")]
+
+    assert found(True, False, False) == [3 / 4, 3 / 4, 3.0, 0.0, 0.0]
+    assert found(True, False, True) == [1 / 4, 1 / 4, 3.0, 0.0, 0.0]
+    assert found(True, None, None) == [1 / 4, 1.0, 3.0, 0.0, 0.0]
+    assert found(False, True, True) == [0.0, 0.0, 1.0, 0.0, 1.0]
+    assert found(None, True, False) == [1 / 4, 1.0, 1.0, 0.0, 1.0]
+    plain = msgspec.json.encode(RubricItem(competency="PC", text="Greets"))
+    assert (
+        plain == b'{"competency":"PC","text":"Greets"}'
+    )  # as before, so that hashes do not change
 
 
 def test_the_denominator_is_the_rubric_and_too_many_void_items_are_no_score() -> None:

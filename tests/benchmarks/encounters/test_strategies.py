@@ -10,10 +10,12 @@ from collections.abc import Callable
 import pytest
 
 from medhelm import FinalAnswer, Message, Request, Response
+from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.record import Encounter, Turn, as_state, encounter_of
 from medhelm_benchmarks.encounters.strategies import (
     STRATEGIES,
     best_of,
+    by_vote,
     most_agreed,
     panel,
     read_vote,
@@ -128,13 +130,35 @@ def test_the_course_that_most_agree_with_is_kept() -> None:
     assert most_agreed(courses) is courses[3]
 
 
-def test_drafts_never_enter_the_history_of_any_role() -> None:
-    from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
+def test_at_each_decision_point_the_candidate_most_agreed_with_is_taken() -> None:
+    """Three of five order an ECG, three end the state, two order troponin: the fourth has it all as they do."""
+    replies = [
+        says("a", "ECG", "troponin"),
+        says("b", "MRI", eos=True),
+        "I would order an ECG.",
+        says("d", "ecg", eos=True),
+        says("e", "ECG", "troponin", eos=True),
+    ]
+    found, sent = asked(by_vote, lambda step, r: replies[int(step[-1])])
+    assert json.loads(found.text)["speak"] == "d"
+    assert [*sent] == [f"turn/1/candidate/{n}" for n in range(5)]
+    assert {r.sampling.temperature for r in sent.values()} == {0.8}
+    prose, _ = asked(by_vote, lambda step, r: f"reply {step[-1]}")
+    assert prose.text == "reply 0"  # none can be read: the first goes back to its writer
+    episode = play(
+        CASE,
+        in_turn(says("Hm.", "vital signs", eos=True)),
+        protocol=over(ENCOUNTERS, "best_of_5_decisions"),
+    )
+    assert sum(c.role == "clinician" for c in episode.calls) == 10 and episode.ending == "completed"
 
+
+def test_drafts_never_enter_the_history_of_any_role() -> None:
     by_name = {s.name: s for s in STRATEGIES}
     assert {n: s.calls for n, s in by_name.items()} == {
         "best_of_5": 6,
         "best_of_5_courses": 5,
+        "best_of_5_decisions": 5,
         "specialist_panel": 12,
     }
 

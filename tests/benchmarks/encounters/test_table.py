@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from medhelm import ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
+from medhelm.stats.agreement import icc3k
+from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.columns import describe, input_chars
 from medhelm_benchmarks.encounters.record import encounter_of
+from medhelm_benchmarks.encounters.tables.reliability import reliability
 from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
 from tests.server import serve_in_thread
@@ -212,3 +216,67 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
     first = play(CASE, in_turn(says("Hm.", eos=True)))
     due = input_chars(f"{CASE.context} Number 0.", encounter_of(first))
     assert lengths == [due] * 10 and whole["input_chars"] == due
+
+
+def test_the_reliability_of_a_textbook_example() -> None:
+    """Shrout and Fleiss 1979, table 2: six targets, four judges, mean squares 11.24, 32.49 and 1.02."""
+    rows = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    scores = np.array(rows, dtype=float)
+    found = reliability(scores, scores.mean(), 0.95)
+    assert found["generalizability"] == pytest.approx(0.9093, abs=1e-4)
+    assert found["dependability"] == pytest.approx(0.6201, abs=1e-4)
+    ends = [found["generalizability_low"], found["generalizability_high"]]
+    core = icc3k(scores)  # which is checked against pingouin
+    assert ends == pytest.approx([core.low, core.high])
+    variances = [found[f"variance_{name}"] for name in ("model", "case", "rest")]
+    assert variances == pytest.approx([2.5556, 5.2444, 1.0194], abs=1e-4)
+    assert found["cases_needed"] == 2  # 0.8 / 0.2 * 1.0194 / 2.5556 = 1.6
+    # at the mean only the models' own variance counts, less that of the mean: 2.5556 - 1.7795 of 2.3421
+    assert found["at_mark"] == pytest.approx(0.7761 / (0.7761 + 1.5660), abs=1e-3)
+    far = reliability(scores, 100.0, 0.95)["at_mark"]
+    assert far is not None and far > 0.999
+
+
+def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None:
+    """All, none, and the first three of six articles: means 1, 0 and 1/2; rest 1/11, models 8/33, cases 0."""
+
+    def by_model(body: Mapping[str, Any]) -> str:
+        text = json.dumps(body["messages"])
+        number = re.search(r"Number (\d+)\.", text)
+        is_good = body["model"] == "all" or (
+            body["model"] == "half" and number and int(number[1]) < 6
+        )
+        return reply(body) if is_good else says(eos=True)
+
+    (tmp_path / "stage").mkdir()
+    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
+    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
+    given = {"data_dir": tmp_path, "results_dir": tmp_path / "r", "plugins": [PLUGIN]}
+    with serve_in_thread(by_body=by_model) as server:
+        models = [ModelSpec(name=f"lab/{n}", model=n, base_url=server.base_url) for n in ("all", "half", "none")]  # fmt: skip
+        evaluate(models, "stage", jury="offline", **given)  # type: ignore[arg-type]
+    results = load_results(tmp_path / "r", plugins=[PLUGIN])
+    table = results.typed("encounter_reliability")
+    (exam,) = [r for r in table.rows if r["level"] == "benchmark"]
+    assert (exam["models"], exam["n"], exam["cases_needed"]) == (3, 12, 2)
+    variances = [exam[f"variance_{name}"] for name in ("model", "case", "rest")]
+    assert variances == pytest.approx([8 / 33, 0, 1 / 11])
+    assert exam["generalizability"] == pytest.approx(32 / 33)
+    rows = {r["model"]: r for r in table.rows if r["level"] == "model"}
+    assert [rows[f"lab/{n}"]["pass_rate"] for n in ("all", "half", "none")] == [1.0, 0.5, 0.0]
+    assert [rows[f"lab/{n}"]["critical_missed"] for n in ("all", "half", "none")] == [0.0, 0.5, 1.0]
+    half = rows["lab/half"]  # four or more of six articles are drawn from the good ones: 22 of 64
+    assert half["consistency"] == pytest.approx((22 / 64) ** 2 + (42 / 64) ** 2, abs=0.03)
+    assert not half["passes"] and rows["lab/all"]["passes"]
+    lower = results.typed("encounter_reliability", Settings(pass_mark=0.5))
+    assert {r["model"]: r["passes"] for r in lower.rows if r["model"]}["lab/half"]
+    with pytest.raises(UsageError, match="pass mark must lie between 0 and 1, not 60"):
+        Settings(pass_mark=60)
+
+
+def test_too_few_models_are_no_examination(tmp_path: Path) -> None:
+    given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
+    evaluate(RULES, "stage", **given)  # type: ignore[arg-type]
+    table = load_results(tmp_path, plugins=[PLUGIN]).typed("encounter_reliability")
+    assert {r["level"] for r in table.rows} == {"model"}
+    assert any("stage: 2 ranked model(s) share 4 case(s); reliability is" in n for n in table.notes)

@@ -1,0 +1,171 @@
+"""The table of reliability: cases as an examination of the models, as examiners report one.
+
+A score is mean + model + case + rest, crossed, on the cases that all ranked models have; mean squares give the
+variances of the three. The generalizability coefficient of a mean over n cases is model / (model + rest / n), the
+dependability model / (model + (case + rest) / n) (Shavelson and Webb, 1991).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from medhelm import Floats, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
+from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import notes
+from medhelm.plugin import study as studies
+from medhelm_benchmarks.encounters.grading.completion import TURNED
+from medhelm_benchmarks.encounters.tables.encounters import ACCURACY, COMPLETION
+
+LEAST_MODELS, LEAST_CASES = 3, 10
+WANTED = 0.8
+"""The coefficient from which an examination is commonly taken to tell its candidates apart."""
+_TIE = 1e-9
+
+COLUMNS = (
+    kinds.text("benchmark", "name of the benchmark"),
+    kinds.text("level", "benchmark: the cases as an examination; model: its passes"),
+    kinds.text("model", "name of the clinician's model", "model"),
+    kinds.yes("ranked", "whether the model is ranked"),
+    kinds.count("models", "ranked models, by whose scores the cases are examined", "models"),
+    kinds.count("n", "cases: those that every ranked model has", "n"),
+    *kinds.measured("generalizability", "model variance / (model + rest / n): whether other cases would rank the models alike", "", "generalizability", 3, "generalizability", "by the F distribution"),
+    kinds.count("cases_needed", f"cases of this kind for a coefficient of {WANTED:g}; missing where no number of them is enough", f"cases for {WANTED:g}"),
+    kinds.number("dependability", "model variance / (model + (case + rest) / n): whether they would score them alike", "", "dependability", digits=3),
+    kinds.number("at_mark", "dependability of the decision at the pass mark (Brennan and Kane, 1977)", "", "at the mark", digits=3),
+    kinds.number("variance_model", "variance of models; one below 0 is too small to be seen", "", "var. models", digits=4),
+    kinds.number("variance_case", "variance of cases", "", "var. cases", digits=4),
+    kinds.number("variance_rest", "variance of models within cases, and what is left", "", "var. rest", digits=4),
+    *kinds.measured("score", "mean over cases", "", "mean", 3, "score"),
+    kinds.yes("passes", "whether the mean is at least the pass mark", "passes"),
+    kinds.number("consistency", "probability that two samples of as many cases give the same decision on the mean, by bootstrap over source articles", "", "consistency", digits=3),
+    *kinds.measured("pass_rate", "cases with at least the pass mark and without a critical item missed / cases", "share", "pass rate", 3, "pass_rate"),
+    kinds.share("critical_missed", "cases in which a critical item is missed / cases of n with one", "critical missed"),
+)  # fmt: skip
+_PARTS = (
+    Part(level="benchmark", title="The cases as an examination", group=("benchmark",), columns=("models", "n", "generalizability", "cases_needed", "dependability", "at_mark", "variance_model", "variance_case", "variance_rest")),
+    Part(level="model", title="Passes", group=("benchmark",), columns=("model", "score", "passes", "consistency", "pass_rate", "critical_missed", "n")),
+)  # fmt: skip
+
+
+def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, float | None]:
+    """Return the columns of the reliability of scores (models, cases), at least two of each.
+
+    The coefficient is ICC(3,k), whose interval is McGraw and Wong's (1996); the dependability is ICC(2,k).
+    """
+    from scipy.special import fdtri
+
+    n, k = scores.shape
+    by_model, by_case, mean = scores.mean(1), scores.mean(0), float(scores.mean())
+    left = scores - by_model[:, None] - by_case + mean
+    rest = float((left**2).sum()) / ((n - 1) * (k - 1))
+    spread = float(by_model.var(ddof=1))
+    model, case = spread - rest / k, float(by_case.var(ddof=1)) - rest / n
+    has_spread = spread > _TIE**2  # equal means differ in their last bits
+    part = rest / k / spread if has_spread else math.nan
+    df, upper = (n - 1, (n - 1) * (k - 1)), 0.5 + confidence / 2
+    error = (max(case, 0.0) + rest) / k
+    of_mean = max(model, 0.0) / n + max(case, 0.0) / k + rest / (n * k)
+    signal = max(max(model, 0.0) + (mean - mark) ** 2 - of_mean, 0.0)
+    needed = WANTED / (1 - WANTED) * rest / model if model > _TIE**2 else None
+    return {
+        "models": n,
+        "n": k,
+        "generalizability": 1 - part,
+        "generalizability_low": 1 - part * fdtri(*df, upper),
+        "generalizability_high": 1 - part / fdtri(*df[::-1], upper),
+        "cases_needed": None if needed is None else max(math.ceil(needed - _TIE), 1),
+        "dependability": model / (spread + case / k) if has_spread else None,
+        "at_mark": signal / (signal + error) if signal + error > 0 else None,
+        "variance_model": model,
+        "variance_case": case,
+        "variance_rest": rest,
+    }
+
+
+def table(asked: TableRequest) -> Table:
+    """Return rows of each benchmark of encounters: its cases as an examination, and each model's passes."""
+    study, said = asked.study, [*notes.common(asked.study)]
+    mark, rows = study.settings.pass_mark, list[dict[str, object]]()
+    for benchmark in study.panels:
+        own = [m for m in (TURNED, COMPLETION, ACCURACY) if m in study.metrics(benchmark)]
+        if not own:
+            continue
+        panel = study.panel(benchmark, own[0])
+        ranked = [m for m in panel.cells if m in study.ranked and m not in panel.unfit]
+        if len(ranked) >= LEAST_MODELS and len(panel.ids) >= LEAST_CASES:
+            each = [panel.scores(model) for model in ranked]
+            scores = np.stack([_rates(one)[one.among(panel.ids)] for one in each])
+            exam = reliability(scores, mark, study.settings.confidence)
+            rows.append({"benchmark": benchmark, "level": "benchmark", **exam})
+        else:
+            said.append(
+                f"{benchmark}: {len(ranked)} ranked model(s) share {len(panel.ids)} case(s); reliability is "
+                f"defined from {LEAST_MODELS} models and {LEAST_CASES} cases."
+            )
+        rows += [{"benchmark": benchmark, **row} for row in _passes(panel, study, mark)]
+    passing = f"The pass mark of a case, and of the mean, is {mark:g} (--pass-mark)."
+    said.append(passing if rows else "No benchmark here has encounters.")
+    return make_table(
+        "encounter_reliability",
+        "Reliability of encounters",
+        COLUMNS,
+        rows,
+        said,
+        notes.settings(study) | {"pass_mark": mark},
+        parts=_PARTS,
+        layout=Layout(main=("model", "generalizability", "score", "pass_rate")),
+    )
+
+
+RELIABILITY = TableSpec(
+    name="encounter_reliability",
+    help="cases as an examination: generalizability, cases needed, pass rates and their consistency",
+    columns=COLUMNS,
+    make=table,
+    options=("pass_mark",),
+)
+_MEAN, _PASSED = (pooled_share(f"encounter_{name}", name, "cases") for name in ("rate", "passed"))
+_MISSED = pooled_share("encounter_critical_missed", "critical_missed", "critical")
+
+
+def _rates(own: studies.MetricScores) -> Floats:
+    """Return the score of each case as written."""
+    return own.pooling.by_name(own.sums).get("rate", own.values)
+
+
+def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator[dict[str, object]]:
+    """Yield each model's passes: of its mean, and case by case."""
+
+    def with_whole(part: Floats) -> Floats:
+        return np.stack([part, np.ones(len(part))], 1)
+
+    def passed(own: studies.MetricScores) -> Floats:
+        missed = own.pooling.by_name(own.sums).get("critical_missed", np.zeros(len(own.ids)))
+        return with_whole(((_rates(own) >= mark - _TIE) & (missed == 0)).astype(np.float64))
+
+    readings = [
+        studies.with_reading(panel, _MEAN, lambda own: with_whole(_rates(own))),
+        studies.with_reading(panel, _PASSED, passed),
+    ]
+    if panel.metric.name == TURNED:
+        readings.append(studies.with_reading(panel, _MISSED))
+    means, rates, *missed = (studies.estimate(p, study.settings, "passes") for p in readings)
+    for model in sorted(means, key=lambda m: (-np.nan_to_num(means[m].score, nan=-1.0), m)):
+        mean = means[model]
+        above = float(np.mean(mean.draws >= mark - _TIE))
+        yield {
+            "level": "model",
+            "model": model,
+            "ranked": model in study.ranked,
+            "n": mean.n,
+            "score": mean.score,
+            **mean.interval.ends("score"),
+            "passes": bool(mean.score >= mark - _TIE) if mean.n else None,
+            "consistency": above**2 + (1 - above) ** 2 if mean.n >= LEAST_CASES else None,
+            "pass_rate": rates[model].score,
+            **rates[model].interval.ends("pass_rate"),
+            "critical_missed": missed[0][model].score if missed else None,
+        }
