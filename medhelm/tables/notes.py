@@ -11,7 +11,7 @@ from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.models.identity import is_rankable, reads_gold, reads_prompt
+from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
@@ -21,7 +21,7 @@ from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
-from medhelm.tables.study.judge_errors import failure, grader_of, is_jury, of_score
+from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
 from medhelm.tables.study.study import Panel, Study
 
 _MANY = 10
@@ -141,36 +141,6 @@ def _stand_ins(study: Study) -> list[str]:
             f"asked, and its scores say nothing about quality: {_several(sorted(graders))}."
         )
     return said
-
-
-def _controls(study: Study) -> list[str]:
-    """Return how far judges err on answers whose verdicts are known, and where they were asked about none."""
-    found, without = [], []
-    for benchmark, panel in study.panels.items():
-        records = [cell.record for cell in panel.cells.values()]
-        judged = [r for r in records if grader_of(r, panel.metric.name) and _is_by_models(r)]
-        errors = of_score(judged, panel.metric.name, study.settings.confidence)
-        if errors:
-            said = (
-                f"{e.share:.1%} {what}s (up to {e.high:.1%})"
-                for what, e in errors.items()
-                if e.share is not None
-            )
-            found.append(f"{benchmark} {', '.join(said)}")
-        elif judged:
-            without.append(benchmark)
-    return [
-        *[f"Errors of judges on controls: {_several(found)}."] * bool(found),
-        *[
-            f"Judged without controls, so that nobody knows how far the judges err: {_several(without)}."
-        ]
-        * bool(without),
-    ]
-
-
-def _is_by_models(record: RunRecord) -> bool:
-    raters = record.grading.raters
-    return raters is not None and any(map(is_rankable, raters.judges))
 
 
 def _as_fixed(study: Study) -> str:
@@ -367,7 +337,10 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
-    notes += _controls(study)
+    confidence = study.settings.confidence
+    for benchmark, panel in study.panels.items():
+        records = [cell.record for cell in panel.cells.values()]
+        notes += control_notes(benchmark, records, panel.metric.name, confidence)
     return notes + _repeats(study) + _casts(study) + list(study.notes)
 
 

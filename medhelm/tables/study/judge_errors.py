@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.models.identity import is_rankable
 from medhelm.schema.run import FALSE_POSITIVE, ControlCount, RunRecord
 from medhelm.stats.intervals import exact_share
 from medhelm.tables.format.column_kinds import measured
@@ -114,6 +115,24 @@ def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> 
     if not own.can_pass and own.low <= limit:
         return ""
     return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%})"
+
+
+def control_notes(
+    benchmark: str, records: Iterable[RunRecord], metric: str, confidence: float
+) -> Iterator[str]:
+    """Yield the note on the errors of a benchmark's judges, or that they were asked about no controls."""
+    judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
+    errors = of_score(judged, metric, confidence)
+    known = [f"{e.share:.1%} {w}s (up to {e.high:.1%})" for w, e in errors.items() if e.verdicts]
+    if known:
+        yield f"Errors of the judges of {benchmark} on controls: {', '.join(known)}."
+    elif judged:
+        yield f"{benchmark} was judged without controls, so that nobody knows how far its judges err."
+
+
+def _is_by_models(record: RunRecord) -> bool:
+    raters = record.grading.raters
+    return raters is not None and any(map(is_rankable, raters.judges))
 
 
 def error_columns(
