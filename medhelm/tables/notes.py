@@ -52,8 +52,7 @@ FLAGS = {
     ),
     "controls": (
         "E",
-        "its judges say yes to too many answers that are empty or of another case, and rank nobody; "
-        "`medhelm tables --table controls`",
+        "its judges err too often, and rank nobody; `medhelm tables --table controls`",
     ),
     "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
     "family": ("F", "one of the judges is of the model's family; `medhelm tables --table jury`"),
@@ -337,10 +336,8 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
-    confidence = study.settings.confidence
-    for benchmark, panel in study.panels.items():
-        records = [cell.record for cell in panel.cells.values()]
-        notes += control_notes(benchmark, records, panel.metric.name, confidence)
+    of = [(b, p.metric.name, [c.record for c in p.cells.values()]) for b, p in study.panels.items()]
+    notes += control_notes(of, study.settings.confidence)
     return notes + _repeats(study) + _casts(study) + list(study.notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from medhelm.grading.jury.metric import NAME as JURY
@@ -11,9 +11,11 @@ from medhelm.models.identity import is_rankable
 from medhelm.schema.run import FALSE_POSITIVE, ControlCount, RunRecord
 from medhelm.stats.intervals import exact_share
 from medhelm.tables.format.column_kinds import measured
+from medhelm.tables.format.table import several
 
 LIMIT = 0.10
 """Judges rank nobody if the upper bound of their false positives is above this."""
+_MANY = 10
 FAILED = "its judges fail their controls"
 
 
@@ -118,16 +120,29 @@ def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> 
 
 
 def control_notes(
-    benchmark: str, records: Iterable[RunRecord], metric: str, confidence: float
+    of: Iterable[tuple[str, str, Sequence[RunRecord]]], confidence: float
 ) -> Iterator[str]:
-    """Yield the note on the errors of a benchmark's judges, or that they were asked about no controls."""
-    judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
-    errors = of_score(judged, metric, confidence)
-    known = [f"{e.share:.1%} {w}s (up to {e.high:.1%})" for w, e in errors.items() if e.verdicts]
+    """Yield the notes on the errors of judges, and where they were asked about no controls.
+
+    `of`: the name of each benchmark, its metric, its runs.
+    """
+    known, without = [], []
+    for benchmark, metric, records in of:
+        judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
+        errors = of_score(judged, metric, confidence)
+        said = [
+            f"{e.share:.1%} {what}s (up to {e.high:.1%})"
+            for what, e in errors.items()
+            if e.verdicts
+        ]
+        if said:
+            known.append(f"{benchmark} {', '.join(said)}")
+        elif judged:
+            without.append(benchmark)
     if known:
-        yield f"Errors of the judges of {benchmark} on controls: {', '.join(known)}."
-    elif judged:
-        yield f"{benchmark} was judged without controls, so that nobody knows how far its judges err."
+        yield f"Errors of judges on controls: {several(known, _MANY)}."
+    if without:
+        yield f"Judged without controls, so that nobody knows how far judges err: {several(without, _MANY)}."
 
 
 def _is_by_models(record: RunRecord) -> bool:
