@@ -246,6 +246,7 @@ MEDSP1000 = Benchmark(
         "encounter_competency_mean",
         "encounter_competency_case_mean",
         "simulation_fidelity",
+        "role_conduct",
     ],
     max_output_tokens=2048,
     reasoning_output_tokens=16_384,

@@ -1,11 +1,11 @@
 """The tables of encounters."""
 
 from medhelm import TableSpec, hookimpl
-from medhelm_benchmarks.encounters.tables.cast import CAST
+from medhelm_benchmarks.encounters.tables.cast import CAST_TABLE
 from medhelm_benchmarks.encounters.tables.encounters import ENCOUNTERS
 
 
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
     """Return the tables."""
-    return [CAST, ENCOUNTERS]
+    return [CAST_TABLE, ENCOUNTERS]

@@ -264,8 +264,13 @@ def _requested(column: Column, names: Sequence[str]) -> Column:
 def _with_values(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Value]]
 ) -> tuple[Column, ...]:
-    """Return the columns that are not missing, or no, in every row."""
-    return tuple(c for c in columns if any(row[c.name] not in (None, False, "") for row in rows))
+    """Return the columns that are not missing, or no, in every row. A 0 with an interval is a value."""
+
+    def has_value(column: Column, row: Mapping[str, Value]) -> bool:
+        is_measured = bool(column.interval) and row[column.interval[0]] is not None
+        return is_measured or row[column.name] not in (None, False, "")
+
+    return tuple(c for c in columns if any(has_value(c, row) for row in rows))
 
 
 def _as_column_value(value: Any, kind: ColumnType) -> Value:
