@@ -26,7 +26,7 @@ LINES = Path(__file__).parents[1] / "tests" / "benchmarks" / "encounters" / "lab
 SPEAKERS = frozenset({"role_break", "mixed_speech"})
 """Both say that somebody else should speak; of one whom no packet names no rule can tell the two apart."""
 GROUPS: dict[str, frozenset[str]] = {
-    "leak": frozenset({"leak", "volunteered"}),
+    "leak": frozenset({"leak", "volunteered", "rubric_item"}),
     "invented_finding": frozenset({"invented_finding"}),
     "role_break or mixed_speech": SPEAKERS,
     **{kind: frozenset({kind}) for kind in ("hint", "meta_language", "contradiction")},

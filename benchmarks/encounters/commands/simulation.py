@@ -17,8 +17,8 @@ from medhelm.plugin import UsageError, model_calls, options, tables
 if TYPE_CHECKING:
     from medhelm.plugin import model_calls, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
-    from medhelm_benchmarks.encounters.fidelity.tables import Controls
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
+    from medhelm_benchmarks.encounters.tables.cast import Tally
 
 _LEVELS = ("role", "script", "clinician", "judge", "cast", "variance")
 _LEAST = 0.95
@@ -124,11 +124,11 @@ def _chosen(
 
 def _judge(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
-) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]], Controls]:
+) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]], list[Tally]]:
     """Return how the asking of the judge ended, and what it found in encounters and controls."""
     from medhelm.plugin import model_calls, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
-    from medhelm_benchmarks.encounters.fidelity.controls import control_rates, controls_of
+    from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
@@ -161,9 +161,11 @@ def _judge(
         raise UsageError("nobody says anything in these encounters; leave --judge out")
     asked = model_calls.ask(runs, args)
     faults = (by_judge.judged_faults(own.path) for own in runs)
-    controls = {
-        own.benchmark.name: control_rates(own_runs.stored_episodes(own.path)) for own in runs
-    }
+    controls = [
+        tally
+        for own in runs
+        for tally in control_tallies(own.benchmark.name, own_runs.stored_episodes(own.path))
+    ]
     return asked, {name: found for own in faults for name, found in own.items()}, controls
 
 

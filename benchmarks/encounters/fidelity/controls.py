@@ -24,9 +24,10 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     Role,
 )
 from medhelm_benchmarks.encounters.grading.script_words import content, passages
-from medhelm_benchmarks.encounters.matches import words
+from medhelm_benchmarks.encounters.matches import has_run, words
 from medhelm_benchmarks.encounters.packets import Packets
-from medhelm_benchmarks.encounters.record import Turn, as_state
+from medhelm_benchmarks.encounters.record import Turn
+from medhelm_benchmarks.encounters.tables.cast import Tally
 
 _PREFIX = "control/"
 SHARE, LEAST = 0.05, 10
@@ -37,8 +38,7 @@ FOUND_AS: dict[JudgedKind, tuple[JudgedKind, ...]] = {
     "contradiction": ("contradiction", "invented_finding"),
 }
 """The planted kinds, and the names under which each counts as found."""
-_OTHERWISE: dict[Role, str] = {"patient": "Good day.", "controller": "wash hands"}
-"""Words of the clinician that ask for nothing."""
+_NUMBER = re.compile("[0-9]")
 _NINES = str.maketrans("0123456789", "9876543210")
 Saying = tuple[str, str]
 """What the clinician says or does, and the line that comes of it."""
@@ -46,59 +46,63 @@ Saying = tuple[str, str]
 
 def controls_of(encounters: Sequence[Instance], count: int | None) -> Iterator[Instance]:
     """Yield controls of a seeded sample of the encounters of a benchmark; None: 5 %, and at least 10."""
-    if count is None:
-        count = max(LEAST, round(SHARE * len(encounters)))
-    by_case = {one.context: one for one in encounters}
+    count = max(LEAST, round(SHARE * len(encounters))) if count is None else count
+    cases = sorted({one.context: one for one in encounters}.items())
     order = sorted(encounters, key=lambda one: intervals.seed_of(0, one.id))
     for n, instance in enumerate(order[:count]):
         rng = random.Random(intervals.seed_of(1, instance.id))
-        others = [one for context, one in sorted(by_case.items()) if context != instance.context]
-        other = rng.choice(others) if others else None
-        judged = msgspec.convert(instance.payload, Judged)
-        role = CAST[n % len(CAST)]
-        planted = _planted(role, judged.packets, other, instance.references, rng)
-        turns, end = list(judged.encounter.turns), len(judged.encounter.turns)
-        state = turns[-1].state
-        turns += [_turn(role, saying, state) for _, saying in planted]
-        encounter = msgspec.structs.replace(judged.encounter, turns=tuple(turns))
-        whole = Judged(encounter=encounter, packets=judged.packets)
-        kinds = [kind for kind, _ in planted]
-        marked = [
-            Planted(ln.number, kinds[ln.turn - end - 1]) for ln in whole.lines if ln.turn > end
-        ]
-        if marked:
-            payload = {"encounter": as_state(encounter), "planted": msgspec.to_builtins(marked)}
-            name = f"{_PREFIX}{instance.id}"
-            payload["packets"] = instance.payload["packets"]
-            yield msgspec.structs.replace(instance, id=name, payload=payload)
+        others = [_judged(one).packets for context, one in cases if context != instance.context]
+        judged, role = _judged(instance), CAST[n % len(CAST)]
+        planted = _planted(judged, role, others, instance.references[:1], rng)
+        turns = judged.encounter.turns
+        added = tuple(_turn(role, saying, turns[-1].state) for _, saying in planted)
+        longer = msgspec.structs.replace(judged.encounter, turns=turns + added)
+        control = Judged(encounter=longer, packets=judged.packets)
+        lines = (line for line in control.lines if line.turn > len(turns))
+        marks = tuple(
+            Planted(line.number, planted[line.turn - len(turns) - 1][0]) for line in lines
+        )
+        payload = msgspec.to_builtins(msgspec.structs.replace(control, planted=marks))
+        if marks:
+            yield msgspec.structs.replace(instance, id=f"{_PREFIX}{instance.id}", payload=payload)
+
+
+def _judged(instance: Instance) -> Judged:
+    return msgspec.convert(instance.payload, Judged)
 
 
 def _planted(
-    role: Role,
-    packets: Packets,
-    other: Instance | None,
-    golds: Sequence[str],
-    rng: random.Random,
+    judged: Judged, role: Role, others: Sequence[Packets], gold: Sequence[str], rng: random.Random
 ) -> list[tuple[JudgedKind | None, Saying]]:
-    """Return lines of each kind, and as many clean ones, with what comes before them, in a random order."""
-    own = rng.sample(_sayings(role, packets), k=len(_sayings(role, packets)))
+    """Return a line of each kind, and as many clean ones, each with what the clinician asks before."""
+    packets, turns = judged.packets, judged.encounter.turns
+    own, nothing = _sayings(role, packets), "Good day." if role == "patient" else "wash hands"
+    rng.shuffle(own)
+    asked = "\n".join(text for turn in turns for text in (turn.speak, *turn.actions))
+    said = content("\n".join(line.text for line in judged.lines))
     known = content(packets.patient.text) | content(packets.controller.text)
-    hidden = [*golds[:1], *(i.text for i in packets.evaluator.items if len(i.text.split()) > 2)]
+    items = [item.text for item in packets.evaluator.items if len(item.text.split()) > 2]
+    untold = [s for s in own if not content(" ".join(s)) & content(asked) and _is_new(s[1], said)]
+    foreign = [s for other in others for s in _sayings(role, other) if _is_new(s[1], known)]
+    plans: list[tuple[JudgedKind, list[Saying]]] = [
+        ("volunteered", [(nothing, line) for _, line in untold]),
+        ("leak", [(nothing, text) for text in gold or items if not has_run(asked, text)]),
+        ("invented_finding", foreign),
+        ("contradiction", [(q, line.translate(_NINES)) for q, line in own if _NUMBER.search(line)]),
+    ]
     found: list[tuple[JudgedKind | None, Saying]] = []
-    if own:
-        found.append(("volunteered", (_OTHERWISE[role], own.pop()[1])))
-    if hidden:
-        found.append(("leak", (_OTHERWISE[role], hidden[0] if golds else rng.choice(hidden))))
-    if other is not None:
-        foreign = _sayings(role, msgspec.convert(other.payload["packets"], Packets))
-        new = [s for s in foreign if 2 * len(content(s[1]) & known) < len(content(s[1]))]
-        found += [("invented_finding", s) for s in rng.sample(new, k=min(1, len(new)))]
-    if numbered := [s for s in own if re.search(r"\d", s[1])]:
-        asked, line = numbered[0]
-        own.remove(numbered[0])
-        found.append(("contradiction", (asked, line.translate(_NINES))))
+    for kind, sayings in plans:
+        if sayings:
+            found.append((kind, saying := rng.choice(sayings)))
+            own = [s for s in own if saying[1] not in (s[1], s[1].translate(_NINES))]
     found += [(None, saying) for saying in own[: len(found)]]
-    return rng.sample(found, k=len(found))
+    first = [one for one in found if one[0] == "volunteered"]  # else a later question asks for it
+    rest = [one for one in found if one[0] != "volunteered"]
+    return first + rng.sample(rest, k=len(rest))
+
+
+def _is_new(line: str, known: frozenset[str]) -> bool:
+    return 2 * len(content(line) & known) < len(content(line))
 
 
 def _sayings(role: Role, packets: Packets) -> list[Saying]:
@@ -107,8 +111,7 @@ def _sayings(role: Role, packets: Packets) -> list[Saying]:
         text = packets.patient.text
         found = [(f.asked_by[0], f.speaker, f.answer) for f in packets.patient.facts if not f.state]
     else:
-        text = packets.controller.text
-        states = packets.controller.states
+        text, states = packets.controller.text, packets.controller.states
         found = [(r.asked_by[0], r.speaker, r.text) for s in states for r in s.results]
     if found:
         return [(asked, f"{who}: {said}" if who else said) for asked, who, said in found]
@@ -124,26 +127,21 @@ def _turn(role: Role, saying: Saying, state: int) -> Turn:
     return Turn(state=state, actions=(saying[0],), feedback=(saying[1],))
 
 
-def control_rates(episodes: Iterable[Episode]) -> Counter[tuple[str, str]]:
-    """Return counts by what and kind: planted and missed lines, clean lines and wrong ones, unread controls."""
-    sums: Counter[tuple[str, str]] = Counter()
+def control_tallies(benchmark: str, episodes: Iterable[Episode]) -> Iterator[Tally]:
+    """Yield of each control its planted and missed lines, its clean and wrong ones by kind, or `unread`."""
     for episode in episodes:
         if not episode.instance_id.startswith(_PREFIX):
             continue
-        faults = episode.state.get("faults")
-        sums["controls", ANY] += 1
-        if faults is None:
-            sums["unread", ANY] += 1
-            continue
-        found = msgspec.convert(faults, tuple[Fault, ...])
-        for one in msgspec.convert(episode.instance.payload, Judged).planted:
-            said = {fault.kind for fault in found if fault.line == one.line}
-            if one.kind is None:
-                sums.update({("clean", kind): 1 for kind in (*BY_JUDGE, ANY)})
-                sums.update({("wrong", kind): 1 for kind in said})
-                sums["wrong", ANY] += bool(said)
+        sums, faults = Counter[str](), episode.state.get("faults")
+        sums["unread"] += faults is None
+        found = msgspec.convert(faults or (), tuple[Fault, ...])
+        for one in _judged(episode.instance).planted if faults is not None else ():
+            kind, said = one.kind, {fault.kind for fault in found if fault.line == one.line}
+            if kind is None:
+                sums.update(f"clean_lines/{name}" for name in (*BY_JUDGE, ANY))
+                sums.update(f"wrong/{name}" for name in (*said, *[ANY] * bool(said)))
             else:
-                sums.update({("planted", one.kind): 1, ("planted", ANY): 1})
-                sums["missed", one.kind] += not said & {*FOUND_AS[one.kind]}
-                sums["missed", ANY] += not said
-    return sums
+                sums.update((f"planted/{kind}", f"planted/{ANY}"))
+                sums[f"missed/{kind}"] += not said & {*FOUND_AS[kind]}
+                sums[f"missed/{ANY}"] += not said
+        yield Tally("control", benchmark, {}, episode.instance_id, episode.instance_id, sums)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm import Part, Table, make_table
-from medhelm.plugin import Settings, intervals, stored_decisions
+from medhelm.plugin import Settings, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
@@ -32,6 +32,7 @@ from medhelm_benchmarks.encounters.tables.cast import (
     cast_parts,
     role_rows,
     scores_row,
+    share_row,
     share_with_ends,
 )
 
@@ -63,8 +64,6 @@ _PARTS = {
         ("model", "others", "factor", "levels", "variance", "sd"),
     ),
 }
-Controls = Mapping[str, Counter[tuple[str, str]]]
-"""What a judge made of the controls of each benchmark."""
 _SAID = (
     "cast: clinicians that were run with every one of several casts, on common cases and by one evaluator: "
     "the one that most of these runs have. A ranking that moves with the cast is one of the cast, too.",
@@ -80,7 +79,7 @@ def simulation_table(
     runs: Sequence[CheckedRun],
     least: float,
     *,
-    controls: Controls | None = None,
+    controls: Sequence[Tally] | None = None,
     level: str | None = None,
 ) -> Table:
     """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first.
@@ -90,7 +89,7 @@ def simulation_table(
     newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
     settings = Settings()
     rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]
-    rows += _control_rows(controls or {}, settings)
+    rows += _control_rows(controls or (), settings)
     rows += [row | {"level": "cast"} for row in cast_rows(runs)]
     rows += [row | {"level": "variance"} for row in variance_rows(runs)]
     said = [
@@ -121,21 +120,20 @@ def simulation_table(
     )
 
 
-def _judge_notes(runs: Sequence[CheckedRun], controls: Controls) -> Iterator[str]:
+def _judge_notes(runs: Sequence[CheckedRun], controls: Sequence[Tally]) -> Iterator[str]:
     spoken = [e for run in runs for e in run.encounters if e.cast_lines]
     judged = sum(e.by_judge is not None for e in spoken)
     yield (
         f"The judge could be read on {judged:,} of {len(spoken):,} encounters; the others are in none of its "
         "shares."
     )
-    for benchmark, found in sorted(controls.items()):
-        n = found["controls", ANY]
-        yield (
-            f"{benchmark}: the judge was sent {n} controls, copies of encounters with planted and clean lines "
-            f"at their end, and could be read on {n - found['unread', ANY]}. They are in no other number."
-            if n
-            else f"{benchmark}: no controls were sent, so that nothing is known of the judge."
-        )
+    read = sum(not tally.sums["unread"] for tally in controls)
+    yield (
+        f"It was sent {len(controls)} controls, copies of encounters with planted and clean lines at their end, "
+        f"and could be read on {read}. They are in no other number."
+        if controls
+        else "No controls were sent, so that nothing is known of the judge."
+    )
 
 
 def _tallies(runs: Iterable[CheckedRun]) -> Iterator[Tally]:
@@ -151,20 +149,15 @@ def _tallies(runs: Iterable[CheckedRun]) -> Iterator[Tally]:
                 yield Tally("judge", *of, sums_of(e.lines, e.by_judge, told))
 
 
-def _control_rows(controls: Controls, settings: Settings) -> Iterator[dict[str, object]]:
+def _control_rows(controls: Sequence[Tally], settings: Settings) -> Iterator[dict[str, object]]:
     """Yield the judge's errors on control lines by kind of fault."""
-    for (benchmark, found), kind in product(sorted(controls.items()), (*BY_JUDGE, ANY)):
+    for benchmark, kind in product(sorted({t.benchmark for t in controls}), (*BY_JUDGE, ANY)):
+        own = [tally for tally in controls if tally.benchmark == benchmark]
         row: dict[str, object] = {"benchmark": benchmark, "level": "control", "fault": kind}
-        for name, part, whole in (
-            ("planted", "missed", "planted"),
-            ("clean_lines", "wrong", "clean"),
-        ):
-            if n := found[whole, kind]:
-                ends = intervals.wilson(found[part, kind] / n, n, settings.confidence)
-                row |= {name: n, part: found[part, kind] / n}
-                row |= dict(zip((f"{part}_low", f"{part}_high"), ends, strict=True))
-        if len(row) > 3:
-            yield row
+        for part, whole in (("missed", "planted"), ("wrong", "clean_lines")):
+            row[whole] = sum(tally.sums[f"{whole}/{kind}"] for tally in own) or None
+            row |= share_row(part, f"{part}/{kind}", f"{whole}/{kind}", own, settings)
+        yield row
 
 
 def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, object]]:

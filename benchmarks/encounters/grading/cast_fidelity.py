@@ -44,17 +44,18 @@ JudgedKind = Literal[
     "meta_language",
     "mixed_speech",
 ]
-FaultKind = Literal[JudgedKind, "unordered_result", "loop"]
+FaultKind = Literal[JudgedKind, "rubric_item", "unordered_result", "loop"]
 MEANING: dict[FaultKind, str] = {
     "volunteered": "hidden text of the packet, shown before it was asked for or ordered",
-    "leak": "the diagnosis, or an item of the rubric, given away",
+    "leak": "the diagnosis, or what the clinician is rated on, given away",
     "invented_finding": "a finding, value or fact that no packet holds",
     "contradiction": "against the packet, or against what was said before",
     "role_break": "somebody who does not exist, or who cannot speak, speaks; the part is left",
     "hint": "what the clinician should do, think or ask",
     "meta_language": "of a simulation, a script, a packet, or of what is not provided",
     "mixed_speech": "one role speaks for another, or counts one of another's as its own",
-    "unordered_result": "a finding in a turn without an order, of which nothing was ordered before",
+    "rubric_item": "an item of the rubric in its own words, which the clinician has not said or done",
+    "unordered_result": "a number or words of the material, in a turn without an order, unlike all that was ordered",
     "loop": f"the same line of {NGRAM} or more words again, which was not asked for again",
 }
 BY_JUDGE: tuple[FaultKind, ...] = get_args(JudgedKind)
@@ -219,7 +220,7 @@ def checkable(role: Role, lines: Sequence[Line], packets: Packets) -> set[str]:
     if role == "controller":
         found.add("unordered_result")
     if packets.evaluator.items:
-        found.add("leak")
+        found.add("rubric_item")
     results = any(state.results for state in packets.controller.states)
     if packets.patient.facts if role == "patient" else results:
         found |= {"volunteered", "role_break", ANY}
@@ -311,7 +312,7 @@ def _shown(line: Line, packets: Packets) -> dict[FaultKind, str]:
         return {}
     for item in packets.evaluator.items:
         if copied_share(item.text, line.text) >= SHOWN > copied_share(item.text, line.asked):
-            return {"leak": item.text}
+            return {"rubric_item": item.text}
     return {}
 
 

@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import (
-    Column,
-    Layout,
-    Part,
-    Table,
-    TableRequest,
-    TableSpec,
-    make_table,
-    pooled_share,
-)
+from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
 from medhelm.plugin import Settings, aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
@@ -75,10 +66,10 @@ def share_with_ends(name: str, description: str, heading: str) -> tuple[Column, 
 
 COLUMNS = cast_columns(LEAST)
 SAID = (
-    "Faults by rule: no rule can tell inventions in words, contradictions, hints and meta language of any "
-    "packet, nor volunteered facts, role breaks and whether a line is clean of one that is text alone. There "
-    "the share is not checkable; `found` counts what a rule came upon all the same. A share is of the cases "
-    "and lines beside it.",
+    "Faults by rule are lower bounds. No rule can tell leaks of the diagnosis, inventions in words, "
+    "contradictions, hints and meta language of any packet, nor volunteered facts, role breaks and whether a "
+    "line is clean (any) of a packet that is text alone: not checkable. `found` counts what a rule came upon "
+    "all the same. A share is of the cases and lines beside it.",
     "Script: a word is asked for where the clinician has said another word of its passage, so that an answer "
     "to a question in quite other words counts as unasked. Only a large share unasked speaks of the patient.",
 )
@@ -98,23 +89,17 @@ def cast_parts(own: tuple[str, ...]) -> tuple[Part, ...]:
     """Return the grids of text formats, each under the columns `own`."""
     roles = ("role", "model", "fault", "cases", "lines", "found", "share")
     script = ("model", "cases", "words", "shown", "asked", "unasked")
-    scores = (
-        "model",
-        "cast",
-        "cases",
-        "unchecked",
-        "clean",
-        "marked",
-        "mean",
-        "mean_unmarked",
-        "difference",
-    )
+    scores = ["model", "cast", "cases", "unchecked", "clean", "marked"]
+    scores += ["mean", "mean_unmarked", "difference"]
     return (
         Part(level="role", title="Faults by who played", group=own, columns=roles),
         Part(
-            level="script", title="What the patient said of its script", group=own, columns=script
+            level="script",
+            title="How much of its script the patient said",
+            group=own,
+            columns=script,
         ),
-        Part(level="clinician", title="Scores without marked cases", group=own, columns=scores),
+        Part(level="clinician", title="Scores without marked cases", group=own, columns=(*scores,)),
     )
 
 
@@ -191,14 +176,14 @@ def role_rows(tallies: Iterable[Tally], settings: Settings) -> Iterator[dict[str
             if lines or level == "role":
                 found = total[part] if lines or total[part] else None
                 found_row = {"fault": kind, "lines": lines or None, "found": found}
-                yield row | found_row | _share("share", part, f"{part}/lines", own, settings)
+                yield row | found_row | share_row("share", part, f"{part}/lines", own, settings)
         if role == "patient" and (words := total.get("script/words")):
             shares = {name: total[f"script/{name}"] / words for name in ("shown", "asked")}
-            unasked = _share("unasked", "script/unasked", "script/words", own, settings)
+            unasked = share_row("unasked", "script/unasked", "script/words", own, settings)
             yield row | {"level": "script", "words": words, **shares, **unasked}
 
 
-def _share(
+def share_row(
     name: str, part: str, whole: str, tallies: Sequence[Tally], settings: Settings
 ) -> dict[str, object]:
     """Return part / whole as the column `name`, with the ends of its interval over whole clusters.
@@ -231,8 +216,8 @@ def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, obje
     for model, cell in _cells(study, benchmark):
         own, cast = cell.scores[FIDELITY], cell.record.spec.cast
         values, clean = (
-            dict(zip(found.ids.tolist(), found.values.tolist(), strict=True))
-            for found in (cell.scores[metric], own)
+            dict(zip(s.ids.tolist(), s.values.tolist(), strict=True))
+            for s in (cell.scores[metric], own)
         )
         row = scores_row(values, clean, LEAST) | {"benchmark": benchmark, "model": model}
         row |= {"cast": " + ".join(cast[role].name for role in CAST)}

@@ -266,11 +266,12 @@ def _with_values(
 ) -> tuple[Column, ...]:
     """Return the columns that are not missing, or no, in every row. A 0 with an interval is a value."""
 
-    def has_value(column: Column, row: Mapping[str, Value]) -> bool:
-        is_measured = bool(column.interval) and row[column.interval[0]] is not None
-        return is_measured or row[column.name] not in (None, False, "")
+    def names(column: Column) -> tuple[str, ...]:
+        return (column.name, *(column.interval or ())[1:])  # the upper end of what is not missing
 
-    return tuple(c for c in columns if any(has_value(c, row) for row in rows))
+    return tuple(
+        c for c in columns if any(row[n] not in (None, False, "") for row in rows for n in names(c))
+    )
 
 
 def _as_column_value(value: Any, kind: ColumnType) -> Value:

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -20,7 +21,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fidelity.controls import control_rates, controls_of
+from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
 from medhelm_benchmarks.encounters.fidelity.judge import Judged, Report, report_faults, to_judge
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
 from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
@@ -98,7 +99,7 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
         ("Mother: I do not know.", None),
         ("Mother: Hardly anything. CANARY_LATER She sleeps.", "volunteered"),
         ("Mother: You could say Asks since when CANARY_RUBRIC the child has been ill", None),
-        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "leak"),
+        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "rubric_item"),
         ("Nurse: The drip is running.", "mixed_speech"),
         ("Dr Reed: She is well.", "role_break"),
         ("Uncle: She is well.", "role_break"),
@@ -398,13 +399,19 @@ def test_controls_have_lines_whose_fault_is_known() -> None:
         return [{"kind": kind, "role": "patient", "turn": 1, "line": n} for n, kind in found]
 
     judged = [ended(control, says_of(control)) for control in controls]
-    found = control_rates([*judged, ended(encounters[0], []), ended(controls[0], None)])
-    assert found["planted", "any"] >= 18 and found["missed", "any"] == 0
-    assert (found["wrong", "any"], found["wrong", "hint"], found["wrong", "leak"]) == (6, 6, 0)
-    assert found["clean", "any"] == found["clean", "leak"] >= 12
-    assert (found["controls", "any"], found["unread", "any"]) == (7, 1)
-    silent = control_rates(ended(control, []) for control in controls)
-    assert silent["missed", "any"] == silent["planted", "any"] == found["planted", "any"]
+    found, n = told([*judged, ended(encounters[0], []), ended(controls[0], None)])
+    assert n == 7 and found["unread"] == 1
+    assert found["planted/any"] >= 15 and found["missed/any"] == 0
+    assert (found["wrong/any"], found["wrong/hint"], found["wrong/leak"]) == (6, 6, 0)
+    assert found["clean_lines/any"] == found["clean_lines/leak"] >= 12
+    silent, _ = told([ended(control, []) for control in controls])
+    assert silent["missed/any"] == silent["planted/any"] == found["planted/any"]
+
+
+def told(episodes: list[Episode]) -> tuple[Counter[str], int]:
+    """Return what a judge made of controls, over all of them, and how many there are."""
+    tallies = [*control_tallies("medsp1000", episodes)]
+    return sum((Counter(tally.sums) for tally in tallies), Counter()), len(tallies)
 
 
 def ended(control: Instance, faults: object) -> Episode:
