@@ -14,7 +14,7 @@ import msgspec
 
 from medhelm import Episode, Instance
 from medhelm.plugin import intervals
-from medhelm_benchmarks.encounters.fidelity.judge import Judged, Planted
+from medhelm_benchmarks.encounters.fidelity.judge import Judged
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ANY,
     BY_JUDGE,
@@ -59,9 +59,7 @@ def controls_of(encounters: Sequence[Instance], count: int | None) -> Iterator[I
         longer = msgspec.structs.replace(judged.encounter, turns=turns + added)
         control = Judged(encounter=longer, packets=judged.packets)
         lines = (line for line in control.lines if line.turn > len(turns))
-        marks = tuple(
-            Planted(line.number, planted[line.turn - len(turns) - 1][0]) for line in lines
-        )
+        marks = tuple((line.number, planted[line.turn - len(turns) - 1][0]) for line in lines)
         payload = msgspec.to_builtins(msgspec.structs.replace(control, planted=marks))
         if marks:
             yield msgspec.structs.replace(instance, id=f"{_PREFIX}{instance.id}", payload=payload)
@@ -135,8 +133,8 @@ def control_tallies(benchmark: str, episodes: Iterable[Episode]) -> Iterator[Tal
         sums, faults = Counter[str](), episode.state.get("faults")
         sums["unread"] += faults is None
         found = msgspec.convert(faults or (), tuple[Fault, ...])
-        for one in _judged(episode.instance).planted if faults is not None else ():
-            kind, said = one.kind, {fault.kind for fault in found if fault.line == one.line}
+        for line, kind in _judged(episode.instance).planted if faults is not None else ():
+            said = {fault.kind for fault in found if fault.line == line}
             if kind is None:
                 sums.update(f"clean_lines/{name}" for name in (*BY_JUDGE, ANY))
                 sums.update(f"wrong/{name}" for name in (*said, *[ANY] * bool(said)))

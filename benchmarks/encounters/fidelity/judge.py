@@ -60,21 +60,13 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: list[Found]
 
 
-class Planted(msgspec.Struct, frozen=True):
-    """A line of a control, whose fault is known."""
-
-    line: int
-    kind: JudgedKind | None
-    """None: it has none."""
-
-
 class Judged(msgspec.Struct, frozen=True):
     """An encounter to be judged, as its instance carries it."""
 
     encounter: Encounter
     packets: Packets
-    planted: tuple[Planted, ...] = ()
-    """Of a control alone."""
+    planted: tuple[tuple[int, JudgedKind | None], ...] = ()
+    """Of a control the lines whose fault is known; None: there is none."""
 
     @property
     def lines(self) -> list[Line]:

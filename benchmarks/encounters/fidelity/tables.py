@@ -157,7 +157,8 @@ def _control_rows(controls: Sequence[Tally], settings: Settings) -> Iterator[dic
         for part, whole in (("missed", "planted"), ("wrong", "clean_lines")):
             row[whole] = sum(tally.sums[f"{whole}/{kind}"] for tally in own) or None
             row |= share_row(part, f"{part}/{kind}", f"{whole}/{kind}", own, settings)
-        yield row
+        if row["clean_lines"] or row["planted"]:
+            yield row
 
 
 def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, object]]:

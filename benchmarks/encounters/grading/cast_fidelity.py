@@ -84,7 +84,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The part of it that belongs to this turn."""
     state: int = 0
     """The state in which it was said."""
-    channel: Literal["says", "feedback", "event", "status"] = "says"
+    channel: Literal["says", "does", "feedback", "event", "status"] = "says"
     present: tuple[str, ...] | None = None
     """Those whom the role names as present in this turn; None: not stored."""
     unsupported: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ def lines_of(encounter: Encounter, packets: Packets) -> list[Line]:
         shown |= {"present": turn.staff, "unsupported": turn.unsupported}
         events = [event for event in turn.events if folded(event) not in changes]
         own: list[tuple[dict[str, Any], Sequence[str], str]] = [
-            ({"role": "clinician"}, [turn.speak or now], "says"),
+            ({"role": "clinician"}, [turn.speak or now], "says" if turn.speak else "does"),
             (heard, turn.heard, "says"),
             (shown, turn.feedback, "feedback"),
             (shown, events, "event"),
@@ -170,7 +170,7 @@ def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> I
         numbers |= _numbers(line.asked)
         found: dict[FaultKind, str] = {}
         if line.role == "clinician":
-            for title in map(speaker_of, line.text.splitlines()):
+            for title in map(speaker_of, line.text.splitlines() if line.channel == "says" else ()):
                 if any(title.casefold() in own for own in titles.values()):
                     found["mixed_speech"] = title
             numbers |= _numbers(line.text)

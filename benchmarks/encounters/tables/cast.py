@@ -48,7 +48,7 @@ def cast_columns(least: float) -> tuple[Column, ...]:
         kinds.share("shown", "of these words: said by the patient", "shown"),
         kinds.share("asked", "of these words: in passages that the clinician had asked for", "asked for"),
         *share_with_ends("unasked", "of these words: said before they were asked for", "unasked"),
-        kinds.count("unchecked", "cases of the clinician without a clean share: text alone, or nobody answered", "unchecked", of="cases"),
+        kinds.count("unchecked", "cases of the clinician without a clean share: text alone, or nobody answered", "not checkable", of="cases"),
         kinds.share("clean", "lines without a fault in the other cases", "clean"),
         kinds.count("marked", f"of the other cases those with less than {least:g} clean lines", "marked"),
         kinds.number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),

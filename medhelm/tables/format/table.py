@@ -265,12 +265,9 @@ def _with_values(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Value]]
 ) -> tuple[Column, ...]:
     """Return the columns that are not missing, or no, in every row. A 0 with an interval is a value."""
-
-    def names(column: Column) -> tuple[str, ...]:
-        return (column.name, *(column.interval or ())[1:])  # the upper end of what is not missing
-
+    ends = {c: (c.name, *(c.interval or ())[1:]) for c in columns}
     return tuple(
-        c for c in columns if any(row[n] not in (None, False, "") for row in rows for n in names(c))
+        c for c in columns if any(row[n] not in (None, False, "") for row in rows for n in ends[c])
     )
 
 

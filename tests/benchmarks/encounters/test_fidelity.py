@@ -381,19 +381,19 @@ def test_controls_have_lines_whose_fault_is_known() -> None:
             (f.line, f.kind)
             for f in faults_by_rule([*lines_of(judged.encounter, own)], own, control.context)
         }
-        for planted in judged.planted:
-            line = by_number[planted.line]
-            kinds.add(planted.kind)
+        for number, kind in judged.planted:
+            line = by_number[number]
+            kinds.add(kind)
             texts = own.patient.text + own.controller.text
             is_own = line.text.removeprefix(f"{speaker_of(line.text)}: ") in texts
-            assert is_own == (planted.kind in (None, "volunteered")), (planted, line.text)
-            if planted.kind is None:
-                assert not {kind for n, kind in rule_kinds if n == line.number} - {"loop"}
+            assert is_own == (kind in (None, "volunteered")), (kind, line.text)
+            if kind is None:
+                assert not {found for n, found in rule_kinds if n == number} - {"loop"}
     assert kinds == {None, "volunteered", "leak", "invented_finding", "contradiction"}
 
     def says_of(control: Instance) -> list[dict[str, object]]:
         """Return what a judge says who names every planted fault, and one clean line of each control."""
-        lines = [(one.line, one.kind) for one in msgspec.convert(control.payload, Judged).planted]
+        lines = msgspec.convert(control.payload, Judged).planted
         wrong = next(n for n, kind in lines if kind is None)
         found = [(n, kind) for n, kind in lines if kind] + [(wrong, "hint")]
         return [{"kind": kind, "role": "patient", "turn": 1, "line": n} for n, kind in found]
