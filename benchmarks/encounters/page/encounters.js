@@ -62,7 +62,7 @@
       h("h2", { id: "cast" }, "Fidelity of the cast"),
       h("p", { class: "faint" }, "Lines with a fault by rule, which are lower bounds, where rules can tell. A case with too few clean lines is marked."),
       grid(view, table, benchmark, "Faults by who played", "role", FAULTS, ["role", "model", "fault"]),
-      grid(view, table, benchmark, "What the patient said of its script", "script", SCRIPT, ["model"]),
+      grid(view, table, benchmark, "How much of its script the patient said", "script", SCRIPT, ["model"]),
       grid(view, table, benchmark, "Scores without marked cases", "clinician", MARKED, ["model", "cast"]),
     ];
   }

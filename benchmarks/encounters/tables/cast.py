@@ -110,12 +110,13 @@ def fidelity(asked: TableRequest) -> Table:
     tallies = [tally for benchmark in found for tally in _tallies(study, benchmark)]
     rows = [*role_rows(tallies, study.settings)]
     rows += [row for benchmark in found for row in _clinicians(study, benchmark)]
+    none = f"No benchmark here is graded on {CONDUCT}; `medhelm score` grades stored encounters."
     return make_table(
         "encounter_cast",
         "Fidelity of the cast",
         COLUMNS,
         rows,
-        [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])],
+        [*notes.common(study), *(_SAID if rows else [none])],
         notes.settings(study),
         parts=cast_parts(("benchmark",) if len(found) > 1 else ()),
         layout=LAYOUT,

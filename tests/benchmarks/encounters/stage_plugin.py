@@ -50,6 +50,7 @@ STAGE = Benchmark(
         "encounter_competency_mean",
         "encounter_competency_case_mean",
         "simulation_fidelity",
+        "role_conduct",
     ],
     max_output_tokens=300,
     redistributable=True,

@@ -84,6 +84,7 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         "encounter_competency_mean": round(2 / 3, 4),
         "encounter_competency_case_mean": round(2 / 3, 4),
         "simulation_fidelity": 1.0,
+        "role_conduct": 1.0,
     }
     assert {p.role: p.usage.requests for p in found.parties} == {
         "model": 48,
