@@ -41,7 +41,7 @@ FOUND_AS: dict[JudgedKind, tuple[JudgedKind, ...]] = {
 _NUMBER = re.compile("[0-9]")
 _NINES = str.maketrans("0123456789", "9876543210")
 Saying = tuple[str, str]
-"""What the clinician says or does, and the line that comes of it."""
+"""Words or a deed of the clinician, and the line that comes of it."""
 
 
 def controls_of(encounters: Sequence[Instance], count: int | None) -> Iterator[Instance]:

@@ -426,7 +426,7 @@ class RoleConduct(Metric):
         if not lines:
             return Score(value=None, outcome="uninformative", reason="nobody said or did anything")
         unsound = {fault.line for fault in faults if fault.kind in KINDS["clinician"]}
-        heard = [line for line in lines if line.role == "patient"]
+        heard = [(line.text, line.asked) for line in lines if line.role == "patient"]
         sums = counted | script_sums(heard, packets_of(instance), instance.context)
         sums |= {"sound": float(len(lines) - len(unsound)), "lines": float(len(lines))}
         return Score(value=sums["sound"] / len(lines), sums=sums)

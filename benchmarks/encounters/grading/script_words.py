@@ -1,4 +1,4 @@
-"""How much of its script a patient says, and how much of that the clinician had asked for, by words alone.
+"""Counts of the words of a script that a patient says, and of those that the clinician had asked for.
 
 A word is asked for where a passage that holds it is: the clinician has said another of the passage's words,
 or one of the wordings of a fact. An answer to a question in quite other words counts as unasked, so that
@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from medhelm_benchmarks.encounters.matches import is_asked, words
 from medhelm_benchmarks.encounters.packets import Packets
 from medhelm_benchmarks.encounters.prompts import prompt_text
-
-if TYPE_CHECKING:
-    from medhelm_benchmarks.encounters.grading.cast_fidelity import Line
 
 SCRIPT = ("script/words", "script/shown", "script/asked", "script/unasked")
 _LONG = 40
@@ -37,25 +33,25 @@ def passages(text: str) -> list[str]:
     return [part for own in parts for part in own if part]
 
 
-def script_sums(lines: Sequence[Line], packets: Packets, clinician: str) -> dict[str, float]:
+def script_sums(
+    heard: Sequence[tuple[str, str]], packets: Packets, clinician: str
+) -> dict[str, float]:
     """Return how many words the script has, and how many were shown, asked for, and shown unasked.
 
-    `lines`: the patient's; without one there is nothing to count. `clinician`: its packet, whose words
-    are no news.
+    `heard`: each line of the patient with all that the clinician had said; without one there is nothing to
+    count. `clinician`: its packet, whose words are no news.
     """
-    patient = packets.patient
-    told = [content(passage) for passage in passages(patient.text)]
-    facts = [(content(fact.answer), fact.asked_by) for fact in patient.facts]
-    script = (
-        _union((*told, *(own for own, _ in facts))) - content(clinician) if lines else _union(())
-    )
+    told = [content(passage) for passage in passages(packets.patient.text)]
+    facts = [(content(fact.answer), fact.asked_by) for fact in packets.patient.facts]
+    script = _union((*told, *(own for own, _ in facts))) - content(clinician)
+    script = script if heard else _union(())
     shown = asked = unasked = _union(())
-    for line in lines:
-        said = content(line.asked)
+    for line, questions in heard:
+        said = content(questions)
         due = [own for own in told if own & said]
-        due += [own for own, asked_by in facts if is_asked(asked_by, line.asked)]
+        due += [own for own, asked_by in facts if is_asked(asked_by, questions)]
         asked = script & _union((said, *due))
-        new = (script & content(line.text)) - shown
+        new = (script & content(line)) - shown
         shown, unasked = shown | new, unasked | new - asked
     return dict(zip(SCRIPT, map(float, map(len, (script, shown, asked, unasked))), strict=True))
 
