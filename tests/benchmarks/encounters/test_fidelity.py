@@ -20,12 +20,14 @@ from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
+from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
 from medhelm_benchmarks.encounters.fidelity.judge import Judged, Report, report_faults, to_judge
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
 from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
+    BY_ROLE,
     Fault,
     RoleConduct,
     SimulationFidelity,
@@ -42,6 +44,7 @@ from medhelm_benchmarks.encounters.packets import (
     packets_of,
 )
 from medhelm_benchmarks.encounters.record import encounter_of
+from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
 from tests.server import FaultServer, serve_in_thread
 
@@ -241,6 +244,29 @@ def test_of_packets_of_text_alone_rules_say_what_they_cannot_tell() -> None:
     asked = in_turn(says("Do you take pills?", eos=True))
     score = RoleConduct().score(case, play(case, asked, turns=1, **told))
     assert [score.sums[name] for name in SCRIPT] == [5, 4, 3, 2]
+
+
+def test_a_share_of_a_mixed_set_is_of_the_cases_that_can_be_checked() -> None:
+    def tally(case: str, faulty: int, lines: int, told: int) -> Tally:
+        sums = dict.fromkeys(BY_ROLE, 0) | {"patient/lines": lines, "patient/volunteered": faulty}
+        sums["patient/volunteered/lines"] = told
+        return Tally("role", "b", {"patient": "p"}, case, case, sums)
+
+    structured = [tally("a", 1, 4, 4), tally("b", 0, 6, 6)]
+    rows = role_rows([*structured, tally("text", 2, 9, 0)], Settings())
+    by_fault = {row["fault"]: row for row in rows}
+    row = by_fault["volunteered"]
+    assert (row["cases"], row["lines"], row["found"], row["share"]) == (2, 10, 3, 0.1)
+    assert row["share_low"] < 0.1 < row["share_high"]  # type: ignore[operator]
+    assert "share" not in by_fault["hint"] and by_fault["hint"]["cases"] == 0
+    (only,) = [
+        r for r in role_rows([tally("text", 2, 9, 0)], Settings()) if r["fault"] == "volunteered"
+    ]
+    assert "share" not in only and only["found"] == 2
+    # none in 60 cases of one line: the exact bound, 1 - 0.05^(1/60)
+    clean = role_rows([tally(str(n), 0, 1, 1) for n in range(60)], Settings())
+    bound = next(row["share_high"] for row in clean if row["fault"] == "volunteered")
+    assert bound == pytest.approx(1 - 0.05 ** (1 / 60), abs=0.003)
 
 
 def test_a_report_of_the_judge_is_checked() -> None:
