@@ -17,12 +17,7 @@ from typing import Any
 
 from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.grading.cast_fidelity import (
-    BY_RULE,
-    KINDS,
-    Line,
-    faults_by_rule,
-)
+from medhelm_benchmarks.encounters.grading.cast_fidelity import Line, faults_by_rule
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 
 LINES = Path(__file__).parents[1] / "tests" / "benchmarks" / "encounters" / "labelled_lines.jsonl"
@@ -31,10 +26,10 @@ LINES = Path(__file__).parents[1] / "tests" / "benchmarks" / "encounters" / "lab
 SPEAKERS = frozenset({"role_break", "mixed_speech"})
 """Both say that somebody else should speak; of one whom no packet names no rule can tell the two apart."""
 GROUPS: dict[str, frozenset[str]] = {
-    "leak": frozenset({"leak"}),
+    "leak": frozenset({"leak", "volunteered", "rubric_item"}),
     "invented_finding": frozenset({"invented_finding"}),
     "role_break or mixed_speech": SPEAKERS,
-    **{kind: frozenset({kind}) for kind in KINDS if kind not in BY_RULE},
+    **{kind: frozenset({kind}) for kind in ("hint", "meta_language", "contradiction")},
 }
 
 

@@ -21,11 +21,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the metrics of encounters."""
-    from medhelm_benchmarks.encounters.grading.cast_fidelity import SimulationFidelity
+    from medhelm_benchmarks.encounters.grading.cast_fidelity import RoleConduct, SimulationFidelity
     from medhelm_benchmarks.encounters.grading.completion import METRICS
     from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy, DiagnosisNamed
 
-    return [DiagnosisAccuracy(), DiagnosisNamed(), *METRICS, SimulationFidelity()]
+    return [DiagnosisAccuracy(), DiagnosisNamed(), *METRICS, RoleConduct(), SimulationFidelity()]
 
 
 @hookimpl

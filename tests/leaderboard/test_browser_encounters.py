@@ -89,11 +89,17 @@ def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address
     assert by_model["encounter/asks_everything"][case_mean].startswith("0.250")
     assert "script/packet" in page.locator("main").inner_text()
     played = grid(page.get_by_role("table", name="Faults by who played"))
-    assert [row[:2] for row in played[1:]] == [
-        ["controller", "script/packet"],
-        ["patient", "script/packet"],
-    ]
-    assert {row[played[0].index("clean")] for row in played[1:]} == {"100.0 %"}
+    shares = {tuple(row[:3]): row[played[0].index("share")] for row in played[1:]}
+    assert {key[:2] for key in shares} == {
+        ("controller", "script/packet"),
+        ("patient", "script/packet"),
+        ("clinician", "encounter/oracle"),
+        ("clinician", "encounter/asks_everything"),
+    }
+    assert shares["patient", "script/packet", "any"].startswith("0.0 %")
+    assert shares["patient", "script/packet", "hint"] == "not checkable"
+    said = grid(page.get_by_role("table", name="How much of its script the patient said"))
+    assert said[1][said[0].index("unasked")].startswith("0.0 %")
     unmarked = grid(page.get_by_role("table", name="Scores without marked cases"))
     assert {row[unmarked[0].index("marked")] for row in unmarked[1:]} == {"0"}
     assert_radar(page)

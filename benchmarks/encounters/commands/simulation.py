@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from medhelm.plugin import model_calls, stored_decisions
     from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
+    from medhelm_benchmarks.encounters.tables.cast import Tally
 
-_LEVELS = ("role", "clinician", "cast", "variance")
+_LEVELS = ("role", "script", "clinician", "judge", "cast", "variance")
 _LEAST = 0.95
 _EXAMPLES = 20
 
@@ -31,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", metavar="NAME", help="these clinicians alone")
     parser.add_argument(
         "--judge", metavar="MODEL", help="who looks for what rules cannot tell (default: nobody)"
+    )
+    parser.add_argument(
+        "--controls",
+        type=int,
+        metavar="N",
+        help="encounters that the judge is sent again with planted and clean lines at their end "
+        "(default: 5 %% of each benchmark's, at least 10; 0: none)",
     )
     parser.add_argument(
         "--least",
@@ -66,13 +74,15 @@ def run(args: argparse.Namespace) -> int:
     form = tables.chosen_format(args.format, args.out)
     if not 0 <= args.least <= 1:
         raise UsageError(f"--least must lie between 0 and 1, not {args.least:g}")
+    if (args.controls or 0) < 0:
+        raise UsageError(f"--controls must be 0 or more, not {args.controls}")
     graded = _runs(args)
-    asked, judged = _judge(graded, args) if args.judge else (None, {})
+    asked, judged, controls = _judge(graded, args) if args.judge else (None, {}, None)
     runs = [check_run(one, judged) for one in graded]
     if args.examples:
         lines = b"".join(msgspec.json.encode(line) + b"\n" for line in _examples(runs))
         Path(args.examples).write_bytes(lines)
-    table = simulation_table(runs, args.least, is_judged=bool(args.judge), level=args.level)
+    table = simulation_table(runs, args.least, controls=controls, level=args.level)
     tables.emit([table], form, args.out)
     if asked is not None:
         asked.raise_worst()
@@ -114,10 +124,11 @@ def _chosen(
 
 def _judge(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
-) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]]]:
-    """Return how the asking of the judge ended, and what it found in each encounter."""
+) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]], list[Tally]]:
+    """Return how the asking of the judge ended, and what it found in encounters and controls."""
     from medhelm.plugin import model_calls, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
+    from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)
@@ -136,7 +147,7 @@ def _judge(
         runs.append(
             own_runs.own_run(
                 name,
-                encounters,
+                [*encounters, *controls_of(encounters, args.controls)],
                 by_judge.FIDELITY,
                 {by_judge.JUDGE: judge},
                 by_judge.judge_folder(Path(args.results_dir), name, judge),
@@ -150,7 +161,12 @@ def _judge(
         raise UsageError("nobody says anything in these encounters; leave --judge out")
     asked = model_calls.ask(runs, args)
     faults = (by_judge.judged_faults(own.path) for own in runs)
-    return asked, {name: found for own in faults for name, found in own.items()}
+    controls = [
+        tally
+        for own in runs
+        for tally in control_tallies(own.benchmark.name, own_runs.stored_episodes(own.path))
+    ]
+    return asked, {name: found for own in faults for name, found in own.items()}, controls
 
 
 def _examples(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

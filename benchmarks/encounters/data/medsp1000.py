@@ -251,6 +251,7 @@ MEDSP1000 = Benchmark(
         "encounter_completion_turned",
         "encounter_completion_left_out",
         "simulation_fidelity",
+        "role_conduct",
     ],
     max_output_tokens=2048,
     reasoning_output_tokens=16_384,

@@ -26,9 +26,11 @@ from medhelm import (
 )
 from medhelm.plugin import own_runs, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
+    BY_JUDGE,
+    CAST,
     MEANING,
     Fault,
-    FaultKind,
+    JudgedKind,
     Line,
     lines_of,
 )
@@ -47,7 +49,7 @@ class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One fault as the judge reports it."""
 
     line: int
-    kind: FaultKind
+    kind: JudgedKind
     quote: str
     against: str
 
@@ -63,6 +65,13 @@ class Judged(msgspec.Struct, frozen=True):
 
     encounter: Encounter
     packets: Packets
+    planted: tuple[tuple[int, JudgedKind | None], ...] = ()
+    """Of a control the lines whose fault is known; None: there is none."""
+
+    @property
+    def lines(self) -> list[Line]:
+        """Return the lines of patient and surroundings."""
+        return [ln for ln in lines_of(self.encounter, self.packets) if ln.role in CAST]
 
 
 def to_judge(place: str, episode: Episode) -> Instance:
@@ -70,21 +79,20 @@ def to_judge(place: str, episode: Episode) -> Instance:
     return Instance(
         id=f"{place}/{episode.instance.id}/{episode.repeat}",
         context=episode.instance.context,
+        references=episode.instance.references,
         payload={"encounter": dict(episode.state), "packets": episode.instance.payload},
     )
 
 
 def has_lines(instance: Instance) -> bool:
     """Return whether there is anything to judge: whether anybody said something."""
-    return bool(lines_of(msgspec.convert(instance.payload, Judged).encounter))
+    return bool(msgspec.convert(instance.payload, Judged).lines)
 
 
 def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
     """Return where a results folder keeps what a judge says of the encounters of a benchmark."""
-    digest = hashlib.sha256(
-        msgspec.json.encode(own_runs.identity(judge), order="sorted")
-    ).hexdigest()[:16]
-    return results / "fidelity" / benchmark / digest
+    asked = msgspec.json.encode([FIDELITY.version, own_runs.identity(judge)], order="sorted")
+    return results / "fidelity" / benchmark / hashlib.sha256(asked).hexdigest()[:16]
 
 
 def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
@@ -100,7 +108,7 @@ def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
 async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Send) -> FinalAnswer:
     """Return the faults that the judge finds in an encounter; none at all where it cannot be read."""
     judged = msgspec.convert(instance.payload, Judged)
-    lines = lines_of(judged.encounter)
+    lines = judged.lines
     by_number = {line.number: line for line in lines}
 
     def read(text: str) -> tuple[Fault, ...]:
@@ -160,8 +168,11 @@ def judge_messages(
     for n, turn in enumerate(encounter.turns, 1):
         parts.append(f"Turn {n}. The clinician says: {turn.speak or '(nothing)'}")
         parts += [f"The clinician does: {action}" for action in turn.actions]
-        parts += [f"[{line.number}] {line.role}: {line.text}" for line in lines if line.turn == n]
-    kinds = "\n".join(f"- {kind}: {meaning}" for kind, meaning in MEANING.items())
+        own = [line for line in lines if line.turn == n]
+        parts += [f"[{line.number}] {line.role}: {line.text}" for line in own]
+        released = (event for event in turn.events if all(event != line.text for line in own))
+        parts += [f"It comes about: {event}" for event in released]
+    kinds = "\n".join(f"- {kind}: {MEANING[kind]}" for kind in BY_JUDGE)
     task = prompt_text("fidelity").replace("{kinds}", kinds)
     return Message("system", task), Message("user", "\n\n".join(parts))
 
@@ -169,13 +180,14 @@ def judge_messages(
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     """Yield the one call to the judge, and its repairs at most."""
     judged = msgspec.convert(instance.payload, Judged)
-    messages = judge_messages(judged.encounter, lines_of(judged.encounter), judged.packets)
+    messages = judge_messages(judged.encounter, judged.lines, judged.packets)
     asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
     yield questions.one_call(terms, JUDGE, asked, 200, 500, REPAIRS)
 
 
 FIDELITY = Protocol(
     name="encounter_fidelity",
+    version="2",
     roles=(JUDGE,),
     conduct=conduct,
     forecast=forecast,

@@ -11,11 +11,13 @@ from typing import Any
 from medhelm import DataError, Episode, Instance
 from medhelm.plugin import runlog, stored_decisions
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
-    ROLES,
+    CAST,
     Fault,
     Line,
+    RoleConduct,
     faults_by_rule,
     lines_of,
+    seen_roles,
 )
 from medhelm_benchmarks.encounters.grading.completion import ticked
 from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, RUBRIC, items_of
@@ -31,11 +33,19 @@ class Checked:
     """One encounter with its faults."""
 
     case: str
+    cluster: str
     repeat: int
     lines: tuple[Line, ...]
+    sums: Mapping[str, float]
+    """Counts by rule, as `role_conduct` has them; empty where nobody said or did anything."""
     by_rule: tuple[Fault, ...]
     by_judge: tuple[Fault, ...] | None = None
     """None: not judged, or no usable reply came."""
+
+    @property
+    def cast_lines(self) -> list[Line]:
+        """Return the lines of patient and surroundings."""
+        return [line for line in self.lines if line.role in CAST]
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -45,10 +55,13 @@ class Checked:
 
     @property
     def fidelity(self) -> float | None:
-        """Return the share of lines without a fault; None where nobody said anything."""
-        if not self.lines:
-            return None
-        return 1 - len({fault.line for fault in self.faults}) / len(self.lines)
+        """Return the share of the cast's lines without a fault.
+
+        None where none of those said anything whose faults somebody could find.
+        """
+        roles = seen_roles(self.sums) if self.by_judge is None else CAST
+        own = {line.number for line in self.cast_lines if line.role in roles}
+        return 1 - len(own & {fault.line for fault in self.faults}) / len(own) if own else None
 
 
 @dataclass(frozen=True)
@@ -67,11 +80,12 @@ class CheckedRun:
     @property
     def cast(self) -> str:
         """Return the models of patient and surroundings."""
-        return " + ".join(self.model(role) for role in ROLES)
+        return " + ".join(self.model(role) for role in CAST)
 
     def model(self, role: str) -> str:
         """Return who plays a role."""
-        return self.run.record.spec.cast[role].name
+        cast = self.run.record.spec.cast
+        return cast[role].name if role in cast else self.run.model
 
 
 def encounter_runs(folder: Path) -> dict[Path, list[stored_decisions.GradedRun]]:
@@ -95,11 +109,19 @@ def check_run(
     """Return a run's encounters with their faults. `judged`: those by a judge, as `to_judge` names them."""
     found = []
     for episode in stored_encounters(run):
-        lines = tuple(lines_of(encounter_of(episode)))
         packets, case = packets_of(episode.instance), episode.instance
-        by_judge = (judged or {}).get(f"{place_of(run)}/{case.id}/{episode.repeat}")
-        by_rule = tuple(faults_by_rule(lines, packets, case.context))
-        found.append(Checked(case.id, episode.repeat, lines, by_rule, by_judge))
+        lines = tuple(lines_of(encounter_of(episode), packets))
+        found.append(
+            Checked(
+                case=case.id,
+                cluster=case.cluster or case.id,
+                repeat=episode.repeat,
+                lines=lines,
+                sums=RoleConduct().score(case, episode).sums,
+                by_rule=tuple(faults_by_rule(lines, packets, case.context)),
+                by_judge=(judged or {}).get(f"{place_of(run)}/{case.id}/{episode.repeat}"),
+            )
+        )
     return CheckedRun(run, tuple(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,22 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm import Part, Table, make_table
+from medhelm.plugin import Settings, stored_decisions
 from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import stored_decisions
-from medhelm_benchmarks.encounters.fidelity.stored import Checked, CheckedRun
+from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
-    BY_RULE,
-    KINDS,
+    ANY,
+    BY_JUDGE,
+    CAST,
     MEANING,
     ROLES,
-    Played,
+    sums_of,
 )
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
-from medhelm_benchmarks.encounters.tables.cast import LAYOUT, cast_columns, cast_parts
+from medhelm_benchmarks.encounters.tables.cast import (
+    LAYOUT,
+    SAID,
+    Tally,
+    cast_columns,
+    cast_parts,
+    role_rows,
+    scores_row,
+    share_row,
+    share_with_ends,
+)
 
 FACTORS = ("case", "run", "patient", "evaluator")
 _COLUMNS = (
-    kinds.count("judged", "encounters with a usable reply of the judge", "judged"),
+    kinds.count("planted", "control lines with the fault, planted", "planted"),
+    *share_with_ends("missed", "of these: not found by the judge", "missed"),
+    kinds.count("clean_lines", "control lines without a fault", "clean lines"),
+    *share_with_ends("wrong", "of these: said to have the fault", "wrongly"),
     kinds.count("rank", "rank among the clinicians with this cast", "rank"),
     kinds.count("moved", "ranks between the best and the worst under any cast", "moved"),
     kinds.text(
@@ -39,13 +53,17 @@ _COLUMNS = (
     kinds.number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
 )
 _PARTS = {
+    "judge": ("Faults by the judge", ("role", "model", "fault", "cases", "lines", "share")),
+    "control": (
+        "What the judge misses and makes up",
+        ("fault", "planted", "missed", "clean_lines", "wrong"),
+    ),
     "cast": ("Ranks by cast", ("model", "cast", "cases", "mean", "rank", "moved")),
     "variance": (
         "Where the variance comes from",
         ("model", "others", "factor", "levels", "variance", "sd"),
     ),
 }
-LEVELS = ("role", "clinician", *_PARTS)
 _SAID = (
     "cast: clinicians that were run with every one of several casts, on common cases and by one evaluator: "
     "the one that most of these runs have. A ranking that moves with the cast is one of the cast, too.",
@@ -58,86 +76,98 @@ _SAID = (
 
 
 def simulation_table(
-    runs: Sequence[CheckedRun], least: float, *, is_judged: bool, level: str | None = None
+    runs: Sequence[CheckedRun],
+    least: float,
+    *,
+    controls: Sequence[Tally] | None = None,
+    level: str | None = None,
 ) -> Table:
-    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
+    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first.
+
+    `controls`: of the judge; None: there was none.
+    """
     newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
-    kinds = KINDS if is_judged else BY_RULE
-    makers: dict[str, Iterable[dict[str, object]]] = {
-        "role": _roles(newest),
-        "clinician": _clinicians(newest, least),
-        "cast": cast_rows(runs),
-        "variance": variance_rows(runs),
-    }
+    settings = Settings()
+    rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]
+    rows += _control_rows(controls or (), settings)
+    rows += [row | {"level": "cast"} for row in cast_rows(runs)]
+    rows += [row | {"level": "variance"} for row in variance_rows(runs)]
     said = [
-        *(f"{kind}: {MEANING[kind]}." for kind in kinds),
+        *(f"{kind}: {meaning}." for kind, meaning in MEANING.items()),
+        *SAID,
         f"A case is marked where less than {least:g} of the lines of patient and surroundings are without a "
         "fault. Means are over encounters, not weighted by case.",
         *_SAID,
+        *(
+            _judge_notes(newest, controls)
+            if controls is not None
+            else ["Nobody judged: add --judge MODEL."]
+        ),
     ]
-    if is_judged:
-        spoken = [e for run in newest for e in run.encounters if e.lines]
-        judged = sum(e.by_judge is not None for e in spoken)
-        said.append(f"The judge could be read on {judged:,} of {len(spoken):,} encounters.")
-    else:
-        missing = ", ".join(kind.replace("_", " ") for kind in KINDS if kind not in BY_RULE)
-        said.append(
-            f"By rule alone: not checked, since only a judge can tell: {missing}. The rates of the other kinds "
-            "are lower bounds. Add --judge MODEL."
-        )
-    parts = cast_parts(kinds, ("benchmark",)) + tuple(
+    parts = cast_parts(("benchmark",)) + tuple(
         Part(level=name, title=title, group=("benchmark",), columns=columns)
         for name, (title, columns) in _PARTS.items()
     )
     return make_table(
         "simulation",
         "Fidelity of the simulation",
-        (*cast_columns(kinds, least), *_COLUMNS),
-        [{**row, "level": n} for n, rows in makers.items() if level in (None, n) for row in rows],
+        (*cast_columns(least), *_COLUMNS),
+        [row for row in rows if level in (None, row["level"]) or row["level"] == "control"],
         said,
-        {},
+        settings.of_draws,
         parts=parts,
         layout=LAYOUT,
     )
 
 
-def _roles(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
-    """Yield the rates of each kind of fault by who played the role."""
-    groups: dict[tuple[str, Played, str], list[Checked]] = defaultdict(list)
+def _judge_notes(runs: Sequence[CheckedRun], controls: Sequence[Tally]) -> Iterator[str]:
+    spoken = [e for run in runs for e in run.encounters if e.cast_lines]
+    judged = sum(e.by_judge is not None for e in spoken)
+    yield (
+        f"The judge could be read on {judged:,} of {len(spoken):,} encounters; the others are in none of its "
+        "shares."
+    )
+    read = sum(not tally.sums["unread"] for tally in controls)
+    yield (
+        f"It was sent {len(controls)} controls, copies of encounters with planted and clean lines at their end, "
+        f"and could be read on {read}. They are in no other number."
+        if controls
+        else "No controls were sent, so that nothing is known of the judge."
+    )
+
+
+def _tallies(runs: Iterable[CheckedRun]) -> Iterator[Tally]:
+    """Yield what rules counted in each encounter, and the judge in each that it could be read on."""
     for run in runs:
-        for role in ROLES:
-            groups[run.run.benchmark, role, run.model(role)] += run.encounters
-    for (benchmark, role, model), encounters in sorted(groups.items()):
-        lines = sum(line.role == role for e in encounters for line in e.lines)
-        judged = sum(e.by_judge is not None for e in encounters)
-        faults = [(n, f) for n, e in enumerate(encounters) for f in e.faults if f.role == role]
-        row: dict[str, object] = {"benchmark": benchmark, "role": role, "model": model}
-        row |= {"cases": len(encounters), "judged": judged, "lines": lines}
-        if lines:
-            kinds = Counter(fault.kind for _, fault in faults)
-            found = KINDS if judged else BY_RULE
-            row |= {kind: kinds[kind] / lines for kind in found}
-            row["clean"] = 1 - len({(n, fault.line) for n, fault in faults}) / lines
-        yield row
+        players = {role: run.model(role) for role in ROLES}
+        for e in run.encounters:
+            of = (run.run.benchmark, players, e.case, e.cluster)
+            if e.sums:
+                yield Tally("role", *of, e.sums)
+            if e.by_judge is not None:
+                told = dict.fromkeys(CAST, (*BY_JUDGE, ANY))
+                yield Tally("judge", *of, sums_of(e.lines, e.by_judge, told))
+
+
+def _control_rows(controls: Sequence[Tally], settings: Settings) -> Iterator[dict[str, object]]:
+    """Yield the judge's errors on control lines by kind of fault."""
+    for benchmark, kind in product(sorted({t.benchmark for t in controls}), (*BY_JUDGE, ANY)):
+        own = [tally for tally in controls if tally.benchmark == benchmark]
+        row: dict[str, object] = {"benchmark": benchmark, "level": "control", "fault": kind}
+        for part, whole in (("missed", "planted"), ("wrong", "clean_lines")):
+            row[whole] = sum(tally.sums[f"{whole}/{kind}"] for tally in own) or None
+            row |= share_row(part, f"{part}/{kind}", f"{whole}/{kind}", own, settings)
+        if row["clean_lines"] or row["planted"]:
+            yield row
 
 
 def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, object]]:
     """Yield each clinician's mean with and without the encounters below a fidelity."""
     for run in runs:
-        marked = {(e.case, e.repeat) for e in run.encounters if is_marked(e, least)}
-        mean = _mean(run.values.values())
-        without = _mean(v for key, v in run.values.items() if key not in marked)
-        row: dict[str, object] = {"benchmark": run.run.benchmark, "model": run.run.model}
-        row |= {"cast": run.cast, "cases": len(run.values), "marked": len(marked & set(run.values))}
-        row |= {"mean": mean, "mean_unmarked": without}
-        if mean is not None and without is not None:
-            row["difference"] = without - mean
-        yield row
-
-
-def is_marked(encounter: Checked, least: float) -> bool:
-    """Return whether an encounter's fidelity is below a threshold."""
-    return encounter.fidelity is not None and encounter.fidelity < least
+        found = {(e.case, e.repeat): e.fidelity for e in run.encounters}
+        clean = {key: share for key, share in found.items() if share is not None}
+        row = scores_row(run.values, clean, least) | {"benchmark": run.run.benchmark}
+        yield row | {"model": run.run.model, "cast": run.cast}
 
 
 def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:

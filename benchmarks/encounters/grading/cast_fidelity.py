@@ -1,78 +1,90 @@
-"""Faults of the roles that are played beside the clinician, found by rules of one meaning.
+"""Faults of the roles, found by rules of one meaning.
 
-Copied runs of words, titles of speakers, numbers, names. Where a packet has a structured part (facts,
-results), what was asked for is known, and a leak is what was shown without it. Of a packet of text alone,
-leaks are found of items of the rubric alone. Whether a line gives a hint, contradicts another or leaves its
-world only a judge can tell (`judge`).
+Copied runs of words, titles of speakers, numbers, names, lines that come again. Where a packet has a
+structured part (facts, results), what was asked for is known, and volunteered is what was shown without it.
+Of a packet of text alone `checkable` leaves most kinds out: there no rule can tell. Whether a line gives a
+hint, contradicts another or leaves its world only a judge can tell (`judge`).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from medhelm import Aggregation, Episode, Instance, Metric, Score
-from medhelm.plugin import ShareExtremes
+from medhelm import Aggregation, Episode, Instance, Metric, Score, pooled_share
 from medhelm_benchmarks.encounters.columns import share
-from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run, is_asked, words
+from medhelm_benchmarks.encounters.grading.script_words import SCRIPT, content, script_sums
+from medhelm_benchmarks.encounters.matches import (
+    NGRAM,
+    copied_share,
+    folded,
+    has_run,
+    is_asked,
+    words,
+)
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.record import Encounter, encounter_of
 
-Played = Literal["patient", "controller"]
-ROLES: tuple[Played, ...] = get_args(Played)
-FaultKind = Literal[
+Role = Literal["patient", "controller", "clinician"]
+ROLES: tuple[Role, ...] = get_args(Role)
+CAST: tuple[Role, ...] = ("patient", "controller")
+JudgedKind = Literal[
+    "volunteered",
     "leak",
-    "contradiction",
     "invented_finding",
+    "contradiction",
     "role_break",
     "hint",
     "meta_language",
     "mixed_speech",
 ]
+FaultKind = Literal[JudgedKind, "rubric_item", "unordered_result", "loop"]
 MEANING: dict[FaultKind, str] = {
-    "leak": "an item of the rubric, or hidden text of a packet, shown before it was asked for",
-    "contradiction": "against the packet, or against what was said before",
+    "volunteered": "hidden text of the packet, shown before it was asked for or ordered",
+    "leak": "the diagnosis, or what the clinician is rated on, given away",
     "invented_finding": "a finding, value or fact that no packet holds",
+    "contradiction": "against the packet, or against what was said before",
     "role_break": "somebody who does not exist, or who cannot speak, speaks; the part is left",
     "hint": "what the clinician should do, think or ask",
     "meta_language": "of a simulation, a script, a packet, or of what is not provided",
-    "mixed_speech": "the patient's side speaks for the staff, or the surroundings for the patient",
+    "mixed_speech": "one role speaks for another, or counts one of another's as its own",
+    "rubric_item": "an item of the rubric in its own words, which the clinician has not said or done",
+    "unordered_result": "a number or words of the material, in a turn without an order, unlike all that was ordered",
+    "loop": f"the same line of {NGRAM} or more words again, which was not asked for again",
 }
-KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
-HEADINGS: dict[FaultKind, str] = {
-    "leak": "leaks",
-    "contradiction": "contra.",
-    "invented_finding": "invented",
-    "role_break": "breaks",
-    "hint": "hints",
-    "meta_language": "meta",
-    "mixed_speech": "mixed",
+BY_JUDGE: tuple[FaultKind, ...] = get_args(JudgedKind)
+KINDS: dict[Role, tuple[FaultKind, ...]] = {
+    "patient": tuple(k for k in MEANING if k != "unordered_result"),
+    "controller": tuple(MEANING),
+    "clinician": ("mixed_speech", "loop"),
 }
-BY_RULE: tuple[FaultKind, ...] = ("leak", "invented_finding", "role_break", "mixed_speech")
-"""The kinds that rules look for; a judge looks for all."""
+"""The kinds that there can be of each role."""
+ANY = "any"
+"""Any of the kinds that rules look for."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of patient or surroundings, in the order in which the clinician read it."""
+    """One line of a role, in the order in which it came."""
 
     number: int
     """From 1."""
     turn: int
     """From 1."""
-    role: Played
+    role: Role
     text: str
-    asked: str
+    asked: str = ""
     """All that the clinician said (patient) or did (controller) until then."""
-    state: int
+    now: str = ""
+    """The part of it that belongs to this turn."""
+    state: int = 0
     """The state in which it was said."""
-    is_change: bool = False
-    """A natural change, which the code releases."""
+    channel: Literal["says", "does", "feedback", "event", "status"] = "says"
     present: tuple[str, ...] | None = None
     """Those whom the role names as present in this turn; None: not stored."""
     unsupported: tuple[str, ...] = ()
@@ -83,7 +95,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One fault. Where it is can be looked up; its text is in the run alone."""
 
     kind: FaultKind
-    role: Played
+    role: Role
     turn: int
     line: int
     by: Literal["rule", "judge"] = "rule"
@@ -91,29 +103,34 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words of the line, for a reader on this machine."""
 
 
-def lines_of(encounter: Encounter) -> list[Line]:
-    """Return the lines of the roles that are played."""
+def lines_of(encounter: Encounter, packets: Packets) -> list[Line]:
+    """Return the lines of all roles, without natural changes, which the code releases.
+
+    The clinician has one line in each turn: its words, or its actions where it says nothing.
+    """
+    changes = {folded(c) for state in packets.controller.states for c in state.changes}
     found: list[Line] = []
     said, done = "", ""
     for n, turn in enumerate(encounter.turns, 1):
-        said, done = f"{said}\n{turn.speak}", "\n".join((done, *turn.actions))
+        now = "\n".join(turn.actions)
+        said, done = f"{said}\n{turn.speak}", f"{done}\n{now}"
         later = max((t.state for t in encounter.turns[: n + 1]), default=turn.state)
-        texts: list[tuple[Played, str, str]] = [("patient", text, said) for text in turn.heard]
-        shown = (*turn.feedback, *turn.events, *filter(None, (turn.status,)))
-        texts += [("controller", text, done) for text in shown]
+        heard: dict[str, Any] = {"role": "patient", "asked": said, "now": turn.speak}
+        heard |= {"state": turn.state, "present": turn.patient_side}
+        shown: dict[str, Any] = {"role": "controller", "asked": done, "now": now, "state": later}
+        shown |= {"present": turn.staff, "unsupported": turn.unsupported}
+        events = [event for event in turn.events if folded(event) not in changes]
+        own: list[tuple[dict[str, Any], Sequence[str], str]] = [
+            ({"role": "clinician"}, [turn.speak or now], "says" if turn.speak else "does"),
+            (heard, turn.heard, "says"),
+            (shown, turn.feedback, "feedback"),
+            (shown, events, "event"),
+            (shown, [turn.status], "status"),
+        ]
+        texts = ((of, channel, text) for of, all_, channel in own for text in all_ if text)
         found += [
-            Line(
-                number=len(found) + place,
-                turn=n,
-                role=role,
-                text=text,
-                asked=asked,
-                state=turn.state if role == "patient" else later,
-                is_change=text in turn.events,
-                present=turn.patient_side if role == "patient" else turn.staff,
-                unsupported=turn.unsupported if role == "controller" else (),
-            )
-            for place, (role, text, asked) in enumerate(texts, 1)
+            Line(number=number, turn=n, text=text, channel=channel, **of)  # type: ignore[arg-type]
+            for number, (of, channel, text) in enumerate(texts, len(found) + 1)
         ]
     return found
 
@@ -126,54 +143,118 @@ _FINDING = re.compile(
     r"(?!-lead| ?(?:min(?:ute)?s?|hours?|hrs?|days?|weeks?|mg|mcg|units?)\b(?!/))"
 )
 """Matches numbers that may be a finding: no time of day, no span of time, no dose, no lead of an ECG."""
-_TEENS = [
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_ONES = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_NAMES = """ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+twenty thirty forty fifty sixty seventy eighty ninety
+one two three four five six seven eight nine"""
+_TEENS, _TENS, _ONES = (line.split() for line in _NAMES.splitlines())
 _SPELT = dict(zip(_TEENS, range(10, 20), strict=True))
 for _n, _ten in enumerate(_TENS, 2):
     _SPELT |= {_ten: 10 * _n} | {f"{_ten} {one}": 10 * _n + m for m, one in enumerate(_ONES, 1)}
 _PLAIN = frozenset({"a", "an", "and", "the", "of", "on", "in", "patient"})
 """Words of titles that name nobody."""
+_CLINICIAN = {"clinician", "doctor"}
 
 
 def faults_by_rule(lines: Sequence[Line], packets: Packets, clinician: str) -> Iterator[Fault]:
     """Yield the faults of all lines; of one kind at most one a line.
 
-    `clinician`: its packet. Natural changes are released by code and are not a fault of who plays. Faults
-    of those present in a turn are those of the role's first line in it.
+    `clinician`: its packet. Faults of those present in a turn are those of the role's first line in it.
     """
-    changes = {folded(c) for state in packets.controller.states for c in state.changes}
     texts = _texts(packets, clinician)
     numbers = {number for text in texts for number in _numbers(text)}
     named = words(" ".join((*texts, *packets.patient.companions, *packets.controller.staff)))
-    seen: set[tuple[int, Played]] = set()
+    titles = titles_of(lines, packets)
+    seen: set[tuple[int, Role]] = set()
+    asked: dict[tuple[Role, str], frozenset[str]] = {}
     for line in lines:
         numbers |= _numbers(line.asked)
         found: dict[FaultKind, str] = {}
-        if (line.turn, line.role) not in seen:
-            seen.add((line.turn, line.role))
-            found |= _present(line, packets, named)
-        if not (line.is_change and folded(line.text) in changes):
-            found |= _said(line, packets)
+        if line.role == "clinician":
+            for title in map(speaker_of, line.text.splitlines() if line.channel == "says" else ()):
+                if any(title.casefold() in own for own in titles.values()):
+                    found["mixed_speech"] = title
+            numbers |= _numbers(line.text)
+        else:
+            if (line.turn, line.role) not in seen:
+                seen.add((line.turn, line.role))
+                found |= _present(line, packets, named)
+            found |= _said(line, packets, titles)
             said = _FINDING.findall(line.text)
             if new := [n for n in said if n not in numbers and len(n) > 1]:
                 found["invented_finding"] = new[0]
             numbers |= set(said)
+        own = folded(line.text.removeprefix(f"{speaker_of(line.text)}:"))
+        if line.channel != "status" and len(own.split()) >= NGRAM:
+            key, now = (line.role, own), content(line.now)
+            if key in asked and not now & asked[key]:
+                found["loop"] = line.text
+            asked[key] = asked.get(key, frozenset()) | now
         for kind, quote in found.items():
             yield Fault(
                 kind=kind, role=line.role, turn=line.turn, line=line.number, quote=quote[:200]
             )
+
+
+def titles_of(lines: Sequence[Line], packets: Packets) -> dict[Role, set[str]]:
+    """Return whom packets and roles name on the patient's side, and as staff."""
+    side = {c.casefold() for c in packets.patient.companions} | {"patient", "the patient"}
+    staff = {s.casefold() for s in packets.controller.staff}
+    named: dict[Role, set[str]] = {"patient": set(), "controller": set()}
+    for line in lines:
+        if line.role != "clinician":
+            named[line.role] |= {_title(t).casefold() for t in line.present or ()} - side - staff
+    both = named["patient"] & named["controller"]
+    return {
+        "patient": side | named["patient"] - both,
+        "controller": staff | named["controller"] - both - {"clinician"},
+    }
+
+
+def checkable(role: Role, lines: Sequence[Line], packets: Packets) -> set[str]:
+    """Return the kinds of which rules can tell whether a role's lines have them."""
+    found = {"loop", "mixed_speech"}
+    if role == "clinician":
+        return found | {ANY}
+    if role == "patient" and not titles_of(lines, packets)["controller"]:
+        found.remove("mixed_speech")  # nobody's title is known whom it could speak for
+    if role == "controller":
+        found.add("unordered_result")
+    if packets.evaluator.items:
+        found.add("rubric_item")
+    results = any(state.results for state in packets.controller.states)
+    if packets.patient.facts if role == "patient" else results:
+        found |= {"volunteered", "role_break", ANY}
+    return found
+
+
+def sums_of(
+    lines: Sequence[Line], faults: Sequence[Fault], told: Mapping[Role, Collection[str]]
+) -> dict[str, float]:
+    """Return of each kind and role the lines with it, and under `/lines` those of which it can be told."""
+    sums: Counter[str] = Counter(dict.fromkeys(BY_ROLE, 0))
+    kinds = {(f.role, f.line, kind) for f in faults for kind in (f.kind, ANY)}
+    sums.update(f"{role}/{kind}" for role, _, kind in kinds)
+    for role, n in Counter(line.role for line in lines).items():
+        sums.update(
+            {f"{role}/{kind}/lines": n for kind in told.get(role, ())} | {f"{role}/lines": n}
+        )
+    return {name: float(n) for name, n in sums.items()}
+
+
+def _counted(
+    instance: Instance, episode: Episode
+) -> tuple[list[Line], list[Fault], dict[str, float]]:
+    """Return the lines of an encounter, their faults by rule, and the sums of both."""
+    packets = packets_of(instance)
+    lines = lines_of(encounter_of(episode), packets)
+    faults = [*faults_by_rule(lines, packets, instance.context)]
+    told = {role: checkable(role, lines, packets) for role in ROLES}
+    return lines, faults, sums_of(lines, faults, told)
+
+
+def seen_roles(sums: Mapping[str, float]) -> list[Role]:
+    """Return those of the cast whose lines rules can call clean."""
+    return [role for role in CAST if sums.get(f"{role}/{ANY}/lines")]
 
 
 def _texts(packets: Packets, clinician: str) -> list[str]:
@@ -198,19 +279,22 @@ def _numbers(text: str) -> frozenset[str]:
     return frozenset((*_NUMBER.findall(text), *spelt))
 
 
-def _said(line: Line, packets: Packets) -> dict[FaultKind, str]:
+def _said(line: Line, packets: Packets, titles: Mapping[Role, set[str]]) -> dict[FaultKind, str]:
     """Return the faults of a line's words and of who says them."""
-    found = _speaker(line, packets)
-    if quote := _leaked(line, packets):
-        found["leak"] = quote
+    found = _speaker(line, packets, titles)
+    found |= _shown(line, packets)
+    if line.channel == "feedback" and not line.now and not content(line.text) & content(line.asked):
+        is_finding = _FINDING.search(line.text) or copied_share(line.text, packets.controller.text)
+        if is_finding and speaker_of(line.text).casefold() not in titles["controller"]:
+            found["unordered_result"] = line.text
     for action in line.unsupported:
         if copied_share(action, line.text) >= SHOWN:
             found["invented_finding"] = action
     return found
 
 
-def _leaked(line: Line, packets: Packets) -> str:
-    """Return what a line shows without being asked for it; nothing where there is none."""
+def _shown(line: Line, packets: Packets) -> dict[FaultKind, str]:
+    """Return what a line shows without being asked for it."""
     if line.role == "patient":
         own = packets.patient.text
         hidden = [(f.answer, f.asked_by, f.state) for f in packets.patient.facts]
@@ -223,16 +307,16 @@ def _leaked(line: Line, packets: Packets) -> str:
         ]
     shown = [h for h in hidden if copied_share(h[0], line.text) >= SHOWN]
     if shown and not any(is_asked(by, line.asked) and at <= line.state for _, by, at in shown):
-        return shown[0][0]
+        return {"volunteered": shown[0][0]}
     if shown or (len(folded(line.text).split()) > 3 and has_run(own, line.text)):
-        return ""
+        return {}
     for item in packets.evaluator.items:
         if copied_share(item.text, line.text) >= SHOWN > copied_share(item.text, line.asked):
-            return item.text
-    return ""
+            return {"rubric_item": item.text}
+    return {}
 
 
-def _speaker(line: Line, packets: Packets) -> dict[FaultKind, str]:
+def _speaker(line: Line, packets: Packets, titles: Mapping[Role, set[str]]) -> dict[FaultKind, str]:
     """Return the fault of who speaks in a line."""
     patient = packets.patient
     answers = (*(f.answer for f in patient.facts), patient.otherwise)
@@ -241,17 +325,15 @@ def _speaker(line: Line, packets: Packets) -> dict[FaultKind, str]:
         return {}  # the packet's own words; what is before a colon in them need not be a speaker
     title = speaker_of(line.text)
     name = title.casefold()
-    companions = {c.casefold() for c in patient.companions}
-    staff = {s.casefold() for s in packets.controller.staff}
-    own = companions if line.role == "patient" else staff
+    listed = patient.companions if line.role == "patient" else packets.controller.staff
+    own = {t.casefold() for t in listed}
     present = None if line.present is None else {_title(t).casefold() for t in line.present}
     if name in own:
         return {} if present is None or name in present else {"role_break": title}
-    if line.role == "controller":
-        is_other = name in companions | {"patient", "the patient"}
-        return {"mixed_speech": title} if is_other else {}
-    if name in staff:
+    if name in titles["patient" if line.role == "controller" else "controller"] | _CLINICIAN:
         return {"mixed_speech": title}
+    if line.role == "controller":
+        return {}
     if title and name != "patient" and patient.facts:
         return {"role_break": title}
     is_spoken = len(words(line.text)) > 2 and not line.text.startswith(("(", "*", "["))
@@ -285,25 +367,10 @@ def _title(text: str) -> str:
     return text.partition("(")[0].strip()
 
 
-FIDELITY = "simulation_fidelity"
-AGGREGATION = Aggregation(
-    name=FIDELITY,
-    sums=(
-        "clean",
-        "lines",
-        *(f"{role}/{name}" for role in ROLES for name in ("clean", "lines", *BY_RULE)),
-    ),
-    of=share("clean", "lines"),
-    extremes=ShareExtremes(
-        (
-            ("clean", "lines"),
-            *(
-                (f"{role}/{name}", f"{role}/lines")
-                for role in ROLES
-                for name in ("clean", *BY_RULE)
-            ),
-        )
-    ),
+FIDELITY, CONDUCT = "simulation_fidelity", "role_conduct"
+_KINDS_AND_ANY = tuple((role, kind) for role in ROLES for kind in (*KINDS[role], ANY))
+BY_ROLE = tuple(f"{role}/lines" for role in ROLES) + tuple(
+    f"{role}/{kind}{of}" for role, kind in _KINDS_AND_ANY for of in ("", "/lines")
 )
 
 
@@ -311,30 +378,55 @@ AGGREGATION = Aggregation(
 class SimulationFidelity(Metric):
     """The share of lines of patient and surroundings in which no rule finds a fault: it measures the cast.
 
-    An encounter in which nobody answered has none. What the clinician could not be read in is in no
-    mean: it says nothing of the cast.
+    Lines of a role whose packet is text alone are not in it: no rule could find most faults there. An
+    encounter without others has none. What the clinician could not be read in is in no mean: it says
+    nothing of the cast.
     """
 
     name: str = FIDELITY
-    version: str = "2"
+    version: str = "3"
     source: str = "medhelm: roles that are measured"
     floor: float | None = None
-    aggregation: Aggregation = AGGREGATION
+    aggregation: Aggregation = pooled_share(FIDELITY, "clean", "lines")
 
     def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return the share of clean lines, and the faults of each role by kind."""
-        lines = lines_of(encounter_of(episode))
-        if not lines:
-            return Score(value=None, outcome="uninformative", reason="nobody answered")
-        faults = tuple(faults_by_rule(lines, packets_of(instance), instance.context))
-        faulty = {fault.line for fault in faults}
-        sums: Counter[str] = Counter(dict.fromkeys(self.aggregation.sums, 0))
-        sums.update(f"{fault.role}/{fault.kind}" for fault in faults)
-        for line in lines:
-            clean = line.number not in faulty
-            sums.update({"lines": 1, f"{line.role}/lines": 1})
-            sums.update({"clean": clean, f"{line.role}/clean": clean})
-        value = sums["clean"] / sums["lines"]
-        kinds = Counter(fault.kind for fault in faults)
+        """Return the share of clean lines, and the faults by kind."""
+        _, faults, counted = _counted(instance, episode)
+        seen = seen_roles(counted)
+        if not seen:
+            is_heard = any(counted[f"{role}/lines"] for role in CAST)
+            why = "not checkable: packets of text alone" if is_heard else "nobody answered"
+            return Score(value=None, outcome="uninformative", reason=why)
+        lines, faulty = (sum(counted[f"{r}/{name}"] for r in seen) for name in ("lines", ANY))
+        kinds = Counter(fault.kind for fault in faults if fault.role in seen)
         said = "; ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in sorted(kinds.items()))
-        return Score(value=value, reason=said, sums={name: float(n) for name, n in sums.items()})
+        sums = {"clean": lines - faulty, "lines": lines}
+        return Score(value=sums["clean"] / lines, reason=said, sums=sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleConduct(Metric):
+    """The share of lines, the clinician's too, that repeat none and are not spoken for another role.
+
+    Rules can tell it of every packet. The table of the cast is made of its sums.
+    """
+
+    name: str = CONDUCT
+    source: str = "medhelm: roles that are measured"
+    floor: float | None = None
+    aggregation: Aggregation = Aggregation(
+        name=CONDUCT,
+        sums=("sound", "lines", *BY_ROLE, *SCRIPT),
+        of=share("sound", "lines"),
+    )
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return the share of sound lines, and all counts by rule."""
+        lines, faults, counted = _counted(instance, episode)
+        if not lines:
+            return Score(value=None, outcome="uninformative", reason="nobody said or did anything")
+        unsound = {fault.line for fault in faults if fault.kind in KINDS["clinician"]}
+        heard = [(line.text, line.asked) for line in lines if line.role == "patient"]
+        sums = counted | script_sums(heard, packets_of(instance), instance.context)
+        sums |= {"sound": float(len(lines) - len(unsound)), "lines": float(len(lines))}
+        return Score(value=sums["sound"] / len(lines), sums=sums)

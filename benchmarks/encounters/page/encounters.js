@@ -5,12 +5,14 @@
   const { h } = medhelm;
   const READINGS = ["case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"];
   const CONDUCT = ["turns", "questions", "actions", "tests_first", "turns_to_decision"];
-  const FAULTS = ["cases", "lines", "leak", "invented_finding", "role_break", "mixed_speech", "clean"];
-  const MARKED = ["clean", "marked", "mean", "mean_unmarked", "difference"];
+  const FAULTS = ["cases", "lines", "found", "share"];
+  const SCRIPT = ["cases", "words", "shown", "asked", "unasked"];
+  const MARKED = ["cases", "unchecked", "clean", "marked", "mean", "mean_unmarked", "difference"];
   const PAIRED = ["score_one", "score_other", "difference", "p_holm", "n"];
   const WORDS = [
     ["Case mean, pooled", "Of the items of frozen rubrics: the mean over cases of each case's share, and items met over all items."],
-    ["Clean, marked", "Of patient and surroundings, not of the clinician: the share of their lines without a fault by rule, and the cases with less than 95 % of such lines."],
+    ["Clean, marked", "Of patient and surroundings, not of the clinician: the share of their lines without a fault by rule, and the cases with less than 95 % of such lines. Of packets that are text alone it is not checkable."],
+    ["Shown, asked for, unasked", "Of the words of the patient's script: those that it said, those of passages that the clinician asked for, and those that it said before."],
     ["Capped, turns", "Of the encounters that were completed or capped and have a score, on the cases that every ranked model has: the share that the cap of turns ended, and the mean number of turns. What else the clinicians did is over the same encounters."],
     ["Failed", "The share of all encounters asked for that patient, surroundings or network failed. They are in no mean."],
   ];
@@ -20,7 +22,7 @@
   }
 
   function cell(table, row, name) {
-    if (table.get(row, name) === null) return medhelm.dash("no value");
+    if (table.get(row, name) === null) return name === "share" ? "not checkable" : medhelm.dash("no value");
     return medhelm.withInterval(table, row, name);
   }
 
@@ -91,8 +93,9 @@
     if (!table || !rowsOf(table, benchmark, "role").length) return null;
     return [
       h("h2", { id: "cast" }, "Fidelity of the cast"),
-      h("p", { class: "faint" }, "Lines of patient and surroundings with a fault by rule, which are lower bounds. A case with too few clean lines is marked."),
-      grid(view, table, benchmark, "Faults by who played", "role", FAULTS, ["role", "model"]),
+      h("p", { class: "faint" }, "Lines with a fault by rule, which are lower bounds, where rules can tell. A case with too few clean lines is marked."),
+      grid(view, table, benchmark, "Faults by who played", "role", FAULTS, ["role", "model", "fault"]),
+      grid(view, table, benchmark, "How much of its script the patient said", "script", SCRIPT, ["model"]),
       grid(view, table, benchmark, "Scores without marked cases", "clinician", MARKED, ["model", "cast"]),
     ];
   }

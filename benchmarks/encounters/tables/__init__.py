@@ -1,7 +1,7 @@
 """The tables of encounters."""
 
 from medhelm import TableSpec, hookimpl
-from medhelm_benchmarks.encounters.tables.cast import CAST
+from medhelm_benchmarks.encounters.tables.cast import CAST_TABLE
 from medhelm_benchmarks.encounters.tables.encounters import ENCOUNTERS
 from medhelm_benchmarks.encounters.tables.reliability import RELIABILITY
 
@@ -9,4 +9,4 @@ from medhelm_benchmarks.encounters.tables.reliability import RELIABILITY
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
     """Return the tables."""
-    return [CAST, ENCOUNTERS, RELIABILITY]
+    return [CAST_TABLE, ENCOUNTERS, RELIABILITY]

@@ -1,95 +1,129 @@
 """The table of the cast: how true those who played patient and surroundings are to their packets.
 
-By rule alone, from the scores of `simulation_fidelity`, so that sites show it of data that are closed.
+By rule alone, from the scores of `role_conduct`, so that sites show it of data that are closed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table
+from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
+from medhelm.plugin import Settings, aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
-    BY_RULE,
+    ANY,
+    CAST,
+    CONDUCT,
     FIDELITY,
-    HEADINGS,
-    MEANING,
+    KINDS,
     ROLES,
-    FaultKind,
+    Role,
 )
 
 LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
 
 
-def cast_columns(faults: Iterable[FaultKind], least: float) -> tuple[Column, ...]:
+def cast_columns(least: float) -> tuple[Column, ...]:
     """Return the columns of who played a role, and of scores without encounters below `least`."""
     return (
         kinds.text("benchmark", "name of the benchmark"),
-        kinds.text("level", "the kind of row: role (who was played by whom), clinician (scores without marked cases)"),
+        kinds.text("level", "the kind of row: role (faults of who played it), script (what the patient said of it), clinician (scores without marked cases)"),
         kinds.text("role", "who is played", "role"),
         kinds.text("model", "by which model; of a clinician: its own name", "model"),
+        kinds.text("fault", "kind of fault; any: any of those that rules find", "fault"),
         kinds.text("cast", "of a clinician: who played patient and surroundings", "cast"),
         kinds.yes("ranked", "whether the clinician is ranked"),
-        kinds.count("cases", "cases in which anybody answered; of a clinician: that have a score, too", "cases"),
-        kinds.number("lines", "lines that the role said; a mean over repeats where there are several", "", "lines", digits=0),
-        *(
-            kinds.number(kind, f"lines per line of the role: {MEANING[kind]}", "share", HEADINGS[kind], digits=1, is_percent=True)
-            for kind in faults
-        ),
-        kinds.number("clean", "lines without a fault", "share", "clean", digits=1, is_percent=True),
-        kinds.count("marked", f"cases with less than {least:g} clean lines", "marked"),
+        kinds.count("cases", "cases of which it can be told; of a clinician: that have a score", "cases"),
+        kinds.number("lines", "lines of the role in them; a mean over repeats where there are several", "", "lines", digits=0),
+        kinds.number("found", "lines with the fault that rules found in all cases", "", "found", digits=0),
+        *share_with_ends("share", "lines with the fault per line, by rule, where rules can tell", "share"),
+        kinds.number("words", "words of the script (four or more letters, no common ones)", "", "words", digits=0),
+        kinds.share("shown", "of these words: said by the patient", "shown"),
+        kinds.share("asked", "of these words: in passages that the clinician had asked for", "asked for"),
+        *share_with_ends("unasked", "of these words: said before they were asked for", "unasked"),
+        kinds.count("unchecked", "cases of the clinician without a clean share: text alone, or nobody answered", "not checkable", of="cases"),
+        kinds.share("clean", "lines without a fault in the other cases", "clean"),
+        kinds.count("marked", f"of the other cases those with less than {least:g} clean lines", "marked"),
         kinds.number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
         kinds.number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
         kinds.number("difference", "mean without them less mean", "metric", "diff.", digits=3),
     )  # fmt: skip
 
 
-COLUMNS = cast_columns(BY_RULE, LEAST)
+def share_with_ends(name: str, description: str, heading: str) -> tuple[Column, ...]:
+    """Return the column of a share in percent, and those of the ends of its interval."""
+    ends = kinds.ends(name, name, "share")
+    own = (ends[0].name, ends[1].name)
+    return (kinds.number(name, description, "share", heading, own, 1, is_percent=True), *ends)
+
+
+COLUMNS = cast_columns(LEAST)
+SAID = (
+    "Faults by rule are lower bounds. No rule can tell leaks of the diagnosis, inventions in words, "
+    "contradictions, hints and meta language of any packet, nor volunteered facts, role breaks and whether a "
+    "line is clean (any) of a packet that is text alone: not checkable. `found` counts what a rule came upon "
+    "all the same. A share is of the cases and lines beside it.",
+    "Script: a word is asked for where the clinician has said another word of its passage, so that an answer "
+    "to a question in quite other words counts as unasked. Only a large share unasked speaks of the patient.",
+)
 _SAID = (
-    f"Of patient and surroundings, not of the clinician. A case is marked where less than {LEAST:g} of "
-    "their lines are without a fault.",
-    "By rule alone: lower bounds, without contradictions, hints and meta language. "
+    f"Of the clinician itself, loops and speech for another role alone. Its case is marked where less than "
+    f"{LEAST:g} of the lines of patient and surroundings are without a fault by rule.",
+    *SAID,
     "`medhelm qc simulation --judge MODEL` has a model read the lines, too.",
 )
-LAYOUT = Layout(main=("role", "model", "clean", "mean"))
+LAYOUT = Layout(
+    main=("role", "model", "fault", "share", "clean", "mean"),
+    missing={"share": "not checkable", "clean": "not checkable"},
+)
 
 
-def cast_parts(faults: Iterable[FaultKind], own: tuple[str, ...]) -> tuple[Part, ...]:
+def cast_parts(own: tuple[str, ...]) -> tuple[Part, ...]:
     """Return the grids of text formats, each under the columns `own`."""
-    roles = ("role", "model", "cases", "lines", *faults, "clean")
-    scores = ("model", "cast", "cases", "clean", "marked", "mean", "mean_unmarked", "difference")
+    roles = ("role", "model", "fault", "cases", "lines", "found", "share")
+    script = ("model", "cases", "words", "shown", "asked", "unasked")
+    scores = ["model", "cast", "cases", "unchecked", "clean", "marked"]
+    scores += ["mean", "mean_unmarked", "difference"]
     return (
-        Part(level="role", title="Who played the roles", group=own, columns=roles),
-        Part(level="clinician", title="Scores without marked cases", group=own, columns=scores),
+        Part(level="role", title="Faults by who played", group=own, columns=roles),
+        Part(
+            level="script",
+            title="How much of its script the patient said",
+            group=own,
+            columns=script,
+        ),
+        Part(level="clinician", title="Scores without marked cases", group=own, columns=(*scores,)),
     )
 
 
 def fidelity(asked: TableRequest) -> Table:
-    """Return rows of each benchmark of encounters: by who played a role, and by clinician."""
+    """Return rows of each benchmark of encounters: by who played a role, by script, and by clinician."""
     study = asked.study
-    found = [b for b in study.panels if FIDELITY in study.metrics(b)]
-    rows = [
-        row for b in found for rows in (_roles(study, b), _clinicians(study, b)) for row in rows
-    ]
+    found = [b for b in study.panels if CONDUCT in study.metrics(b)]
+    tallies = [tally for benchmark in found for tally in _tallies(study, benchmark)]
+    rows = [*role_rows(tallies, study.settings)]
+    rows += [row for benchmark in found for row in _clinicians(study, benchmark)]
+    none = f"No benchmark here is graded on {CONDUCT}; `medhelm score` grades stored encounters."
     return make_table(
         "encounter_cast",
         "Fidelity of the cast",
         COLUMNS,
         rows,
-        [*notes.common(study), *(_SAID if rows else ["No benchmark here has encounters."])],
+        [*notes.common(study), *(_SAID if rows else [none])],
         notes.settings(study),
-        parts=cast_parts(BY_RULE, ("benchmark",) if len(found) > 1 else ()),
+        parts=cast_parts(("benchmark",) if len(found) > 1 else ()),
         layout=LAYOUT,
     )
 
 
-CAST = TableSpec(
+CAST_TABLE = TableSpec(
     name="encounter_cast",
     help="fidelity of those who played patient and surroundings; scores without marked encounters",
     columns=COLUMNS,
@@ -97,54 +131,116 @@ CAST = TableSpec(
 )
 
 
-def _cells(
-    study: studies.Study, benchmark: str
-) -> Iterator[tuple[str, studies.Cell, studies.MetricScores]]:
-    """Yield (clinician, cell, fidelity) of the runs in which anybody answered."""
-    for model, cell in study.cells[benchmark].items():
-        own = cell.scores.get(FIDELITY)
+def _cells(study: studies.Study, benchmark: str) -> Iterator[tuple[str, studies.Cell]]:
+    """Yield (clinician, cell) of the runs in which anybody answered, by name."""
+    for model, cell in sorted(study.cells[benchmark].items(), key=lambda one: one[0]):
+        own = cell.scores.get(CONDUCT)
         if own is not None and len(own.ids):
-            yield model, cell, own
+            sums = own.pooling.by_name(own.sums)
+            if any(sums[f"{role}/lines"].any() for role in CAST):
+                yield model, cell
 
 
-def _roles(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
-    sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for _, cell, own in _cells(study, benchmark):
-        columns = own.pooling.by_name(own.sums)
-        for role in ROLES:
-            there = sums[role, cell.record.spec.cast[role].name]
-            there["cases"] += np.count_nonzero(columns[f"{role}/lines"])
-            for name in ("lines", "clean", *BY_RULE):
-                there[name] += columns[f"{role}/{name}"].sum()
-    for (part, model), found in sorted(sums.items()):
-        row: dict[str, object] = {"benchmark": benchmark, "level": "role", "role": part}
-        row |= {"model": model, "cases": int(found["cases"]), "lines": found["lines"]}
-        if found["lines"]:
-            row |= {name: found[name] / found["lines"] for name in ("clean", *BY_RULE)}
-        yield row
+@dataclass(frozen=True)
+class Tally:
+    """Counts of the roles in one encounter (`sums_of`), by rule (level `role`) or by a judge."""
+
+    level: str
+    benchmark: str
+    players: Mapping[Role, str]
+    case: str | int
+    cluster: str | int
+    sums: Mapping[str, float]
+
+
+def _tallies(study: studies.Study, benchmark: str) -> Iterator[Tally]:
+    for model, cell in _cells(study, benchmark):
+        cast, own = cell.record.spec.cast, cell.scores[CONDUCT]
+        players = {role: cast[role].name if role in cast else model for role in ROLES}
+        for case, cluster, sums in zip(own.ids, own.clusters, own.sums.tolist(), strict=True):
+            named = dict(zip(own.pooling.names, sums, strict=True))
+            yield Tally("role", benchmark, players, int(case), int(cluster), named)
+
+
+def role_rows(tallies: Iterable[Tally], settings: Settings) -> Iterator[dict[str, object]]:
+    """Yield the faults of each role by who played it, and how much of its script a patient said."""
+    groups: dict[tuple[str, str, Role, str], list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        for role, model in tally.players.items():
+            if tally.sums[f"{role}/lines"]:
+                groups[tally.level, tally.benchmark, role, model].append(tally)
+    for (level, benchmark, role, model), own in sorted(groups.items()):
+        row = {"benchmark": benchmark, "level": level, "role": role, "model": model}
+        total = {name: sum(tally.sums[name] for tally in own) for name in own[0].sums}
+        for kind in (*KINDS[role], ANY):
+            part, lines = f"{role}/{kind}", total[f"{role}/{kind}/lines"]
+            if lines or level == "role":
+                found = total[part] if lines or total[part] else None
+                found_row = {"fault": kind, "lines": lines or None, "found": found}
+                yield row | found_row | share_row("share", part, f"{part}/lines", own, settings)
+        if role == "patient" and (words := total.get("script/words")):
+            shares = {name: total[f"script/{name}"] / words for name in ("shown", "asked")}
+            unasked = share_row("unasked", "script/unasked", "script/words", own, settings)
+            yield row | {"level": "script", "words": words, **shares, **unasked}
+
+
+def share_row(
+    name: str, part: str, whole: str, tallies: Sequence[Tally], settings: Settings
+) -> dict[str, object]:
+    """Return part / whole as the column `name`, with the ends of its interval over whole clusters.
+
+    Where few clusters have the fault, or few have lines without it, a bootstrap is too short: Gaffke's.
+    """
+    own = [tally for tally in tallies if tally.sums[whole]]
+    found: dict[str, object] = {"cases": len({tally.case for tally in own})}
+    if not own:
+        return found
+    keys, codes = np.unique([tally.cluster for tally in own], return_inverse=True)
+    pairs = np.array([(tally.sums[part], tally.sums[whole]) for tally in own])
+    sums = intervals.cluster_sums(pairs, codes, len(keys))
+    found[name] = float(pairs[:, 0].sum() / pairs[:, 1].sum())
+    if len(keys) < 2:
+        return found
+    seed, ends = intervals.seed_of(settings.bootstrap_seed, name, part), None
+    if min((sums > 0)[:, 0].sum(), (sums[:, 0] < sums[:, 1]).sum()) >= intervals.NEAR_BORDER:
+        drawn = intervals.bootstrap(sums, settings.draws, seed)
+        shares, sizes = drawn[:, 0] / drawn[:, 1], np.bincount(codes)
+        ends = intervals.clustered_percentile(shares, settings.confidence, sizes)
+    if ends is None or ends.low is None:
+        pooling = aggregation.Pooling(pooled_share(name, "part", "whole"), ("part", "whole"))
+        ends = intervals.bounded(sums, pooling, (0.0, 1.0), settings.confidence, seed)
+    return found | ends.ends(name)
 
 
 def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, object]]:
     metric = study.panels[benchmark].metric.name
-    for model, cell, own in sorted(_cells(study, benchmark), key=lambda one: one[0]):
-        scores = cell.scores[metric]
-        marked = own.ids[own.values < LEAST]
-        is_marked = np.isin(scores.ids, marked)
-        columns = own.pooling.by_name(own.sums)
-        cast = cell.record.spec.cast
-        row: dict[str, object] = {
-            "benchmark": benchmark,
-            "level": "clinician",
-            "model": model,
-            "cast": " + ".join(cast[role].name for role in ROLES),
-            "ranked": model in study.ranked,
-            "cases": len(scores.ids),
-            "clean": float(columns["clean"].sum() / columns["lines"].sum()),
-            "marked": int(is_marked.sum()),
-        }
-        if len(scores.ids):
-            row["mean"] = float(scores.values.mean())
-        if not is_marked.all():
-            row["mean_unmarked"] = float(scores.values[~is_marked].mean())
-            row["difference"] = row["mean_unmarked"] - row["mean"]  # type: ignore[operator]
-        yield row
+    for model, cell in _cells(study, benchmark):
+        own, cast = cell.scores[FIDELITY], cell.record.spec.cast
+        values, clean = (
+            dict(zip(s.ids.tolist(), s.values.tolist(), strict=True))
+            for s in (cell.scores[metric], own)
+        )
+        row = scores_row(values, clean, LEAST) | {"benchmark": benchmark, "model": model}
+        row |= {"cast": " + ".join(cast[role].name for role in CAST)}
+        if clean:
+            sums = own.pooling.by_name(own.sums)
+            row["clean"] = float(sums["clean"].sum() / sums["lines"].sum())
+        yield row | {"ranked": model in study.ranked}
+
+
+def scores_row(
+    values: Mapping[Any, float], clean: Mapping[Any, float], least: float
+) -> dict[str, object]:
+    """Return a clinician's mean with and without the cases of which less than a share is clean."""
+    marked = {key for key, share in clean.items() if share < least}
+    rest = [value for key, value in values.items() if key not in marked]
+    row: dict[str, object] = {"level": "clinician", "cases": len(values)}
+    row |= {"unchecked": len(values.keys() - clean.keys())}
+    if clean:
+        row["marked"] = len(marked & values.keys())
+    if values:
+        row["mean"] = mean = sum(values.values()) / len(values)
+        if clean and rest:
+            row["mean_unmarked"] = without = sum(rest) / len(rest)
+            row["difference"] = without - mean
+    return row

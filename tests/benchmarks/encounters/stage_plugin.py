@@ -53,6 +53,7 @@ STAGE = Benchmark(
         "encounter_completion_turned",
         "encounter_completion_left_out",
         "simulation_fidelity",
+        "role_conduct",
     ],
     max_output_tokens=300,
     redistributable=True,

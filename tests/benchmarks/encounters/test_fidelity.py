@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -14,23 +15,36 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm import Episode, ModelSpec, evaluate
+from medhelm import Episode, Instance, ModelSpec, Response, evaluate
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
+from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fidelity.judge import Report, report_faults
+from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
+from medhelm_benchmarks.encounters.fidelity.judge import Judged, Report, report_faults, to_judge
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
 from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
+    BY_ROLE,
     Fault,
+    RoleConduct,
     SimulationFidelity,
     faults_by_rule,
     lines_of,
+    speaker_of,
 )
-from medhelm_benchmarks.encounters.packets import packets_of
+from medhelm_benchmarks.encounters.grading.script_words import SCRIPT
+from medhelm_benchmarks.encounters.packets import (
+    ControllerPacket,
+    Packets,
+    PatientPacket,
+    case_instance,
+    packets_of,
+)
 from medhelm_benchmarks.encounters.record import encounter_of
+from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
 from tests.server import FaultServer, serve_in_thread
 
@@ -39,8 +53,8 @@ PLUGIN = Path(__file__).parent / "stage_plugin.py"
 
 
 def faults(episode: Episode) -> list[Fault]:
-    lines = lines_of(encounter_of(episode))
     packets = packets_of(episode.instance)
+    lines = lines_of(encounter_of(episode), packets)
     return list(faults_by_rule(lines, packets, episode.instance.context))
 
 
@@ -77,7 +91,7 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
             episode = play(case, clinician(case, name))
             assert episode.ending == "completed"
             assert faults(episode) == [], f"{case.id} {name}"
-            lines += len(lines_of(encounter_of(episode)))
+            lines += len(lines_of(encounter_of(episode), packets_of(case)))
     assert lines > 200
 
 
@@ -86,9 +100,9 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
     [
         ("Mother: Since last night.", None),
         ("Mother: I do not know.", None),
-        ("Mother: Hardly anything. CANARY_LATER She sleeps.", "leak"),
+        ("Mother: Hardly anything. CANARY_LATER She sleeps.", "volunteered"),
         ("Mother: You could say Asks since when CANARY_RUBRIC the child has been ill", None),
-        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "leak"),
+        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "rubric_item"),
         ("Nurse: The drip is running.", "mixed_speech"),
         ("Dr Reed: She is well.", "role_break"),
         ("Uncle: She is well.", "role_break"),
@@ -110,7 +124,7 @@ def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
     ("line", "kind"),
     [
         ("Heart rate 160 per minute.", None),
-        ("Nurse: The drip is running.", "leak"),
+        ("Nurse: The drip is running.", "volunteered"),
         ("Heart rate 212 per minute.", "invented_finding"),
         ("Patient: It hurts.", "mixed_speech"),
         ("Mother: It hurts.", "mixed_speech"),
@@ -163,7 +177,7 @@ def test_what_was_asked_for_later_leaked_before() -> None:
     both = [says("Does she drink?"), says("How long has she been ill?", eos=True)]
     leaks = in_turn(patient("Mother: Since last night."), patient("Mother: Since last night."))
     found = faults(play(CASE, in_turn(*both), patient=leaks, turns=2))
-    assert [(f.kind, f.turn) for f in found] == [("leak", 1)]
+    assert [(f.kind, f.turn) for f in found] == [("volunteered", 1)]
 
 
 def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
@@ -174,27 +188,99 @@ def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
     episode = play(CASE, in_turn(orders), patient=heard, controller=seen, turns=1)
     score = SimulationFidelity().score(CASE, episode)
     assert (score.value, score.outcome) == (0.5, "scored")
-    assert {name: n for name, n in score.sums.items() if n} == {
-        **{"clean": 2, "lines": 4, "patient/clean": 1, "patient/lines": 2},
-        **{"controller/clean": 1, "controller/lines": 2, "controller/invented_finding": 1},
-        **{"patient/mixed_speech": 1},
+    assert score.sums == {"clean": 2, "lines": 4}
+    score = RoleConduct().score(CASE, episode)
+    assert score.value == 0.8  # of five lines, the clinician's among them, one is the nurse's
+    assert score.sums["patient/mixed_speech"] == score.sums["controller/invented_finding"] == 1
+    assert (score.sums["patient/any"], score.sums["patient/any/lines"]) == (1, 2)
+    silent = play(CASE, in_turn(says()), turns=1)
+    for metric in (SimulationFidelity(), RoleConduct()):
+        found = metric.score(CASE, silent)
+        assert (found.value, found.outcome) == (None, "uninformative")
+
+
+def test_of_packets_of_text_alone_rules_say_what_they_cannot_tell() -> None:
+    case = case_instance(
+        "art2/scenario1",
+        "A man of 60 has chest pain.",
+        Packets(
+            patient=PatientPacket(
+                text="The pain began at breakfast.\nHe swallowed warfarin pills."
+            ),
+            controller=ControllerPacket(text="Pulse 110. Troponin 86 ng/L."),
+        ),
+    )
+    reads = json.dumps(
+        {"speak": ["It began at breakfast.", "I swallowed warfarin."], "actors_present": {}}
+    )
+    shows = controller("Embolism of the right lung.", staff=())
+    late = controller("Troponin 86 ng/L.", staff=())
+    repeats = "So how long has this been?\nPatient: It hurts."
+    moves = in_turn(says(repeats, "CT"), says(repeats, eos=True))
+    told = {"patient": in_turn(reads), "controller": in_turn(shows, late)}
+    episode = play(case, moves, turns=2, **told)
+    found = [(f.kind, f.role, f.turn) for f in faults(episode)]
+    assert found == [
+        ("mixed_speech", "clinician", 1),
+        ("mixed_speech", "clinician", 2),
+        ("loop", "clinician", 2),
+        ("unordered_result", "controller", 2),
+    ]
+    score = SimulationFidelity().score(case, episode)
+    assert (score.value, score.outcome) == (None, "uninformative")
+    assert score.reason == "not checkable: packets of text alone"
+    score = RoleConduct().score(case, episode)
+    assert (
+        score.value == 6 / 8
+    )  # two lines of the clinician, four of the patient, two of the surroundings
+    told_of = {n for n in score.sums if n.endswith("/lines") and score.sums[n]}
+    assert told_of == {f"{r}/lines" for r in ("patient", "controller", "clinician")} | {
+        *("patient/loop/lines", "clinician/loop/lines", "clinician/mixed_speech/lines"),
+        *("controller/loop/lines", "controller/mixed_speech/lines", "clinician/any/lines"),
+        "controller/unordered_result/lines",
     }
-    silent = SimulationFidelity().score(CASE, play(CASE, in_turn(says()), turns=1))
-    assert (silent.value, silent.outcome) == (None, "uninformative")
+    # began, breakfast, swallowed, warfarin, pills; "pain" is the clinician's own
+    assert [score.sums[name] for name in SCRIPT] == [5, 4, 0, 4]
+    asked = in_turn(says("Do you take pills?", eos=True))
+    score = RoleConduct().score(case, play(case, asked, turns=1, **told))
+    assert [score.sums[name] for name in SCRIPT] == [5, 4, 3, 2]
+
+
+def test_a_share_of_a_mixed_set_is_of_the_cases_that_can_be_checked() -> None:
+    def tally(case: str, faulty: int, lines: int, told: int) -> Tally:
+        sums = dict.fromkeys(BY_ROLE, 0) | {"patient/lines": lines, "patient/volunteered": faulty}
+        sums["patient/volunteered/lines"] = told
+        return Tally("role", "b", {"patient": "p"}, case, case, sums)
+
+    structured = [tally("a", 1, 4, 4), tally("b", 0, 6, 6)]
+    rows = role_rows([*structured, tally("text", 2, 9, 0)], Settings())
+    by_fault = {row["fault"]: row for row in rows}
+    row = by_fault["volunteered"]
+    assert (row["cases"], row["lines"], row["found"], row["share"]) == (2, 10, 3, 0.1)
+    assert row["share_low"] < 0.1 < row["share_high"]  # type: ignore[operator]
+    assert "share" not in by_fault["hint"] and by_fault["hint"]["cases"] == 0
+    (only,) = [
+        r for r in role_rows([tally("text", 2, 9, 0)], Settings()) if r["fault"] == "volunteered"
+    ]
+    assert "share" not in only and only["found"] == 2
+    # none in 60 cases of one line: the exact bound, 1 - 0.05^(1/60)
+    clean = role_rows([tally(str(n), 0, 1, 1) for n in range(60)], Settings())
+    bound = next(row["share_high"] for row in clean if row["fault"] == "volunteered")
+    assert bound == pytest.approx(1 - 0.05 ** (1 / 60), abs=0.003)
 
 
 def test_a_report_of_the_judge_is_checked() -> None:
     asks = says("How long has this been so?")
     episode = play(CASE, in_turn(asks), patient=in_turn(patient("Mother: For a week.")), turns=1)
-    lines = lines_of(encounter_of(episode))
+    lines = lines_of(encounter_of(episode), packets_of(CASE))[1:]
 
     def found(**values: Any) -> list[str]:
-        fault = {"line": 1, "kind": "hint", "quote": "for a week", "against": ""} | values
+        fault = {"line": 2, "kind": "hint", "quote": "for a week", "against": ""} | values
         return report_faults(_report(fault), lines, packets_of(CASE))
 
     assert found() == []
-    assert found(line=2) == ["there is no line 2"]
-    assert found(quote="for a month") == ["the quote of line 1 is not in it"]
+    assert found(line=1) == ["there is no line 1"]  # the clinician's
+    assert found(quote="for a month") == ["the quote of line 2 is not in it"]
     assert "neither in the material nor said" in found(kind="contradiction")[0]
     assert found(kind="contradiction", against="too young to answer") == []
 
@@ -262,41 +348,101 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         code, out, err = command(*args, "--examples", "e.jsonl")
         assert code == 0, err
         rows = by_level(out)
-        by_model = {(r["role"], r["model"]): r for r in rows["role"]}
-        assert by_model["patient", "test/patient"]["role_break"] == 1.0
-        assert "hint" not in by_model["patient", "test/patient"], "no rule tells"
-        assert by_model["patient", "script/packet"]["clean"] == 1.0
+        by_rule = {(r["role"], r["model"], r["fault"]): r for r in rows["role"]}
+        assert by_rule["patient", "test/patient", "role_break"]["share"] == 1.0
+        assert by_rule["patient", "test/patient", "hint"]["share"] is None, "no rule tells"
+        assert by_rule["patient", "script/packet", "any"]["share"] == 0.0
+        assert {r["shown"] > 0 for r in rows["script"] if r["model"] == "test/patient"} == {False}
         marked = {(r["model"], r["cast"]): r for r in rows["clinician"]}
         bad = marked["encounter/asks_everything", "test/patient + script/packet"]
         assert bad["marked"] == bad["cases"] == 3 and bad["mean_unmarked"] is None
-        assert marked["encounter/oracle", "script/packet + script/packet"]["marked"] == 0
+        silent = marked["encounter/oracle", "script/packet + script/packet"]
+        assert (silent["marked"], silent["unchecked"]) == (None, 3)  # nobody was asked anything
         assert {r["moved"] for r in rows["cast"]} == {0} and len(rows["cast"]) == 4
         assert rows["variance"]
         cast = ("tables", "--table", "encounter_cast", "--results-dir", "r", "--data", "sample")
         code, out, err = command(*cast, "--latest", "--format", "json")
         assert code == 0, err
-        found = {(r["level"], r["role"], r["model"]): r for r in _tables(out)[0]["rows"]}
-        patient_row = found["role", "patient", "test/patient"]
-        assert (patient_row["cases"], patient_row["role_break"]) == (3, 1.0)
-        assert patient_row["clean"] == 0.0
-        asked = found["clinician", None, "encounter/asks_everything"]
+        found = {(r["level"], r["model"], r["fault"]): r for r in _tables(out)[0]["rows"]}
+        for fault in ("role_break", "any"):
+            row = found["role", "test/patient", fault]
+            assert (row["cases"], row["share"]) == (3, 1.0)
+        asked = found["clinician", "encounter/asks_everything", None]
+        assert asked["clean"] == 0.0
         assert (asked["marked"], asked["cases"], asked["mean_unmarked"]) == (3, 3, None)
-        assert ("clinician", None, "encounter/oracle") not in found  # nobody was asked anything
+        assert ("clinician", "encounter/oracle", None) not in found  # nobody was asked anything
         first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
         judge = model(tmp_path, server, "test/judge")
         before = server.requests
-        judged = (*args, "--judge", judge, "--level", "role")
+        judged = (*args, "--judge", judge, "--level", "judge")
         code, out, err = command(*judged, "--model", "encounter/asks_everything")
         assert code == 0, err
         assert server.requests > before
         sent = server.requests
-        row = {(r["role"], r["model"]): r for r in by_level(out)["role"]}
-        assert row["patient", "test/patient"]["hint"] > 0
-        assert row["patient", "test/patient"]["judged"] == 3
+        rows = by_level(out)
+        row = {(r["model"], r["fault"]): r for r in rows["judge"]}["test/patient", "hint"]
+        assert (row["cases"], row["share"]) == (3, 1.0)
+        control = {r["fault"]: r for r in rows["control"]}
+        assert control["any"]["missed"] == 1.0 and control["any"]["planted"] >= 12
+        assert control["hint"]["wrong"] == 0.0 and control["hint"]["wrong_high"] > 0.0
         again = command(*judged, "--model", "encounter/asks_everything")
         assert again[0] == 0 and again[1] == out and server.requests == sent
+
+
+def test_controls_have_lines_whose_fault_is_known() -> None:
+    cases = [*open_dataset(MEDSP1000, "sample", root=Path("none")).instances()]
+    encounters = [to_judge("run", play(case, clinician(case, "asks_everything"))) for case in cases]
+    assert [*controls_of(encounters, 0)] == []
+    controls = [*controls_of(encounters, None)]
+    assert controls == [*controls_of(encounters[::-1], None)] and len(controls) == 6
+    kinds: set[str | None] = set()
+    known = {case.id: packets_of(case) for case in cases}
+    for control in controls:
+        own = known[control.id.split("/", 2)[2].rsplit("/", 1)[0]]
+        judged = msgspec.convert(control.payload, Judged)
+        by_number = {line.number: line for line in judged.lines}
+        rule_kinds = {
+            (f.line, f.kind)
+            for f in faults_by_rule([*lines_of(judged.encounter, own)], own, control.context)
+        }
+        for number, kind in judged.planted:
+            line = by_number[number]
+            kinds.add(kind)
+            texts = own.patient.text + own.controller.text
+            is_own = line.text.removeprefix(f"{speaker_of(line.text)}: ") in texts
+            assert is_own == (kind in (None, "volunteered")), (kind, line.text)
+            if kind is None:
+                assert not {found for n, found in rule_kinds if n == number} - {"loop"}
+    assert kinds == {None, "volunteered", "leak", "invented_finding", "contradiction"}
+
+    def says_of(control: Instance) -> list[dict[str, object]]:
+        """Return what a judge says who names every planted fault, and one clean line of each control."""
+        lines = msgspec.convert(control.payload, Judged).planted
+        wrong = next(n for n, kind in lines if kind is None)
+        found = [(n, kind) for n, kind in lines if kind] + [(wrong, "hint")]
+        return [{"kind": kind, "role": "patient", "turn": 1, "line": n} for n, kind in found]
+
+    judged = [ended(control, says_of(control)) for control in controls]
+    found, n = told([*judged, ended(encounters[0], []), ended(controls[0], None)])
+    assert n == 7 and found["unread"] == 1
+    assert found["planted/any"] >= 15 and found["missed/any"] == 0
+    assert (found["wrong/any"], found["wrong/hint"], found["wrong/leak"]) == (6, 6, 0)
+    assert found["clean_lines/any"] == found["clean_lines/leak"] >= 12
+    silent, _ = told([ended(control, []) for control in controls])
+    assert silent["missed/any"] == silent["planted/any"] == found["planted/any"]
+
+
+def told(episodes: list[Episode]) -> tuple[Counter[str], int]:
+    """Return what a judge made of controls, over all of them, and how many there are."""
+    tallies = [*control_tallies("medsp1000", episodes)]
+    return sum((Counter(tally.sums) for tally in tallies), Counter()), len(tallies)
+
+
+def ended(control: Instance, faults: object) -> Episode:
+    state = {} if faults is None else {"faults": faults}
+    return Episode(instance=control, response=Response(instance_id=control.id), state=state)
 
 
 def by_level(out: str) -> dict[str, list[dict[str, Any]]]:

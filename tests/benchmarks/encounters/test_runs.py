@@ -86,6 +86,7 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         "encounter_completion_turned": 0.75,
         "encounter_completion_left_out": 0.75,
         "simulation_fidelity": 1.0,
+        "role_conduct": 1.0,
     }
     assert {p.role: p.usage.requests for p in found.parties} == {
         "model": 48,
