@@ -7,6 +7,9 @@ from absl import logging as absl_logging
 from hypothesis import settings
 
 from medhelm.models import providers
+from tests.packages import installed, plugged, tree, wheel
+
+__all__ = ["installed", "plugged", "tree", "wheel"]  # fixtures for all
 
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
 settings.register_profile("medhelm", deadline=None)

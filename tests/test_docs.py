@@ -138,7 +138,7 @@ def in_place(text: str, url: str) -> str:
 
 def adapt(words: list[str], url: str) -> tuple[list[str], str]:
     """Return the arguments of a command as run here, and what of it had to be left out."""
-    if words == ["run"]:  # `tests/test_packaging.py` runs all of the demo
+    if words == ["run"]:  # `tests/test_first_day.py` runs all of the demo
         return ["run", *DEMO], ""
     if words[0] in ("run", "estimate"):
         return adapt_run(words, url)

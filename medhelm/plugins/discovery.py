@@ -10,6 +10,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -105,6 +106,7 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
+@lru_cache(maxsize=256)
 def hooks_of(module: ModuleType, origin: str) -> pluggy.HookRelay:
     """Return the hooks of one module, to be called; raises PluginError for one that is misspelt."""
     manager = pluggy.PluginManager("medhelm")
