@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,12 +42,17 @@ def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
 
 def is_built_in(point: EntryPoint) -> bool:
     """Return whether a plugin comes with medhelm."""
-    return point.dist is not None and point.dist.name in (NAME, OTHER)
+    return owner(point) in (NAME, OTHER)
 
 
 def owner(point: EntryPoint) -> str:
     """Return the name of the distribution that brings a plugin."""
-    return point.dist.name if point.dist is not None else point.value
+    return _name_of(point.dist) if point.dist is not None else point.value
+
+
+@lru_cache(maxsize=64)
+def _name_of(dist: Distribution) -> str:
+    return dist.name  # read from its metadata each time
 
 
 def plugin_name(point: EntryPoint) -> str:
