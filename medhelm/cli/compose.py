@@ -274,8 +274,8 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
         refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
-    for group in ("model", "benchmark", "ask"):
-        _forget(store.repo.get(group, {}))
+    if not isinstance(store.repo, _Uncopied):
+        store.repo = _Uncopied(store.repo)
     empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
     jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
     nodes: dict[str, Any] = {
@@ -288,8 +288,7 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     own_askings = _take_askings(asked, registry)
     names = group_names(asked, registry)
     names["ask"] = sorted({*names["ask"], *own_askings})
-    # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
-    # may say more of a benchmark than its name (the split).
+    # What is a file stays a file, which may say more of a benchmark than its name (the split).
     files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
     nodes |= {f"benchmark/{name}": {"name": name} for name in registry.benchmarks.keys() - files}
     packaged_askings = load_askings()
@@ -302,9 +301,14 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
             if name not in names["model"] and open_provider(name):
                 models[name] = find_model(name)
     nodes |= {f"model/{name}": msgspec.to_builtins(spec) for name, spec in models.items()}
+    there = store.repo.get("benchmark", {})
+    names_alone = {f"{name}.yaml" for name in registry.benchmarks.keys() - files} & there.keys()
+    for group in ("model", "benchmark", "ask"):
+        _forget(store.repo.get(group, {}), names_alone if group == "benchmark" else ())
     for path, node in nodes.items():
         group, _, name = path.rpartition("/")
-        store.store(group=group or None, name=name, node=node, provider="medhelm")
+        if group != "benchmark" or f"{name}.yaml" not in names_alone:
+            store.store(group=group or None, name=name, node=node, provider="medhelm")
     return names
 
 
@@ -323,12 +327,19 @@ def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, As
     return found
 
 
-def _forget(group: dict[str, Any]) -> None:
-    """Take out what an earlier command of this process has stored."""
+class _Uncopied(dict[str, Any]):
+    """Hydra's store of nodes, of which Hydra loads copies: it need not copy all of it for each job."""
+
+    def __deepcopy__(self, memo: object) -> _Uncopied:
+        return self
+
+
+def _forget(group: dict[str, Any], kept: Collection[str]) -> None:
+    """Take out what an earlier command of this process has stored, but for these names."""
     for name, entry in list(group.items()):
         if isinstance(entry, dict):
-            _forget(entry)
-        elif entry.provider == "medhelm":
+            _forget(entry, ())
+        elif entry.provider == "medhelm" and name not in kept:
             del group[name]
 
 

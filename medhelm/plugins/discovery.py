@@ -31,9 +31,22 @@ ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(H
 
 def installed_plugins() -> list[EntryPoint]:
     """Return the entry points of plugins, those of medhelm itself first."""
+    return list(_installed(tuple((place, _changed(place)) for place in sys.path)))
+
+
+@lru_cache(maxsize=8)
+def _installed(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of these folders, which hold others once something is installed."""
     # An installation from before the renaming, beside or in place of a new one, names the same parts.
     points = {(is_built_in(p) or owner(p), p.value): p for p in entry_points(group=GROUP)}
-    return sorted(points.values(), key=_built_in_first)
+    return tuple(sorted(points.values(), key=_built_in_first))
+
+
+def _changed(place: str) -> int:
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except OSError:  # no folder is there, or none that may be read
+        return 0
 
 
 def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
