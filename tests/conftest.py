@@ -24,6 +24,11 @@ settings.load_profile("medhelm")
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: ignore[attr-defined]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are cores, for some tests wait: for servers, for processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the pages of the documentation: one of them is the longest test of all."""
     items.sort(key=lambda item: item.path.name != "test_docs.py")
