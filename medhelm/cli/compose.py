@@ -216,8 +216,8 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         if not Path(asked.config_dir).is_dir():
             raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")
         asked.searchpath.append(f"file://{Path(asked.config_dir).absolute()}")
-    places = [p.removeprefix("file://") for p in asked.searchpath if not p.startswith("pkg:")]
-    asked.folders = [Path(place) for place in places]
+    places = (p for p in asked.searchpath if not p.startswith("pkg:"))
+    asked.folders = [Path(place.removeprefix("file://")) for place in places]
     asked.overrides = [o for o in overrides if not o.startswith(_SEARCH_PATH)]
     return asked
 
@@ -274,14 +274,11 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
         refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
-    if not isinstance(store.repo, _Uncopied):
-        store.repo = _Uncopied(store.repo)
-    empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
+    store.repo = _Uncopied(store.repo)
     nodes: dict[str, Any] = {
-        "model_defaults": empty | {"name": None, "rename": False},
+        "model_defaults": msgspec.to_builtins(ModelSpec(name="")) | {"name": None, "rename": False},
         "benchmark_defaults": {"name": None, "split": None, "instruction": None},
-        "jury_defaults": jury | {"name": None},
+        "jury_defaults": msgspec.to_builtins(JuryChoice(name="offline")) | {"name": None},
         "ask_defaults": dict.fromkeys(Asking.__struct_fields__),
         "suite_defaults": {"name": None, "benchmarks": []},
     }
@@ -290,7 +287,11 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     names["ask"] = sorted({*names["ask"], *own_askings})
     # What is a file stays a file, which may say more of a benchmark than its name (the split).
     files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
-    nodes |= {f"benchmark/{name}": {"name": name} for name in registry.benchmarks.keys() - files}
+    plain, there = registry.benchmarks.keys() - files, store.repo.get("benchmark", {})
+    _forget(there, {f"{name}.yaml" for name in plain})
+    for group in ("model", "ask"):
+        _forget(store.repo.get(group, {}), ())
+    nodes |= {f"benchmark/{name}": {"name": name} for name in plain if f"{name}.yaml" not in there}
     packaged_askings = load_askings()
     askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
     nodes |= {f"ask/{n}": msgspec.to_builtins(a) for n, a in (askings | own_askings).items()}
@@ -301,14 +302,9 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
             if name not in names["model"] and open_provider(name):
                 models[name] = find_model(name)
     nodes |= {f"model/{name}": msgspec.to_builtins(spec) for name, spec in models.items()}
-    there = store.repo.get("benchmark", {})
-    names_alone = {f"{name}.yaml" for name in registry.benchmarks.keys() - files} & there.keys()
-    for group in ("model", "benchmark", "ask"):
-        _forget(store.repo.get(group, {}), names_alone if group == "benchmark" else ())
     for path, node in nodes.items():
         group, _, name = path.rpartition("/")
-        if group != "benchmark" or f"{name}.yaml" not in names_alone:
-            store.store(group=group or None, name=name, node=node, provider="medhelm")
+        store.store(group=group or None, name=name, node=node, provider="medhelm")
     return names
 
 
@@ -344,10 +340,8 @@ def _forget(group: dict[str, Any], kept: Collection[str]) -> None:
 
 
 def _options_below(folder: Path, group: str) -> set[str]:
-    return {
-        path.relative_to(folder / group).with_suffix("").as_posix()
-        for path in (folder / group).rglob("*.yaml")
-    }
+    own = folder / group
+    return {path.relative_to(own).with_suffix("").as_posix() for path in own.rglob("*.yaml")}
 
 
 # Jobs -------------------------------------------------------------------------------------------
