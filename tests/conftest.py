@@ -30,8 +30,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the pages of the documentation: one of them is the longest test of all."""
-    items.sort(key=lambda item: item.path.name != "test_docs.py")
+    """Begin with the first day and the pages of the documentation, which are the longest tests."""
+    first = ("test_first_day.py", "test_docs.py")
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else 9)
 
 
 @pytest.fixture(autouse=True)
