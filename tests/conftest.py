@@ -1,5 +1,6 @@
 """Settings that hold for every test."""
 
+import os
 import sys
 
 import pytest
@@ -7,6 +8,12 @@ from absl import logging as absl_logging
 from hypothesis import settings
 
 from medhelm.models import providers
+from tests.packages import installed, plugged, tree, wheel
+
+__all__ = ["installed", "plugged", "tree", "wheel"]  # fixtures for all
+
+# No test draws the plug: what is in the system's memory is there for whoever is started next.
+os.fsync = lambda fd: None  # type: ignore[assignment]
 
 # A busy machine is no defect: what must be fast is measured in perf/, not timed in tests.
 settings.register_profile("medhelm", deadline=None)
@@ -17,9 +24,15 @@ settings.load_profile("medhelm")
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: ignore[attr-defined]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one worker more than there are cores, for some tests wait: for servers, for processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the pages of the documentation: one of them is the longest test of all."""
-    items.sort(key=lambda item: item.path.name != "test_docs.py")
+    """Begin with the first day and the pages of the documentation, which are the longest tests."""
+    first = ("test_first_day.py", "test_docs.py")
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else 9)
 
 
 @pytest.fixture(autouse=True)

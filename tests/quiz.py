@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hydra.core.config_store import ConfigStore
-
 from medhelm.cli import run_command
 from medhelm.models import providers
 from medhelm.schema.run import RunRecord
@@ -65,8 +63,6 @@ def in_this_process(
     call: Callable[[], int], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Return what a program prints and its exit code, as if it had a process of its own."""
-    for group in ("benchmark", "model"):  # of plugins that ran before
-        ConfigStore.instance().repo.pop(group, None)
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.dict(os.environ, environment(env), clear=True),

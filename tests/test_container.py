@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_packaging import clean, make_environment
+from tests.packages import clean, make_environment
 
 ROOT = Path(__file__).parent.parent
 
@@ -95,7 +95,7 @@ def test_its_steps_install_medhelm_which_writes_into_its_folder_alone(tmp_path: 
             assert word in ("FROM", "USER") or rest == "--from=build /wheels /wheels", (word, rest)
     assert [path.name for path in image.iterdir() if path.name != "source"] == ["results"]
     program = venv / "bin" / started[0]
-    assert started == ["medhelm", "run"], "the demo, which tests/test_packaging.py runs whole"
+    assert started == ["medhelm", "run"], "the demo, which tests/test_first_day.py runs whole"
     small = ("run", "model=baseline/lexical", "benchmark=headqa", "data=sample")
     done = subprocess.run(
         [program, *small], cwd=work, env=environment, capture_output=True, text=True

@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hydra.core.config_store import ConfigStore
 
 from medhelm.cli import run_command, run_help
 from medhelm.plugins.registry import load_registry
@@ -107,8 +106,6 @@ def reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: FaultServer
 ) -> pytest.MonkeyPatch:
     """The surroundings of a reader: an empty folder, no keys, no data but the given folder."""
-    for group in ("benchmark", "model"):  # plugins of commands that ran before in this process
-        ConfigStore.instance().repo.pop(group, None)
     for name in [n for n in os.environ if n.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -138,7 +135,7 @@ def in_place(text: str, url: str) -> str:
 
 def adapt(words: list[str], url: str) -> tuple[list[str], str]:
     """Return the arguments of a command as run here, and what of it had to be left out."""
-    if words == ["run"]:  # `tests/test_packaging.py` runs all of the demo
+    if words == ["run"]:  # `tests/test_first_day.py` runs all of the demo
         return ["run", *DEMO], ""
     if words[0] in ("run", "estimate"):
         return adapt_run(words, url)

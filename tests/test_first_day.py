@@ -1,4 +1,7 @@
-"""The first day of a user: commands are typed into a shell, in an empty folder, one after the other."""
+"""The first day of a user: commands are typed into a shell, in an empty folder, one after the other.
+
+What they installed is the wheel, in an environment without network and without the tree.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ import pty
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.quiz import environment, medhelm
+from medhelm.store import records
+from tests.packages import ROOT, Environment, clean
+from tests.quiz import medhelm
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -35,13 +39,11 @@ def server() -> Iterator[FaultServer]:
 class Shell:
     """A shell in a folder of its own, 80 columns wide."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, installed: Environment) -> None:
         self.folder = folder
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        path = f"{installed.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         more = {"PATH": path, "COLUMNS": "80", "HOME": str(folder), "OPENAI_API_KEY": "test-key"}
-        if data := os.environ.get("MEDHELM_DATA_DIR"):
-            more["MEDHELM_DATA_DIR"] = data
-        self.env = environment(more)
+        self.env = clean() | more | {"no_proxy": "127.0.0.1"}
 
     def type(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a line and return what came of it."""
@@ -59,6 +61,12 @@ class Shell:
         done = self.type(line)
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    def look(self, line: str) -> str:
+        """Return all that a line that works prints, which is run in this process."""
+        done = medhelm(*shlex.split(line)[1:], cwd=self.folder, env=self.env)
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     def fail(self, line: str) -> str:
@@ -90,8 +98,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path, installed: Environment) -> Shell:
+    return Shell(tmp_path, installed)
 
 
 def rows_on_screen(text: str, width: int = 80) -> int:
@@ -103,6 +111,7 @@ def rows_on_screen(text: str, width: int = 80) -> int:
 def test_the_first_day(shell: Shell, server: FaultServer) -> None:
     """One after the other, as a day goes: each looks at what those before it have left."""
     the_first_command_ends_in_one_screen_that_says_what_comes_next(shell, server)
+    it_asked_all_rules_on_all_samples_and_wrote_a_site(shell)
     a_typo_is_answered_in_one_line_with_the_right_name(shell)
     an_unparsed_answer_is_seen_with_its_prompt_and_its_thoughts(shell)
     a_run_is_archived_and_comes_back(shell)
@@ -122,14 +131,20 @@ def the_first_command_ends_in_one_screen_that_says_what_comes_next(
         "Synthetic:",
         "no rank",
         "say nothing about any model",
+        "baseline/oracle",
+        f"Runs: {(shell.folder / 'medhelm-results' / 'runs')}",
         "Now your own model",
     ):
         assert needed in words, needed
     assert said.count("macro") == 2, "a heading, and what it means"
     (site,) = re.findall("^Open it: file://(.*)$", said, re.MULTILINE)
     assert Path(site).is_file()
-    assert "Scores by benchmark" in shell.do(re.findall("^Tables again: (.*)$", said, re.M)[0])
-    assert "[reply]" in shell.do(re.findall("^One answer: (.*)$", said, re.M)[0])
+    again = shell.do(re.findall("^Tables again: (.*)$", said, re.M)[0])
+    assert "Scores by benchmark" in again
+    for row in (line for line in said.splitlines() if line.startswith(" baseline/")):
+        cells = re.split("  +", row.strip())
+        assert any(all(c in line for c in cells) for line in again.splitlines()), row
+    assert "[reply]" in shell.look(re.findall("^One answer: (.*)$", said, re.M)[0])
     own = said[said.index("  medhelm run benchmark=") :].partition("\nRules")[0]
     own = own.replace("http://localhost:8000/v1", server.base_url).replace("NAME", "ward-a")
     first = shell.do("\n".join(own.splitlines()[:2]))
@@ -140,6 +155,24 @@ def the_first_command_ends_in_one_screen_that_says_what_comes_next(
     assert all(first.count(f" {heading}") >= 1 for heading in headings)
     notes = [line for line in first.splitlines() if line.endswith(".")]
     assert len(notes) == len({*notes}), "no note twice"
+
+
+def it_asked_all_rules_on_all_samples_and_wrote_a_site(shell: Shell) -> None:
+    assert [p.name for p in shell.folder.iterdir()] == ["medhelm-results"]
+    gradings = records.find_gradings(shell.folder / "medhelm-results")
+    found = [r for r in map(records.read_record, gradings) if r.spec.model.name != "openai/ward-a"]
+    assert {r.state for r in found} == {"complete"}
+    benchmarks = {p.stem for p in (ROOT / "benchmarks").glob("**/samples/*.jsonl")}
+    models = {f"baseline/{p.stem}" for p in (ROOT / "conf" / "model" / "baseline").glob("*.yaml")}
+    played = {"agentclinic", "medsp1000"}  # by rules of their own
+    names = {(r.spec.benchmark, r.spec.model.name) for r in found}
+    assert {n for n in names if n[0] not in played} == {
+        (b, m) for b in benchmarks - played for m in models
+    }
+    assert {b for b, m in names if m == "encounter/oracle"} == played
+    site = shell.folder / "medhelm-results" / "site"
+    for name in ("index.html", "app/main.js", "app/pages/overview.js", "app/plotly.min.js"):
+        assert (site / name).is_file(), name
 
 
 def a_typo_is_answered_in_one_line_with_the_right_name(shell: Shell) -> None:
@@ -158,7 +191,7 @@ def a_typo_is_answered_in_one_line_with_the_right_name(shell: Shell) -> None:
 
 
 def an_unparsed_answer_is_seen_with_its_prompt_and_its_thoughts(shell: Shell) -> None:
-    said = shell.do("medhelm show headqa openai/ward-a --outcome unparsed")
+    said = shell.look("medhelm show headqa openai/ward-a --outcome unparsed")
     assert "1 of 8 answers fit" in said and said.count("===") == 1
     parts = [f"[{p}]" for p in ("prompt, user", "references", "thoughts", "reply", "read")]
     places = [said.index(part) for part in (*parts, "[score]")]
@@ -167,13 +200,13 @@ def an_unparsed_answer_is_seen_with_its_prompt_and_its_thoughts(shell: Shell) ->
     assert "[reply] I would rather not say." in said and "[read] nothing" in said
     assert "pure water" in said.partition("[prompt, user]")[2].partition("[references]")[0]
     assert "exact_match 0 (unparsed)" in said
-    assert "1 shown" in shell.do("medhelm show headqa openai/ward-a --score 0 --limit 1")
+    assert "1 shown" in shell.look("medhelm show headqa openai/ward-a --score 0 --limit 1")
 
 
 def test_text_of_private_data_is_shown_on_a_terminal_and_nowhere_else(shell: Shell) -> None:
-    shell.do("medhelm run model=baseline/lexical benchmark=clear data=sample results_dir=notes")
+    shell.look("medhelm run model=baseline/lexical benchmark=clear data=sample results_dir=notes")
     line = "medhelm show clear baseline/lexical --limit 1 --results-dir notes"
-    seen, piped = shell.on_terminal(line), shell.do(line)
+    seen, piped = shell.on_terminal(line), shell.look(line)
     assert "[reply]" in seen and "[context]" in seen and "withheld" not in seen
     context = seen.partition("[context]")[2].partition("[")[0].split()
     assert context and " ".join(context[:6]) not in " ".join(piped.split())
@@ -183,13 +216,13 @@ def test_text_of_private_data_is_shown_on_a_terminal_and_nowhere_else(shell: She
 
 def a_run_is_archived_and_comes_back(shell: Shell) -> None:
     cell = "runs/headqa/openai__ward-a"
-    (run,) = re.findall(rf"{cell}/(\w+)", shell.do("medhelm runs list headqa"))
-    before = shell.do("medhelm tables --table benchmarks --benchmark headqa --format csv")
+    (run,) = re.findall(rf"{cell}/(\w+)", shell.look("medhelm runs list headqa"))
+    before = shell.look("medhelm tables --table benchmarks --benchmark headqa --format csv")
     said = shell.do(f"medhelm runs archive {run} --out kept.zip --remove")
     assert f"Removed: {cell}" in said and not (shell.folder / "medhelm-results" / cell).exists()
     assert "kept.zip: OK" in shell.do("sha256sum -c kept.zip.sha256")
     shell.do("cd medhelm-results && python -m zipfile -e ../kept.zip .")
-    after = shell.do("medhelm tables --table benchmarks --benchmark headqa --format csv")
+    after = shell.look("medhelm tables --table benchmarks --benchmark headqa --format csv")
     assert after == before
     refused = shell.type(f"medhelm runs remove {run} < /dev/null")
     assert refused.returncode == 2 and "--yes" in refused.stderr

@@ -216,8 +216,8 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         if not Path(asked.config_dir).is_dir():
             raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")
         asked.searchpath.append(f"file://{Path(asked.config_dir).absolute()}")
-    places = [p.removeprefix("file://") for p in asked.searchpath if not p.startswith("pkg:")]
-    asked.folders = [Path(place) for place in places]
+    places = (p for p in asked.searchpath if not p.startswith("pkg:"))
+    asked.folders = [Path(place.removeprefix("file://")) for place in places]
     asked.overrides = [o for o in overrides if not o.startswith(_SEARCH_PATH)]
     return asked
 
@@ -274,24 +274,24 @@ def fill_groups(asked: argparse.Namespace, registry: Registry) -> dict[str, list
     for path in (p for folder in asked.folders for p in folder.rglob("*.yaml")):
         refuse_many(path.read_bytes(), str(path))
     store = ConfigStore.instance()
-    for group in ("model", "benchmark", "ask"):
-        _forget(store.repo.get(group, {}))
-    empty: dict[str, Any] = msgspec.to_builtins(ModelSpec(name=""))
-    jury: dict[str, Any] = msgspec.to_builtins(JuryChoice(name="offline"))
+    store.repo = _Uncopied(store.repo)
     nodes: dict[str, Any] = {
-        "model_defaults": empty | {"name": None, "rename": False},
+        "model_defaults": msgspec.to_builtins(ModelSpec(name="")) | {"name": None, "rename": False},
         "benchmark_defaults": {"name": None, "split": None, "instruction": None},
-        "jury_defaults": jury | {"name": None},
+        "jury_defaults": msgspec.to_builtins(JuryChoice(name="offline")) | {"name": None},
         "ask_defaults": dict.fromkeys(Asking.__struct_fields__),
         "suite_defaults": {"name": None, "benchmarks": []},
     }
     own_askings = _take_askings(asked, registry)
     names = group_names(asked, registry)
     names["ask"] = sorted({*names["ask"], *own_askings})
-    # What is a file stays a file: Hydra copies all nodes for each job, and a file of the user's
-    # may say more of a benchmark than its name (the split).
+    # What is a file stays a file, which may say more of a benchmark than its name (the split).
     files = set().union(*(_options_below(folder, "benchmark") for folder in asked.folders))
-    nodes |= {f"benchmark/{name}": {"name": name} for name in registry.benchmarks.keys() - files}
+    plain, there = registry.benchmarks.keys() - files, store.repo.get("benchmark", {})
+    _forget(there, {f"{name}.yaml" for name in plain})
+    for group in ("model", "ask"):
+        _forget(store.repo.get(group, {}), ())
+    nodes |= {f"benchmark/{name}": {"name": name} for name in plain if f"{name}.yaml" not in there}
     packaged_askings = load_askings()
     askings = {n: a for n, a in registry.askings.items() if n not in packaged_askings}
     nodes |= {f"ask/{n}": msgspec.to_builtins(a) for n, a in (askings | own_askings).items()}
@@ -323,20 +323,25 @@ def _take_askings(asked: argparse.Namespace, registry: Registry) -> dict[str, As
     return found
 
 
-def _forget(group: dict[str, Any]) -> None:
-    """Take out what an earlier command of this process has stored."""
+class _Uncopied(dict[str, Any]):
+    """Hydra's store of nodes, of which Hydra loads copies: it need not copy all of it for each job."""
+
+    def __deepcopy__(self, memo: object) -> _Uncopied:
+        return self
+
+
+def _forget(group: dict[str, Any], kept: Collection[str]) -> None:
+    """Take out what an earlier command of this process has stored, but for these names."""
     for name, entry in list(group.items()):
         if isinstance(entry, dict):
-            _forget(entry)
-        elif entry.provider == "medhelm":
+            _forget(entry, ())
+        elif entry.provider == "medhelm" and name not in kept:
             del group[name]
 
 
 def _options_below(folder: Path, group: str) -> set[str]:
-    return {
-        path.relative_to(folder / group).with_suffix("").as_posix()
-        for path in (folder / group).rglob("*.yaml")
-    }
+    own = folder / group
+    return {path.relative_to(own).with_suffix("").as_posix() for path in own.rglob("*.yaml")}
 
 
 # Jobs -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from medhelm.extract.languages import with_english_yes, with_latin_letters
 from medhelm.extract.late import late
@@ -86,9 +87,17 @@ def read_choice(
     states, never by a mention, and what touches the cut is not complete. Options that were shown under
     `labels` are read by those, and the letter of their place is returned.
     """
+    return _read_choice(text, tuple(choices), is_cut, tuple(labels))
+
+
+@lru_cache(maxsize=8)
+def _read_choice(
+    text: str, choices: tuple[str, ...], is_cut: bool, labels: tuple[str, ...]
+) -> Reading[str]:
+    """Read as `read_choice` says, once for all metrics of an instance."""
     if labels:
         text = with_letters(text, choices, labels)
-    options = options_of(tuple(choices))
+    options = options_of(choices)
     own = options.before_next_question(with_latin_letters(unify(own_text(text))))
     if not own.strip():
         return Reading(None, "the reply is empty" if not text.strip() else "no answer of its own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ from medhelm.schema.model import ModelSpec
 
 def load_models() -> dict[str, ModelSpec]:
     """Return the models of the packaged `conf/model` by name, in the order of their names."""
+    return dict(_packaged())
+
+
+@cache
+def _packaged() -> Mapping[str, ModelSpec]:
     return {
         name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml")
         for name, file in packaged_files("model").items()

@@ -10,8 +10,9 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,9 +31,22 @@ ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(H
 
 def installed_plugins() -> list[EntryPoint]:
     """Return the entry points of plugins, those of medhelm itself first."""
+    return list(_installed(tuple((place, _changed(place)) for place in sys.path)))
+
+
+@lru_cache(maxsize=8)
+def _installed(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Return the entry points of these folders, which hold others once something is installed."""
     # An installation from before the renaming, beside or in place of a new one, names the same parts.
     points = {(is_built_in(p) or owner(p), p.value): p for p in entry_points(group=GROUP)}
-    return sorted(points.values(), key=_built_in_first)
+    return tuple(sorted(points.values(), key=_built_in_first))
+
+
+def _changed(place: str) -> int:
+    try:
+        return os.stat(place or ".").st_mtime_ns
+    except OSError:  # no folder is there, or none that may be read
+        return 0
 
 
 def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
@@ -41,12 +55,17 @@ def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
 
 def is_built_in(point: EntryPoint) -> bool:
     """Return whether a plugin comes with medhelm."""
-    return point.dist is not None and point.dist.name in (NAME, OTHER)
+    return owner(point) in (NAME, OTHER)
 
 
 def owner(point: EntryPoint) -> str:
     """Return the name of the distribution that brings a plugin."""
-    return point.dist.name if point.dist is not None else point.value
+    return _name_of(point.dist) if point.dist is not None else point.value
+
+
+@lru_cache(maxsize=64)
+def _name_of(dist: Distribution) -> str:
+    return dist.name  # read from its metadata each time
 
 
 def plugin_name(point: EntryPoint) -> str:
@@ -105,6 +124,7 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
+@lru_cache(maxsize=256)
 def hooks_of(module: ModuleType, origin: str) -> pluggy.HookRelay:
     """Return the hooks of one module, to be called; raises PluginError for one that is misspelt."""
     manager = pluggy.PluginManager("medhelm")

@@ -13,6 +13,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -133,9 +134,11 @@ def load_registry(plugins: Sequence[str] = ()) -> Registry:
 
     Raises PluginError where a built-in plugin or a named file cannot be used.
     """
-    loader = _Loader(load_taxonomy())
-    for point in installed_plugins():
-        loader.add_entry_point(point)
+    points = installed_plugins()
+    loader = _Loader(load_taxonomy(), _built_in(tuple(p for p in points if is_built_in(p))))
+    for point in points:
+        if not is_built_in(point):
+            loader.add_entry_point(point)
     for file in plugins:
         loader.add_file(Path(file))
     return loader.finish()
@@ -162,35 +165,25 @@ _Known = dict[Any, tuple[Any, str]]
 class _Loader:
     """Collects plugins one by one; `finish` gives the frozen registry."""
 
-    def __init__(self, taxonomy: Taxonomy) -> None:
+    def __init__(self, taxonomy: Taxonomy, known: Mapping[str, _Known]) -> None:
         self._taxonomy = taxonomy
-        self._known: dict[str, _Known] = {kind: {} for kind in _KINDS}
-        self._known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
-        for metric in (*rubric_metrics(), *LIKELIHOOD_METRICS):
-            self._known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading")
-        self._known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
-        self._known["asking"] = {n: (own, "conf/ask") for n, own in load_askings().items()}
-        self._known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
-        self._known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}
+        self.known = known
         self._files: list[str] = []
         self._broken: list[Broken] = []
         self._third_party: dict[str, str] = {}
-        self._own: set[str] = set()
+        self._own = frozenset(known["benchmark"])
 
     def add_entry_point(self, point: EntryPoint) -> None:
-        """Add an installed plugin. A third-party one that fails is reported and left out."""
+        """Add a third party's plugin. One that fails is reported and left out."""
         plugin = plugin_name(point)
         try:
-            added = self._add_module(point.load())
+            added = self.add_module(point.load())
+        except KeyboardInterrupt:
+            raise
         except BaseException as e:  # the boundary to plugins: what they raise is theirs
-            if is_built_in(point) or isinstance(e, KeyboardInterrupt):
-                raise
             self._broken.append(Broken(plugin, fault(e)))
         else:
-            if is_built_in(point):
-                self._own.update(added)
-            else:
-                self._third_party.update(dict.fromkeys(added, plugin))
+            self._third_party.update(dict.fromkeys(added, plugin))
 
     def add_file(self, path: Path) -> None:
         """Add a file that the user named; raises PluginError if it cannot be used."""
@@ -209,7 +202,8 @@ class _Loader:
         except BaseException as e:  # the boundary to plugins
             raise PluginError(f"plugin {path}: {fault(e)}") from None
 
-    def _add_module(self, module: ModuleType) -> list[str]:
+    def add_module(self, module: ModuleType) -> list[str]:
+        """Add what a module or a package brings; returns the names of its benchmarks."""
         found = _Found()
         for part, origin in _parts(module):
             if isinstance(part, Path):
@@ -225,7 +219,7 @@ class _Loader:
 
     def _add_values(self, found: _Found) -> None:
         """Add all of a plugin's values, or none of them."""
-        known = {kind: dict(values) for kind, values in self._known.items()}
+        known = {kind: dict(values) for kind, values in self.known.items()}
         for kind, value, origin in found.values:
             self._check(kind, value, origin, known)
             key, name = _key_of(value)
@@ -234,7 +228,7 @@ class _Loader:
                     f"{kind} {name!r} is defined twice: in {first[1]} and in {origin}; rename one"
                 )
             known[kind][key] = (value, origin)
-        self._known = known
+        self.known = known
 
     def _check(self, kind: str, value: Any, origin: str, known: Mapping[str, _Known]) -> None:
         faults: Iterator[str] = iter(())
@@ -251,9 +245,9 @@ class _Loader:
 
     def finish(self) -> Registry:
         """Return the registry, in order of names."""
-        metrics, benchmarks = self._known["metric"], self._known["benchmark"]
-        for benchmark, origin in list(benchmarks.values()):
-            unknown = unknown_names(benchmark, metrics, self._known["protocol"])
+        metrics, benchmarks = self.known["metric"], dict(self.known["benchmark"])
+        for benchmark, origin in self.known["benchmark"].values():
+            unknown = unknown_names(benchmark, metrics, self.known["protocol"])
             try:
                 refuse("benchmark", benchmark.name, origin, unknown)
             except PluginError as e:
@@ -261,6 +255,7 @@ class _Loader:
                     raise
                 self._broken.append(Broken(self._third_party[benchmark.name], str(e)))
                 del benchmarks[benchmark.name]
+        self.known = {**self.known, "benchmark": benchmarks}
         providers = self._in_order("provider")
         add_providers(own for name, own in providers.items() if name not in built_in())
         return Registry(
@@ -274,11 +269,28 @@ class _Loader:
             askings=self._in_order("asking"),
             files=tuple(self._files),
             broken=tuple(self._broken),
-            own=frozenset(self._own),
+            own=self._own,
         )
 
     def _in_order(self, kind: str) -> dict[Any, Any]:
-        return {key: value for key, (value, _) in sorted(self._known[kind].items())}
+        return {key: value for key, (value, _) in sorted(self.known[kind].items())}
+
+
+@cache
+def _built_in(points: tuple[EntryPoint, ...]) -> Mapping[str, _Known]:
+    """Return what comes with medhelm, which is the same as long as a process lives."""
+    known: dict[str, _Known] = {kind: {} for kind in _KINDS}
+    known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
+    for metric in (*rubric_metrics(), *LIKELIHOOD_METRICS):
+        known["metric"][metric.name, "fixed"] = (metric, "medhelm.grading")
+    known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
+    known["asking"] = {n: (own, "conf/ask") for n, own in load_askings().items()}
+    known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
+    known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}
+    loader = _Loader(load_taxonomy(), known)
+    for point in points:
+        loader.add_module(point.load())
+    return loader.known
 
 
 @dataclass

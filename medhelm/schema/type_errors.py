@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -56,9 +57,12 @@ def field_names(kind: Any, path: str) -> list[str]:
     return [f.encode_name for f in there.fields] if isinstance(there, StructType) else []
 
 
+_described = cache(type_info)
+
+
 def _type_at(kind: Any, path: str) -> Type | None:
     """Return the type at a path like `model.sampling` or `privacy[...][0]`, None beside it."""
-    there: Type | None = type_info(kind)
+    there: Type | None = _described(kind)
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
         if isinstance(there, StructType):
             there = next((f.type for f in there.fields if f.encode_name == part), None)

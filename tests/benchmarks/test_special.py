@@ -33,10 +33,10 @@ def test_no_constant_gains_in_med_halt(tmp_path: Path) -> None:
     names = ("Ulna", "Radius", "Tibia", "Fibula")
     for config in ("FCT", "nota", "fake"):
         lines = []
-        for n in range(120):
+        for n in range(60):
             options = dict(enumerate(names[:3] if config == "nota" else names))
             wrong, right = names[(n + 1) % 4], names[n % 4]
-            asked = {"correct answer": right if n < 20 else wrong} if config == "FCT" else {}
+            asked = {"correct answer": right if n < 10 else wrong} if config == "FCT" else {}
             lines.append([str(n), f"Which bone is {config} {n}?", str(options | asked), right])
         head = ["id", "question", "options", "correct_answer"]
         write(tmp_path, "med_halt", {f"reasoning_{config}.csv": [head, *lines]})

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,7 @@ from medhelm.errors import DataError
 from medhelm.proof.checks import is_data_present
 from medhelm.schema.data import Benchmark, FileDataset, HubDataset, HubSource, Instance, SourceFile
 from tests.hub_server import REPO, Hub, serving
+from tests.quiz import medhelm
 
 pytestmark = pytest.mark.slow
 
@@ -173,21 +173,35 @@ def medhelm_benchmarks():
 """
 
 
-def command(where: Path, hub: Hub, *argv: str, code: int = 0, **more: str) -> Any:
-    """Run medhelm in a process of its own that takes the server for the hub; return its JSON."""
+ONE_BY_ONE = """
+import shlex, sys
+from medhelm.cli import run_command
+for line in sys.argv[1:]:
+    assert run_command(shlex.split(line)) == 0, line
+    print(flush=True)
+"""
+
+
+def commands(where: Path, hub: Hub, *lines: str) -> str:
+    """Run commands of medhelm in one process that takes the server for the hub; return what they print."""
+    return process(where, hub, "-c", ONE_BY_ONE, *lines)
+
+
+def process(where: Path, hub: Hub, *argv: str, code: int = 0, **more: str) -> str:
     environ = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
     environ |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(where / "home"), "HF_HUB_DISABLE_XET": "1"}
     environ |= {"MEDHELM_DATA_DIR": str(where / "data"), "HF_HUB_DISABLE_TELEMETRY": "1", **more}
-    argv = (sys.executable, "-m", "medhelm", *argv)
-    done = subprocess.run(argv, cwd=where, env=environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, *argv], cwd=where, env=environ, capture_output=True, text=True
+    )
     assert done.returncode == code, (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr and "Warning" not in done.stderr
-    return json.loads(done.stdout) if "json" in argv else done.stdout + done.stderr
+    return done.stdout if "json" in " ".join(argv) else done.stdout + done.stderr
 
 
 def test_a_pinned_revision_is_fetched_once_and_what_it_would_cost_is_told(tmp_path: Path) -> None:
     plugin = put(tmp_path / "wards.py", PLUGIN.replace("REVISION", OLD))
-    fetching = ("data", "fetch", "wards", "--plugin", str(plugin), "--format", "json")
+    fetching = f"data fetch wards --plugin {plugin} --format json"
     files = {
         OLD: {"README.md": CARD, "en/test.csv": b"id,text\n1,Old?\n", "en/dev.csv": b"id,text\n"},
         NEW: {"README.md": CARD, "en/test.csv": b"id,text\n1,New?\n", "en/dev.csv": b"id,text\n"},
@@ -195,37 +209,42 @@ def test_a_pinned_revision_is_fetched_once_and_what_it_would_cost_is_told(tmp_pa
     for commit in files.values():
         commit["de/test.csv"] = b"id,text\n"
     with serving(files) as hub:
-        (line,) = command(tmp_path, hub, *fetching, "--dry-run")["files"]
+        (line,) = json.loads(commands(tmp_path, hub, f"{fetching} --dry-run"))["files"]
         assert (line["status"], line["bytes"]) == ("missing", len(files[OLD]["en/test.csv"]))
         place = f"{REPO} at {OLD}, configuration en, split test"
         assert line["source"] == f"Hugging Face dataset {place}"
         assert not (tmp_path / "data").exists()
         assert not any("resolve" in path and path.endswith(".csv") for path in hub.log)
-        (line,) = command(tmp_path, hub, *fetching)["files"]
+        (line,) = json.loads(commands(tmp_path, hub, fetching))["files"]
         assert line["status"] == "unpinned"
         commits = {c for path in hub.log for c in files if f"/{c}" in path}
         assert commits == {OLD} and all(f"/{OLD}" in path for path in hub.log)
         asked = len(hub.log)
-        command(tmp_path, hub, *fetching)
-        run = ("run", "model=baseline/random", "benchmark=wards", f"plugins=[{plugin}]")
-        assert "1 of 1" in command(tmp_path, hub, *run)
-        checked = ("validate", "wards", "--data", "full", "--plugin", str(plugin))
-        assert "1 instances" in command(tmp_path, hub, *checked)
+        checking = f"validate wards --data full --plugin {plugin}"
+        said = commands(
+            tmp_path,
+            hub,
+            f"data fetch wards --plugin {plugin}",
+            f"run model=baseline/random benchmark=wards plugins=[{plugin}]",
+            checking,
+        )
+        assert "1 of 1" in said and "1 instances" in said
         assert len(hub.log) == asked, "what was fetched is read from the cache"
     put(plugin, PLUGIN.replace("REVISION", NEW))
     put(tmp_path / "data" / "wards" / "test.csv", "id,text\n1,Beside?\n2,More?\n")
-    assert "2 instances" in command(tmp_path, hub, *checked), "a file laid beside needs no hub"
+    beside = medhelm(*checking.split(), env={"MEDHELM_DATA_DIR": str(tmp_path / "data")})
+    assert "2 instances" in beside.stdout, "a file laid beside needs no hub"
 
 
 def test_another_revision_in_the_cache_is_not_taken_for_the_one_asked_for(tmp_path: Path) -> None:
     """As `datasets` does where the hub cannot be reached."""
     plugin = put(tmp_path / "wards.py", "")
-    fetching = ("data", "fetch", "wards", "--plugin", str(plugin))
+    fetching = ("-m", "medhelm", "data", "fetch", "wards", "--plugin", str(plugin))
     with serving({OLD: {"test.jsonl": b'{"id": "1", "text": "Old?"}\n'}}) as hub:
         put(plugin, PLUGIN.replace("REVISION", OLD).replace(', config="en"', ""))
-        assert "unpinned" in command(tmp_path, hub, *fetching)
+        assert "unpinned" in process(tmp_path, hub, *fetching)
     put(plugin, plugin.read_text().replace(OLD, NEW))
-    said = command(tmp_path, hub, *fetching, code=3, HF_HUB_OFFLINE="1")
+    said = process(tmp_path, hub, *fetching, code=3, HF_HUB_OFFLINE="1")
     assert f"{REPO} at {NEW}, split test is not in the cache and the hub was not reached" in said
     assert "without network put test.parquet into" in said
 
@@ -236,6 +255,6 @@ def test_a_folder_of_the_repositorys_name_is_not_taken_for_it(tmp_path: Path) ->
     put(tmp_path / REPO / "README.md", CARD.decode().partition("- config_name: de")[0] + "---\n")
     put(tmp_path / REPO / "en" / "dev.csv", "id,text\n")
     with serving({}) as hub:
-        argv = ("data", "fetch", "wards", "--plugin", str(plugin))
-        said = command(tmp_path, hub, *argv, code=3, HF_HUB_OFFLINE="1")
+        argv = ("-m", "medhelm", "data", "fetch", "wards", "--plugin", str(plugin))
+        said = process(tmp_path, hub, *argv, code=3, HF_HUB_OFFLINE="1")
         assert "is not in the cache and the hub was not reached" in said

@@ -328,12 +328,16 @@ def test_long_replies_take_no_quadratic_time(
     size: int, seconds: float, reader: Callable[[str], object]
 ) -> None:
     for text in _hostile(size):
-        spent = []
-        for _ in range(2):
-            start = time.process_time()
-            reader(text)
-            spent.append(time.process_time() - start)
+        spent = [spent_on(reader, text)]
+        if spent[0] >= seconds:  # a busy machine is given a second try
+            spent.append(spent_on(reader, text))
         assert min(spent) < seconds, repr(text[:30])  # quadratic would be many seconds
+
+
+def spent_on(reader: Callable[[str], object], text: str) -> float:
+    start = time.process_time()
+    reader(text)
+    return time.process_time() - start
 
 
 @given(st.lists(st.sampled_from(SEEDS), max_size=40).map("".join), st.booleans())

@@ -26,6 +26,7 @@ from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.leaderboard.hostile import TITLE, write_hostile
 from tests.leaderboard.labelling import write_labelled
 from tests.leaderboard.worlds import write_demo, write_full, write_ratings
+from tests.once import once
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -248,6 +249,24 @@ def make(write: Callable[[Path], Path], folder: Path, options: SiteOptions) -> W
         return pool.submit(work).result()
 
 
+def share(
+    factory: pytest.TempPathFactory,
+    name: str,
+    write: Callable[[Path], Path],
+    options: SiteOptions,
+    then: Callable[[World], None] = lambda world: None,
+) -> World:
+    """Return a world that one worker makes for all; no test changes it."""
+
+    def fill(folder: Path) -> None:
+        world = make(write, folder, options)
+        then(world)
+        (folder / "where").write_text(str(world.results))
+
+    folder = once(factory, name, fill)
+    return World(Path((folder / "where").read_text()), folder / "site", folder / "light")
+
+
 def lighten(world: World) -> None:
     """Make the copy of a site that draws no chart."""
     shutil.copytree(world.site, world.light, copy_function=os.link, dirs_exist_ok=True)
@@ -259,34 +278,37 @@ def lighten(world: World) -> None:
 def full(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     """A site of full data of every class, a jury, two scorings, parts, repeats, all outcomes."""
     options = SiteOptions(settings=Settings(draws=DRAWS), title="Ours", command="medhelm it")
-    return make(write_full, tmp_path_factory.mktemp("full"), options)
+    return share(tmp_path_factory, "full", write_full, options)
 
 
 @pytest.fixture(scope="session")
 def demo(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The site of the demo, of fewer benchmarks, with clinicians' ratings."""
-    folder = tmp_path_factory.mktemp("demo")
-    world = make(write_demo, folder, SiteOptions(settings=Settings(draws=DRAWS)))
-    sheet = write_ratings(world.results, folder / "ratings.csv")
+    options = SiteOptions(settings=Settings(draws=DRAWS))
+    return share(tmp_path_factory, "demo", write_demo, options, with_ratings)
+
+
+def with_ratings(world: World) -> None:
+    """Build a site anew with a sheet of ratings."""
+    sheet = write_ratings(world.results, world.results.parent / "ratings.csv")
     argv = ["leaderboard", "build", "--results-dir", str(world.results), "--draws", str(DRAWS)]
     assert run_command([*argv, "--out", str(world.site), "--ratings", str(sheet)]) == 0
     shutil.rmtree(world.light)
     lighten(world)
-    return world
 
 
 @pytest.fixture(scope="session")
 def labelled(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     """A site of labelled actions: open cases of four models, and closed ones."""
     options = SiteOptions(settings=Settings(draws=DRAWS))
-    return make(write_labelled, tmp_path_factory.mktemp("labelled"), options)
+    return share(tmp_path_factory, "labelled", write_labelled, options)
 
 
 @pytest.fixture(scope="session")
 def hostile(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     """A site whose every text is an attack."""
     options = SiteOptions(settings=Settings(draws=10), title=TITLE)
-    return make(write_hostile, tmp_path_factory.mktemp("hostile"), options)
+    return share(tmp_path_factory, "hostile", write_hostile, options)
 
 
 @pytest.fixture(scope="module")

@@ -257,7 +257,7 @@ def test_random_faults_take_at_most_three_times_as_long(latency_s: float) -> Non
         (5.0, 5.0, 0.85, 10.0),
         (5.0, 20.0, 0.85, 20.0),
         (20.0, 20.0, 0.85, 5.0),
-        (1000.0, 20.0, 0.85, 5.0),
+        (400.0, 20.0, 0.85, 5.0),
     ],
 )
 def test_a_token_bucket_is_used_and_seldom_refuses(

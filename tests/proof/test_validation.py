@@ -596,7 +596,7 @@ def test_the_manifests_hold_the_published_floors(name: str, registry: Registry) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "flagged"), [("medbullets", []), ("medec", ["ms-test-153"])])
+@pytest.mark.parametrize(("name", "flagged"), [("medec", ["ms-test-153"])])
 def test_the_real_files_give_what_the_manifest_says(
     name: str, flagged: list[str], registry: Registry
 ) -> None:

@@ -92,7 +92,7 @@ Copy = Callable[[str], Path]
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
     """A function that copies the stored runs of a kind to where they may be changed.
 
     Metrics have the versions that the stored gradings name, and a plugin the hash of its file then:
@@ -113,11 +113,13 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
             return value
 
         monkeypatch.setattr(registry, "_with_origin", as_stored)
+        registry._built_in.cache_clear()
         plugin = records[0]["card"]["plugin"]
         monkeypatch.setattr(planning, "_plugin", lambda origin: plugin)
         return shutil.copytree(WHOLE / kind, tmp_path / "results")
 
-    return copy
+    yield copy
+    registry._built_in.cache_clear()
 
 
 def asked(server: FaultServer) -> Counter[str]:

@@ -122,6 +122,7 @@ _SAME = str.maketrans(
 )
 
 
+@lru_cache(maxsize=1024)
 def normal(text: str) -> str:
     """Return a text as it is compared: NFKC, straight quotation marks and dashes, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text.translate(_SAME)).split())

@@ -145,8 +145,9 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
             assert made == {
                 (c.role, c.step): (c.sent, c.messages, c.response.text) for c in before.calls
             }
-            run(server, tmp_path, max_instances=1, jury="offline")
-            assert server.requests - asked <= 1, "what was mended stays so"
+            if place in (0, 1, len(whole) - 1):
+                run(server, tmp_path, max_instances=1, jury="offline")
+                assert server.requests - asked <= 1, "what was mended stays so"
 
 
 @pytest.mark.slow

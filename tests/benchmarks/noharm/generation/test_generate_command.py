@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
+from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -243,26 +243,14 @@ def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
     data = desk / "data" / "noharm"
     data.mkdir(parents=True)
     (desk / "series" / "cases.jsonl").rename(data / "cases.jsonl")
-    run = [
-        *(sys.executable, "-m", "medhelm", "run", "benchmark=noharm", "data_dir=data"),
-        *("model=openai/writer-1", f"model.base_url={server.base_url}", "results_dir=results"),
-    ]
     server.answer = lambda prompt: json.dumps({"labels": {"a1": "Appropriate"}})
-    done = subprocess.run(
-        run,
-        cwd=desk,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "OPENAI_API_KEY": "x"},
-        check=False,
-    )
+    given = ("model=openai/writer-1", f"model.base_url={server.base_url}", "results_dir=results")
+    done = medhelm("run", "benchmark=noharm", "data_dir=data", *given, cwd=desk)
     assert "no answer has a value (2 unparsed)" in done.stderr, done.stderr
     assert "this model wrote or rated 2 instance(s) of the data" in done.stderr
     args = ("--n", "1", "--model", name, "--results-dir", "results", "--out", "other")
     server.answer = sloppy(0.0)
-    done = generate(*args)
-    assert "warning: writer-1 is evaluated in results, too" in done.stderr
+    assert "warning: writer-1 is evaluated in results, too" in generate(*args).stderr
 
 
 def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
