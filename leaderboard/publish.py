@@ -247,7 +247,12 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         left_out=record.left_out if has_text(card) else {},
         results=record.results,
         parties=tuple(
-            change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))
+            change(
+                p,
+                model=_stripped_model(p.model),
+                served_models=_served(p.served_models),
+                served_at={},
+            )
             for p in record.parties
         ),
         provenance=dict(provenance(record)),

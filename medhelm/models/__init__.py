@@ -7,7 +7,7 @@ is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import msgspec
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, ServerMessage
-from medhelm.models.identity import endpoint_of
+from medhelm.models.identity import each_address, endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
 from medhelm.models.serving import Servers
@@ -39,10 +39,11 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
     """
     check_settings(spec)
     provider = find_provider(spec.provider, spec.name)
-    access = _access(provider, spec, os.environ if environ is None else environ)
-    with _blaming(provider, spec, access):
-        if provider.check is not None:
-            provider.check(spec)
+    for way in each_address(spec):
+        access = _access(provider, way, os.environ if environ is None else environ)
+        with _blaming(provider, way, access):
+            if provider.check is not None:
+                provider.check(way)
     require_packages(spec)
     if provider.is_embedded:
         _open_embedded(provider, spec)
@@ -59,6 +60,8 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.servers = Servers()
+        self.say: Callable[[str], None] = lambda text: None
+        """Shows what happens to the addresses of a model that has several."""
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
         self._server_messages: list[ServerMessage] = []
@@ -72,6 +75,10 @@ class ModelPool:
         provider = find_provider(spec.provider, spec.name)
         if provider.is_embedded:
             return _open_embedded(provider, spec)
+        return _at_all(spec, [self._open(provider, way) for way in each_address(spec)], self.say)
+
+    def _open(self, provider: Provider, spec: ModelSpec) -> Model:
+        """Return a model at its one address."""
         access = _access(provider, self._reached(spec), self._environ)
         key = self._host_key(provider, spec, access)
         with _blaming(provider, spec, access):
@@ -84,7 +91,7 @@ class ModelPool:
             return host.open_model(spec, owns_host=False)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
-        """Return what the server of a model that is open says of its weights; empty where unknown."""
+        """Return what the server of an open model with one address says of its weights; empty where unknown."""
         provider = find_provider(spec.provider, spec.name)
         access = _access(provider, self._reached(spec), self._environ)
         host = self._hosts.get(self._host_key(provider, spec, access))
@@ -153,9 +160,23 @@ def open_model(
     provider = find_provider(spec.provider, spec.name)
     if provider.is_embedded:
         return _open_embedded(provider, spec)
-    access = _access(provider, spec, os.environ if environ is None else environ)
-    with _blaming(provider, spec, access):
-        return _open_host(provider, spec, access).open_model(spec, owns_host=True)
+    opened = []
+    for way in each_address(spec):
+        access = _access(provider, way, os.environ if environ is None else environ)
+        with _blaming(provider, way, access):
+            opened.append(_open_host(provider, way, access).open_model(way, owns_host=True))
+    return _at_all(spec, opened)
+
+
+def _at_all(
+    spec: ModelSpec, opened: list[Model], say: Callable[[str], None] = lambda text: None
+) -> Model:
+    """Return one model of those that are opened at each address."""
+    if len(opened) == 1:
+        return opened[0]
+    from medhelm.models.addresses import ManyAddresses
+
+    return ManyAddresses(spec, opened, say)
 
 
 def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:

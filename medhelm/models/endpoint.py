@@ -8,6 +8,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from medhelm.errors import ModelError
@@ -36,6 +37,9 @@ _JITTER_S, _JITTER = 0.05, 0.1
 """Requests with the same Retry-After are spread over so many seconds, and over that part of it."""
 
 
+_Sent = TypeVar("_Sent")
+
+
 class Endpoint(Host):
     """One server and key: the limiter and the health that its models share.
 
@@ -52,6 +56,8 @@ class Endpoint(Host):
         self._failed_tries = 0
         self._failing_since = 0.0
         self._given_up = 0
+        self.is_left_out = False
+        """True if it was said that its calls go to other addresses."""
 
     def trying(self) -> Sent:
         """Note that something is sent."""
@@ -132,6 +138,7 @@ class Endpoint(Host):
             self._declare_dead(failure)
 
     def _declare_dead(self, failure: Failure) -> None:
+        self.limiter.is_dead = True
         wait = f", it asks to wait {failure.wait_s:.0f} s" if failure.wait_s else ""
         self.fatal = (
             f"the server at {self.access.host} does not answer ({failure.error}{wait}):"
@@ -140,8 +147,19 @@ class Endpoint(Host):
         raise ModelError(self.fatal)
 
 
+@dataclass(slots=True)
+class Tries(Generic[_Sent]):
+    """The tries of one request so far."""
+
+    request: Request
+    sent: _Sent
+    attempt: int = 0
+    lost: int = 0
+    error: str = ""
+    """Kind of the last failure."""
+
+
 _E = TypeVar("_E", bound=Endpoint)
-_Sent = TypeVar("_Sent")
 
 
 class EndpointModel(ABC, Generic[_E, _Sent]):
@@ -179,47 +197,66 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
 
         Raises `ModelError` where no request of this model or endpoint can succeed.
         """
+        tries = self.begin(request)
+        if isinstance(tries, Response):
+            return tries
+        while not isinstance(found := await self.try_once(tries), Response):
+            await self.endpoint.limiter.back_off(found)
+        return found
+
+    def begin(self, request: Request) -> Tries[_Sent] | Response:
+        """Return a request that is ready to be sent; a response where it cannot be."""
         early = self._too_long(request)
         if early is not None:
             return early
         try:
-            sent = self.write(request)
+            return Tries(request, self.write(request))
         except UnicodeEncodeError:
             return unanswered(request, "error", "the prompt is not valid Unicode", 0, 0)
-        endpoint = self.endpoint
-        attempt = lost = 0
-        while True:
-            if self._fatal or endpoint.fatal:
-                raise ModelError(self._fatal or endpoint.fatal)
-            attempt += 1
-            stamp = endpoint.trying()
-            result = await self.send(sent)
-            if request.candidates and isinstance(result, Answer):
-                result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
-            if isinstance(result, Answer):
-                self._gave_likelihoods |= bool(result.likelihoods)
-                endpoint.answered(stamp)
-                seconds = asyncio.get_running_loop().time() - stamp.at
-                most = max(request.max_output_tokens, len(result.text))
-                sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
-                usage = believable(result.usage, sent_tokens, most)
-                result = dataclasses.replace(result, usage=usage)
-                if self.is_cut(request, sent, result):
-                    result = dataclasses.replace(
-                        result, text="", finish="oversize", error="prompt cut by the server"
-                    )
-                return _answered(request, result, attempt, lost, seconds)
-            lost += result.lost
-            endpoint.heard(self.spec, result)
-            if result.kind != "retry":
-                return self._refused(request, result, stamp, attempt, lost)
-            endpoint.failed(result, stamp, attempt, self.spec.timeout_s)
-            wait_s = result.wait_s or 0.0
-            if attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S:
-                endpoint.gave_up(result)
-                error = result.error + (f", retry after {wait_s:.0f} s" if wait_s else "")
-                return unanswered(request, "error", error, attempt, lost)
-            await endpoint.limiter.back_off(endpoint.next_try_s(result, attempt))
+
+    async def try_once(
+        self, tries: Tries[_Sent], *, is_open_elsewhere: bool = False
+    ) -> Response | float:
+        """Return what came of one more try, or the seconds until the next one.
+
+        `is_open_elsewhere`: it may be made at another address, whatever this one asks to wait. Raises
+        `ModelError` as `respond` does.
+        """
+        request, endpoint = tries.request, self.endpoint
+        if self._fatal or endpoint.fatal:
+            raise ModelError(self._fatal or endpoint.fatal)
+        tries.attempt += 1
+        stamp = endpoint.trying()
+        result = await self.send(tries.sent)
+        if request.candidates and isinstance(result, Answer):
+            result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
+        if isinstance(result, Answer):
+            self._gave_likelihoods |= bool(result.likelihoods)
+            endpoint.answered(stamp)
+            seconds = asyncio.get_running_loop().time() - stamp.at
+            most = max(request.max_output_tokens, len(result.text))
+            sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
+            usage = believable(result.usage, sent_tokens, most)
+            result = dataclasses.replace(result, usage=usage)
+            if self.is_cut(request, tries.sent, result):
+                result = dataclasses.replace(
+                    result, text="", finish="oversize", error="prompt cut by the server"
+                )
+            return _answered(request, result, tries.attempt, tries.lost, seconds)
+        tries.lost += result.lost
+        tries.error = result.error
+        endpoint.heard(self.spec, result)
+        if result.kind != "retry":
+            return self._refused(request, result, stamp, tries.attempt, tries.lost)
+        endpoint.failed(result, stamp, tries.attempt, self.spec.timeout_s)
+        if is_open_elsewhere:
+            result = dataclasses.replace(result, wait_s=None)
+        wait_s = result.wait_s or 0.0
+        if tries.attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S:
+            endpoint.gave_up(result)
+            error = result.error + (f", retry after {wait_s:.0f} s" if wait_s else "")
+            return unanswered(request, "error", error, tries.attempt, tries.lost)
+        return endpoint.next_try_s(result, tries.attempt)
 
     async def close(self) -> None:
         """Close the connections, unless other models of a pool share them."""
@@ -243,6 +280,10 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self, request: Request, failure: Failure, sent: Sent, attempts: int, lost: int
     ) -> Response:
         endpoint = self.endpoint
+        if failure.kind in ("endpoint", "model"):
+            endpoint.limiter.is_dead = (
+                False  # it is there, and asking elsewhere would hide what it says
+            )
         if failure.kind == "endpoint":
             endpoint.fatal = explain(self.spec, endpoint.access, failure)
             raise ModelError(endpoint.fatal)

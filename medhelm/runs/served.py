@@ -7,12 +7,12 @@ the stored answers were made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Self
 
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.models.identity import endpoint_of, is_served_here
+from medhelm.models.identity import each_address, endpoint_of, is_served_here
 from medhelm.runs.planning import Run
 from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
@@ -49,7 +49,7 @@ class ServedCheck:
             self._to_start.append(_Checked(spec, self._refusal))
             return self._to_start[-1]
         model = self._pool.open(spec)
-        if is_instance_model(model) or not is_served_here(spec):
+        if is_instance_model(model) or not any(map(is_served_here, each_address(spec))):
             return model
         return _Checked(spec, self._refusal, model)
 
@@ -77,19 +77,30 @@ class ServedCheck:
 
     async def _refusal(self, spec: ModelSpec) -> MedhelmError | None:
         """Return why a model may not be asked; None where it may, or its server does not say."""
+        ways = [way for way in each_address(spec) if is_served_here(way)]
+        said = await asyncio.gather(*map(self._pool.served, ways))
         try:
-            self._compare(spec, dict(await self._pool.served(spec)))
+            for way, now in zip(ways, said, strict=True):
+                self._compare(way, dict(now))
+            self._compare_addresses(dict(zip(map(endpoint_of, ways), said, strict=True)), spec)
         except MedhelmError as e:
             return e
         return None
+
+    @property
+    def _is_renamed(self) -> bool:
+        """Return whether the user says that weights are the same whatever servers call them.
+
+        Whoever has just given a new name to what is stored has not seen yet that the weights differ.
+        """
+        return self._run.is_same_model and self._run.found is None
 
     def _compare(self, spec: ModelSpec, now: dict[str, str]) -> None:
         stored = read_served(self._run.path).models
         place = f"{endpoint_of(spec)} {spec.model}"
         then = stored.get(place, {})
         others = [name for name in now if now[name] != then.get(name, now[name])]
-        # whoever has just given a new name to what is stored has not seen yet that the weights differ
-        if others and not (self._run.is_same_model and self._run.found is None):
+        if others and not self._is_renamed:
             said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in others)
             raise ModelError(
                 f"model {spec.name!r}: {endpoint_of(spec)} serves other weights than when this run was "
@@ -101,6 +112,20 @@ class ServedCheck:
             write_struct(
                 self._run.path / "served.json", Served(models=stored | {place: then | now})
             )
+
+    def _compare_addresses(self, said: dict[str, Mapping[str, str]], spec: ModelSpec) -> None:
+        """Refuse addresses of one model that serve other weights than each other."""
+        seen: dict[str, tuple[str, str]] = {}
+        for address, now in said.items():
+            for name, value in now.items():
+                place, other = seen.setdefault(name, (address, value))
+                # the same weights may lie in other folders of other machines
+                if other.rpartition("/")[2] != value.rpartition("/")[2] and not self._is_renamed:
+                    raise ModelError(
+                        f"model {spec.name!r}: {place} and {address} serve different weights ({name} "
+                        f"{other!r} and {value!r}). Nothing is asked. Leave one out of model.base_url; if "
+                        "they are the same, run it again with model.rename=true"
+                    )
 
 
 class _Checked:

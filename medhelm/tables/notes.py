@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -333,7 +333,7 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
-    return notes + _repeats(study) + _casts(study) + list(study.notes)
+    return notes + _repeats(study) + _casts(study) + _addresses(study) + list(study.notes)
 
 
 def _repeats(study: Study) -> list[str]:
@@ -391,6 +391,20 @@ def _casts(study: Study) -> list[str]:
             said = ", ".join(f"{role} {spec.name}" for role, spec in cast.items())
             found.setdefault(said, []).append(benchmark)
     return [f"Other roles of {', '.join(names)}: {said}." for said, names in found.items()]
+
+
+def _addresses(study: Study) -> list[str]:
+    """Return what each address of a model served, where these did not all serve one thing."""
+    cells = (cell.record for own in study.cells.values() for cell in own.values())
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for party in (p for r in cells for p in r.parties if len(p.served_models) > 1):
+        found[party.model.name].update(party.served_at)
+    return [
+        f"The addresses of {name} did not serve one model: "
+        f"{'; '.join(f'{said} ({n:,})' for said, n in sorted(counts.items()))}."
+        for name, counts in found.items()
+        if counts
+    ]
 
 
 def win_rates() -> str:

@@ -42,6 +42,11 @@ class InFlightLimit:
         self._failures = self._outage_rounds = 0
         self._begin_round()
 
+    @property
+    def is_out(self) -> bool:
+        """Return whether so many tries in a row have failed that it is no chance."""
+        return self._failures >= OUTAGE
+
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on."""
         self.maximum = min(self.maximum, maximum)
@@ -80,8 +85,7 @@ class InFlightLimit:
         long as it lasts one try a round is enough, and the caller pauses for longer and longer.
         """
         self._failures += 1
-        is_outage = self._failures >= OUTAGE
-        if cuts != self.cuts or not (is_timeout or is_outage):
+        if cuts != self.cuts or not (is_timeout or self.is_out):
             self.ended(round_)
             return 0
         self.cuts += 1
@@ -90,7 +94,7 @@ class InFlightLimit:
         self.limit = max(1, self.limit // 2)
         self._base = None
         self._begin_round()
-        self._outage_rounds += is_outage
+        self._outage_rounds += self.is_out
         return self._outage_rounds
 
     def _end(self, round_: int) -> None:
