@@ -87,18 +87,17 @@ def run(args: argparse.Namespace) -> int:
     if not found:  # --cfg and the like
         return 0
     ways = each_address(to_model(found[0]))
-    results = [asyncio.run(probe(way)) for way in ways]
-    places = [f" at {endpoint_of(way)}" * (len(ways) > 1) for way in ways]
+    results = {endpoint_of(way): asyncio.run(probe(way)) for way in ways}
     if args.format == "json":
-        said = [msgspec.to_builtins(result) for result in results]
-        by_address = {endpoint_of(way): own for way, own in zip(ways, said, strict=True)}
-        print_json("probe", {"addresses": by_address} if len(ways) > 1 else said[0])
+        said = msgspec.to_builtins(results)
+        print_json("probe", {"addresses": said} if len(said) > 1 else said.popitem()[1])
     else:
-        for where, result in zip(places, results, strict=True):
-            _print(result, where)
-    if failed := sum(result.status.startswith("failed") for result in results):
-        where = f" at {failed} of {len(ways)} addresses" * (len(ways) > 1)
-        raise ModelError(f"model {results[0].model!r} did not answer{where}, see above")
+        for address, result in results.items():
+            _print(result, f" at {address}" * (len(results) > 1))
+    failed = [address for address, result in results.items() if result.status.startswith("failed")]
+    if failed:
+        where = f" at {', '.join(failed)}" * (len(results) > 1)
+        raise ModelError(f"model {ways[0].name!r} did not answer{where}, see above")
     return 0
 
 

@@ -272,7 +272,7 @@ class _UsageSum:
                 model=self._models[role],
                 usage=usage.totals(),
                 served_models=usage.served_models(),
-                served_at=usage.served_at(),
+                served_at=dict(usage.served_at),
             )
             for role, usage in self._roles.items()
         )

@@ -7,13 +7,13 @@ is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.errors import MedhelmError, ModelError
+from medhelm.errors import MedhelmError, ModelError, UsageError
 from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import each_address, endpoint_of
@@ -60,8 +60,7 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.servers = Servers()
-        self.say: Callable[[str], None] = lambda text: None
-        """Shows what happens to the addresses of a model that has several."""
+        self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
         self._server_messages: list[ServerMessage] = []
@@ -75,16 +74,16 @@ class ModelPool:
         provider = find_provider(spec.provider, spec.name)
         if provider.is_embedded:
             return _open_embedded(provider, spec)
-        return _at_all(spec, [self._open(provider, way) for way in each_address(spec)], self.say)
+        return _joined(spec, (self._open(provider, way) for way in each_address(spec)))
 
     def _open(self, provider: Provider, spec: ModelSpec) -> Model:
-        """Return a model at its one address."""
         access = _access(provider, self._reached(spec), self._environ)
         key = self._host_key(provider, spec, access)
         with _blaming(provider, spec, access):
             host = self._hosts.get(key)
             if host is None:
                 host = self._hosts[key] = _open_host(provider, spec, access)
+                host.say = self.say
             if spec.serve:
                 self.servers.tell(spec, host)
             host.lower(self._share(spec))
@@ -160,23 +159,28 @@ def open_model(
     provider = find_provider(spec.provider, spec.name)
     if provider.is_embedded:
         return _open_embedded(provider, spec)
-    opened = []
-    for way in each_address(spec):
+
+    def at(way: ModelSpec) -> Model:
         access = _access(provider, way, os.environ if environ is None else environ)
         with _blaming(provider, way, access):
-            opened.append(_open_host(provider, way, access).open_model(way, owns_host=True))
-    return _at_all(spec, opened)
+            return _open_host(provider, way, access).open_model(way, owns_host=True)
+
+    return _joined(spec, map(at, each_address(spec)))
 
 
-def _at_all(
-    spec: ModelSpec, opened: list[Model], say: Callable[[str], None] = lambda text: None
-) -> Model:
-    """Return one model of those that are opened at each address."""
-    if len(opened) == 1:
-        return opened[0]
-    from medhelm.models.addresses import ManyAddresses
+def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
+    """Return one model of those that are open at each address; raises UsageError where it cannot be."""
+    first, *others = opened
+    if others:
+        from medhelm.models.endpoint import EndpointModel
 
-    return ManyAddresses(spec, opened, say)
+        ways = [way for way in (first, *others) if isinstance(way, EndpointModel)]
+        if len(ways) <= len(others):
+            raise UsageError(
+                f"model {spec.name!r}: provider {spec.provider!r} asks one address; give one base_url"
+            )
+        ways[0].join(spec, ways[1:])
+    return first
 
 
 def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:

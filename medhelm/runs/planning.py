@@ -62,8 +62,8 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
-from medhelm.store.names import other_names, renamed_path
-from medhelm.store.records import known_address, run_path
+from medhelm.store.names import known_address, other_names, renamed_path
+from medhelm.store.records import run_path
 
 
 @dataclass(frozen=True)

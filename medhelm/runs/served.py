@@ -7,7 +7,7 @@ the stored answers were made.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Self
 
 from medhelm.errors import MedhelmError, ModelError
@@ -81,30 +81,26 @@ class ServedCheck:
         said = await asyncio.gather(*map(self._pool.served, ways))
         try:
             for way, now in zip(ways, said, strict=True):
-                self._compare(way, dict(now))
-            self._compare_addresses(dict(zip(map(endpoint_of, ways), said, strict=True)), spec)
+                self._compare(way, dict(now), [_place(other) for other in ways if other is not way])
         except MedhelmError as e:
             return e
         return None
 
-    @property
-    def _is_renamed(self) -> bool:
-        """Return whether the user says that weights are the same whatever servers call them.
-
-        Whoever has just given a new name to what is stored has not seen yet that the weights differ.
-        """
-        return self._run.is_same_model and self._run.found is None
-
-    def _compare(self, spec: ModelSpec, now: dict[str, str]) -> None:
+    def _compare(self, spec: ModelSpec, now: dict[str, str], beside: list[str]) -> None:
         stored = read_served(self._run.path).models
-        place = f"{endpoint_of(spec)} {spec.model}"
+        place = _place(spec)
         then = stored.get(place, {})
+        # of other addresses the last part: the same weights may lie elsewhere there
+        for name, value in (item for p in beside for item in stored.get(p, {}).items()):
+            if _last(value) != _last(now.get(name, value)):
+                then = {name: value} | then
         others = [name for name in now if now[name] != then.get(name, now[name])]
-        if others and not self._is_renamed:
+        # whoever has just given a new name to what is stored has not seen yet that the weights differ
+        if others and not (self._run.is_same_model and self._run.found is None):
             said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in others)
             raise ModelError(
                 f"model {spec.name!r}: {endpoint_of(spec)} serves other weights than when this run was "
-                f"asked before ({said}). Nothing is asked. Start the server with the weights of then, or "
+                f"asked before, or than another address ({said}). Nothing is asked. Start the server with the weights of then, or "
                 f"give those of now another model.model (now {spec.model!r}); if they are the same, run it "
                 "again with model.rename=true"
             )
@@ -113,19 +109,13 @@ class ServedCheck:
                 self._run.path / "served.json", Served(models=stored | {place: then | now})
             )
 
-    def _compare_addresses(self, said: dict[str, Mapping[str, str]], spec: ModelSpec) -> None:
-        """Refuse addresses of one model that serve other weights than each other."""
-        seen: dict[str, tuple[str, str]] = {}
-        for address, now in said.items():
-            for name, value in now.items():
-                place, other = seen.setdefault(name, (address, value))
-                # the same weights may lie in other folders of other machines
-                if other.rpartition("/")[2] != value.rpartition("/")[2] and not self._is_renamed:
-                    raise ModelError(
-                        f"model {spec.name!r}: {place} and {address} serve different weights ({name} "
-                        f"{other!r} and {value!r}). Nothing is asked. Leave one out of model.base_url; if "
-                        "they are the same, run it again with model.rename=true"
-                    )
+
+def _place(spec: ModelSpec) -> str:
+    return f"{endpoint_of(spec)} {spec.model}"
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 class _Checked:

@@ -300,24 +300,6 @@ def run_path(results: Path, spec: RunSpec) -> Path:
     return found[0].parent if found else new
 
 
-def known_address(results: Path, spec: RunSpec) -> RunSpec:
-    """Return a run whose model is known by that of its addresses under which it is stored.
-
-    Of several it is that with most answers, of none the first. So neither their order nor a further
-    one makes another run.
-    """
-    own, found = spec.model.addresses, spec
-    most = -1
-    for address in own if len(own) > 1 else ():
-        first = (address, *(other for other in own if other != address))
-        model = msgspec.structs.replace(spec.model, base_url=first)
-        known = msgspec.structs.replace(spec, model=model)
-        with suppress(FileNotFoundError):
-            size = (run_path(results, known) / "responses.jsonl").stat().st_size
-            found, most = (known, size) if size > most else (found, most)
-    return found
-
-
 def folder_name(model: str) -> str:
     """Return the name of the folder that holds the runs of a model."""
     name = quote(model.replace("/", "__"), safe="-_.+@=,")

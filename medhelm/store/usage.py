@@ -15,7 +15,8 @@ class UsageTally:
         self._output_limit = output_limit
         self._tokens: Counter[str] = Counter()
         self._served: Counter[str] = Counter()
-        self._served_at: Counter[str] = Counter()
+        self.served_at: Counter[str] = Counter()
+        """The models as served behind the address that answered, of a model with several."""
 
     def add(self, response: Response, *, is_sent: bool = True) -> None:
         """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
@@ -26,7 +27,7 @@ class UsageTally:
         name = " ".join(filter(None, served)) or "not reported"
         self._served[name] += 1
         if response.address:
-            self._served_at[f"{response.address} {name}"] += 1
+            self.served_at[f"{response.address} {name}"] += 1
         if not is_sent:
             return
         usage = response.usage
@@ -48,10 +49,6 @@ class UsageTally:
     def served_models(self) -> dict[str, int]:
         """Return the models as served, with the number of their responses."""
         return dict(sorted(self._served.items()))
-
-    def served_at(self) -> dict[str, int]:
-        """Return the same behind the addresses that answered, of a model with several."""
-        return dict(sorted(self._served_at.items()))
 
 
 def is_counted(response: Response) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -395,15 +395,14 @@ def _casts(study: Study) -> list[str]:
 
 def _addresses(study: Study) -> list[str]:
     """Return what each address of a model served, where these did not all serve one thing."""
-    cells = (cell.record for own in study.cells.values() for cell in own.values())
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for party in (p for r in cells for p in r.parties if len(p.served_models) > 1):
-        found[party.model.name].update(party.served_at)
+    found: dict[str, set[str]] = defaultdict(set)
+    for cell in (cell for own in study.cells.values() for cell in own.values()):
+        for party in cell.record.parties:
+            found[party.model.name].update(party.served_at if len(party.served_models) > 1 else ())
     return [
-        f"The addresses of {name} did not serve one model: "
-        f"{'; '.join(f'{said} ({n:,})' for said, n in sorted(counts.items()))}."
-        for name, counts in found.items()
-        if counts
+        f"The addresses of {name} did not serve one model: {'; '.join(sorted(served))}."
+        for name, served in sorted(found.items())
+        if served
     ]
 
 

@@ -50,21 +50,17 @@ class SlotQueue:
         for limiter in limiters:
             limiter.queues.append(self)
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether nobody waits."""
-        return not self._new and not self._retries
-
     async def acquire(self, place: int = 0) -> AdaptiveLimiter:
         """Wait for a slot, the lowest place first; returns whose it is, that of the least busy limiter."""
         free = [limiter for limiter in self.limiters if limiter.is_free()]
         if free:
-            chosen = free[0] if len(free) == 1 else min(free, key=_load)
+            chosen = min(free, key=lambda limiter: (limiter.is_out, limiter.in_flight))
             chosen.take()
             return chosen
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._new, (place, next(self._arrivals), future))
-        self._wake()
+        for limiter in self.limiters:
+            limiter.wake()
         try:
             return await future
         except asyncio.CancelledError:
@@ -88,7 +84,8 @@ class SlotQueue:
             await asyncio.sleep(delay_s)
             future = asyncio.get_running_loop().create_future()
             self._retries.append(future)
-            self._wake()
+            for other in self.limiters:
+                other.wake()
             return await future
         except asyncio.CancelledError:
             given = None if future is None or future.cancelled() else future.result()
@@ -118,17 +115,6 @@ class SlotQueue:
         given = self._retries.popleft() if self._retries else heapq.heappop(self._new)[-1]
         given.set_result(limiter)
 
-    def _wake(self) -> None:
-        for limiter in self.limiters:
-            limiter.wake()
-
-
-def shared_queue(limiters: tuple[AdaptiveLimiter, ...]) -> SlotQueue:
-    """Return the one queue of these limiters."""
-    known = (queue for queue in limiters[0].queues if queue.limiters == limiters)
-    found = next(known, None)
-    return SlotQueue(*limiters) if found is None else found
-
 
 class AdaptiveLimiter:
     """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
@@ -143,8 +129,8 @@ class AdaptiveLimiter:
         self._sending = 0
         self._timer: asyncio.TimerHandle | None = None
         self.queues: list[SlotQueue] = []
-        """Its own, and those that it shares with others."""
-        self._own = SlotQueue(self)
+        """The first is its own, the others are shared with other limiters."""
+        SlotQueue(self)
         self._backing_off: set[asyncio.Task[Any]] = set()
         self._is_ending = False
         self.is_dead = False
@@ -175,23 +161,28 @@ class AdaptiveLimiter:
         self._limit.lower(maximum)
 
     @property
+    def is_shared(self) -> bool:
+        """Return whether requests that wait for it may get a slot of another one."""
+        return len(self.queues) > 1
+
+    @property
     def is_out(self) -> bool:
         """Return whether tries are expected to fail, since so many in a row did."""
         return self.is_dead or self._limit.is_out
 
     @property
     def is_open(self) -> bool:
-        """Return whether requests may be expected to be answered soon."""
-        return not self.is_out and not self._pacer.is_paused(_now())
+        """Return whether a request may be expected to be taken within a second."""
+        return not self.is_out and self._pacer.wait(_now()) < 1.0
 
     async def acquire(self, place: int = 0) -> None:
         """Wait for a slot; the lowest place goes first."""
-        await self._own.acquire(place)
+        await self.queues[0].acquire(place)
 
     def is_free(self) -> bool:
         """Return whether a new request finds a slot that nobody waits for."""
         return (
-            all(queue.is_empty for queue in self.queues)
+            self._next() is None
             and self._sending < self._most()
             and len(self._backing_off) < MOST_WAITING
             and self._pacer.wait(_now()) <= 0
@@ -209,7 +200,7 @@ class AdaptiveLimiter:
 
     async def back_off(self, delay_s: float) -> None:
         """Give the slot back, wait for `delay_s` seconds, then for the next slot."""
-        await self._own.back_off(self, delay_s)
+        await self.queues[0].back_off(self, delay_s)
 
     def end(self) -> None:
         """Cancel requests that wait for their next try, now and from now on: nothing of theirs
@@ -264,7 +255,7 @@ class AdaptiveLimiter:
 
     def _most(self) -> int:
         """Return how many requests may be in flight now: one where others can do the work of one that fails."""
-        return 1 if self.is_out and len(self.queues) > 1 else self._limit.limit
+        return 1 if self.is_shared and self.is_out else self._limit.limit
 
     def _next(self) -> SlotQueue | None:
         """Return the queue whose turn it is; None where nobody may get a slot."""
@@ -286,11 +277,6 @@ class AdaptiveLimiter:
     def _on_timer(self) -> None:
         self._timer = None
         self.wake()
-
-
-def _load(limiter: AdaptiveLimiter) -> tuple[bool, int]:
-    """Return how busy a limiter is. One that is out is the last to be asked."""
-    return limiter.is_out, limiter.in_flight
 
 
 def _now() -> float:

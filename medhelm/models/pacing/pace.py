@@ -190,10 +190,6 @@ class Pacer:
         if self.rate is not None:
             self._next = max(self._next, now - CATCH_UP_S) + 1.0 / self.rate
 
-    def is_paused(self, now: float) -> bool:
-        """Return whether nothing is let through for a while."""
-        return now < self._paused_until
-
     def bound(self) -> None:
         """Note that a request waits for the pace."""
         self._window.is_bound = True
