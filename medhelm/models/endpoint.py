@@ -100,7 +100,8 @@ class Endpoint(Host):
             outage = self.limiter.failed(sent, is_timeout=failure.is_timeout)
         if outage:
             self.limiter.pause(backoff(outage, self.rng, _BACKOFF_BASE_S, OUTAGE_PAUSE_CAP_S))
-        if self.limiter.is_shared and self.limiter.is_out and not self._is_left_out:
+        has_others = len(self.limiter.queues) > 1
+        if has_others and self.limiter.is_out and not self._is_left_out:
             self._is_left_out = True
             self.say(
                 f"{self.access.host} does not answer ({failure.error}): its calls are asked of the "

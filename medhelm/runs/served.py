@@ -81,41 +81,34 @@ class ServedCheck:
         said = await asyncio.gather(*map(self._pool.served, ways))
         try:
             for way, now in zip(ways, said, strict=True):
-                self._compare(way, dict(now), [_place(other) for other in ways if other is not way])
+                self._compare(dict(now), way, *(other for other in ways if other is not way))
         except MedhelmError as e:
             return e
         return None
 
-    def _compare(self, spec: ModelSpec, now: dict[str, str], beside: list[str]) -> None:
+    def _compare(self, now: dict[str, str], spec: ModelSpec, *others: ModelSpec) -> None:
+        """Refuse weights that are not those of before or of the model's other addresses."""
         stored = read_served(self._run.path).models
-        place = _place(spec)
+        place, *beside = (f"{endpoint_of(way)} {way.model}" for way in (spec, *others))
         then = stored.get(place, {})
         # of other addresses the last part: the same weights may lie elsewhere there
         for name, value in (item for p in beside for item in stored.get(p, {}).items()):
-            if _last(value) != _last(now.get(name, value)):
+            if value.rpartition("/")[2] != now.get(name, value).rpartition("/")[2]:
                 then = {name: value} | then
-        others = [name for name in now if now[name] != then.get(name, now[name])]
+        differ = [name for name in now if now[name] != then.get(name, now[name])]
         # whoever has just given a new name to what is stored has not seen yet that the weights differ
-        if others and not (self._run.is_same_model and self._run.found is None):
-            said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in others)
+        if differ and not (self._run.is_same_model and self._run.found is None):
+            said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in differ)
             raise ModelError(
                 f"model {spec.name!r}: {endpoint_of(spec)} serves other weights than when this run was "
-                f"asked before, or than another address ({said}). Nothing is asked. Start the server with the weights of then, or "
-                f"give those of now another model.model (now {spec.model!r}); if they are the same, run it "
-                "again with model.rename=true"
+                f"asked before, or than another address ({said}). Nothing is asked. Start the server with "
+                f"the weights of then, or give those of now another model.model (now {spec.model!r}); if "
+                "they are the same, run it again with model.rename=true"
             )
         if then != then | now:
             write_struct(
                 self._run.path / "served.json", Served(models=stored | {place: then | now})
             )
-
-
-def _place(spec: ModelSpec) -> str:
-    return f"{endpoint_of(spec)} {spec.model}"
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 class _Checked:

@@ -40,12 +40,9 @@ class InFlightLimit:
         self._reach = 0
         self._is_careful = False
         self._failures = self._outage_rounds = 0
+        self.is_out = False
+        """True after so many failures in a row that it is no chance."""
         self._begin_round()
-
-    @property
-    def is_out(self) -> bool:
-        """Return whether so many tries in a row have failed that it is no chance."""
-        return self._failures >= OUTAGE
 
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on."""
@@ -68,6 +65,7 @@ class InFlightLimit:
     def answered(self, round_: int, seconds: float) -> None:
         """Note an answer that took so long."""
         self._failures = self._outage_rounds = 0
+        self.is_out = False
         if round_ == self._round:
             self._answers += 1
             self._seconds += seconds
@@ -85,6 +83,7 @@ class InFlightLimit:
         long as it lasts one try a round is enough, and the caller pauses for longer and longer.
         """
         self._failures += 1
+        self.is_out = self._failures >= OUTAGE
         if cuts != self.cuts or not (is_timeout or self.is_out):
             self.ended(round_)
             return 0

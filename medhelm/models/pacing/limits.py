@@ -97,18 +97,20 @@ class SlotQueue:
         finally:
             limiter._backing_off.discard(task)
 
-    def first(self, *, with_new: bool) -> int | None:
+    def first(self) -> int | None:
         """Return the place of who is next, -1 for a retry; None where nobody waits.
 
         Who was cancelled leaves the queue here.
         """
-        while self._retries and self._retries[0].done():
+        while self._retries:
+            if not self._retries[0].done():
+                return -1
             self._retries.popleft()
-        while self._new and self._new[0][-1].done():
+        while self._new:
+            if not self._new[0][-1].done():
+                return self._new[0][0]
             heapq.heappop(self._new)
-        if self._retries:
-            return -1
-        return self._new[0][0] if self._new and with_new else None
+        return None
 
     def give(self, limiter: AdaptiveLimiter) -> None:
         """Give a slot to who is next."""
@@ -159,11 +161,6 @@ class AdaptiveLimiter:
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
         self._limit.lower(maximum)
-
-    @property
-    def is_shared(self) -> bool:
-        """Return whether requests that wait for it may get a slot of another one."""
-        return len(self.queues) > 1
 
     @property
     def is_out(self) -> bool:
@@ -255,15 +252,14 @@ class AdaptiveLimiter:
 
     def _most(self) -> int:
         """Return how many requests may be in flight now: one where others can do the work of one that fails."""
-        return 1 if self.is_shared and self.is_out else self._limit.limit
+        return 1 if len(self.queues) > 1 and self.is_out else self._limit.limit
 
     def _next(self) -> SlotQueue | None:
         """Return the queue whose turn it is; None where nobody may get a slot."""
-        with_new = len(self._backing_off) < MOST_WAITING
-        chosen, lowest = None, 0
+        chosen, lowest = None, math.inf if len(self._backing_off) < MOST_WAITING else 0.0
         for queue in self.queues:
-            place = queue.first(with_new=with_new)
-            if place is not None and (chosen is None or place < lowest):
+            place = queue.first()
+            if place is not None and place < lowest:
                 chosen, lowest = queue, place
         return chosen
 
