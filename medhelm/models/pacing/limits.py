@@ -57,7 +57,7 @@ class SlotQueue:
             chosen = min(free, key=lambda limiter: (limiter.is_out, limiter.in_flight))
             chosen.take()
             return chosen
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[AdaptiveLimiter] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._new, (place, next(self._arrivals), future))
         for limiter in self.limiters:
             limiter.wake()
