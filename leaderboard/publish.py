@@ -30,7 +30,7 @@ from medhelm.plugins.askings import load_askings
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, VALIDATION, DataClass
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, JuryTerms, RunRecord, RunSpec, UsageTotals
+from medhelm.schema.run import BenchmarkCard, JuryTerms, Party, RunRecord, RunSpec, UsageTotals
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity, of_graders
 from medhelm.store.records import grader_hash
@@ -246,21 +246,18 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         instances=record.instances,
         left_out=record.left_out if has_text(card) else {},
         results=record.results,
-        parties=tuple(
-            change(
-                p,
-                model=_stripped_model(p.model),
-                served_models=_served(p.served_models),
-                served_at={},
-            )
-            for p in record.parties
-        ),
+        parties=tuple(map(_stripped_party, record.parties)),
         provenance=dict(provenance(record)),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
     if places is None:
         return Cell(run, cell.scores)
     return Cell(run, {name: _placed(own, places) for name, own in cell.scores.items()})
+
+
+def _stripped_party(party: Party) -> Party:
+    model, served = _stripped_model(party.model), _served(party.served_models)
+    return msgspec.structs.replace(party, model=model, served_models=served, served_at={})
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:

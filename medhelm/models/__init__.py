@@ -177,7 +177,7 @@ def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
         ways = [way for way in (first, *others) if isinstance(way, EndpointModel)]
         if len(ways) <= len(others):
             raise UsageError(
-                f"model {spec.name!r}: provider {spec.provider!r} asks one address; give one base_url"
+                f"model {spec.name!r}: give one base_url, {spec.provider!r} takes no list"
             )
         ways[0].join(spec, ways[1:])
     return first

@@ -100,8 +100,7 @@ class Endpoint(Host):
             outage = self.limiter.failed(sent, is_timeout=failure.is_timeout)
         if outage:
             self.limiter.pause(backoff(outage, self.rng, _BACKOFF_BASE_S, OUTAGE_PAUSE_CAP_S))
-        has_others = len(self.limiter.queues) > 1
-        if has_others and self.limiter.is_out and not self._is_left_out:
+        if len(self.limiter.queues) > 1 and self.limiter.is_out and not self._is_left_out:
             self._is_left_out = True
             self.say(
                 f"{self.access.host} does not answer ({failure.error}): its calls are asked of the "
@@ -185,7 +184,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self._ways: dict[AdaptiveLimiter, EndpointModel[Any, _Sent]] = {endpoint.limiter: self}
         self._queue = endpoint.limiter.queues[0]
         self._slots: deque[EndpointModel[Any, _Sent]] = deque()
-        """Where the slots are that no request in flight holds. One is as good as another."""
+        """Slots that no request in flight holds. One is as good as another."""
 
     def join(self, spec: ModelSpec, others: Iterable[EndpointModel[Any, _Sent]]) -> None:
         """Be the model of a spec with several addresses: `others` are the same at the other ones."""
@@ -243,14 +242,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     self._gave_likelihoods |= bool(result.likelihoods)
                     endpoint.answered(stamp)
                     seconds = asyncio.get_running_loop().time() - stamp.at
-                    most = max(request.max_output_tokens, len(result.text))
-                    sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
-                    usage = believable(result.usage, sent_tokens, most)
-                    result = dataclasses.replace(result, usage=usage)
-                    if self.is_cut(request, sent, result):
-                        result = dataclasses.replace(
-                            result, text="", finish="oversize", error="prompt cut by the server"
-                        )
+                    result = self._believed(request, sent, result)
                     response = _answered(request, result, attempt, lost, seconds)
                     if len(self._ways) > 1:
                         response = replace(response, address=endpoint_of(way.spec))
@@ -261,21 +253,10 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     finish = self._refused(endpoint, result, stamp)
                     error = " ".join(filter(None, (result.error, result.code)))
                     return unanswered(request, finish, error, attempt, lost)
-                others = (limiter for limiter in self._ways if limiter is not endpoint.limiter)
-                is_open_elsewhere = any(limiter.is_open for limiter in others)
-                wait_s = 0.0 if is_open_elsewhere else result.wait_s or 0.0
-                is_last = attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S
-                try:
-                    endpoint.failed(result, stamp, attempt, self.spec.timeout_s)
-                    if is_last:
-                        endpoint.gave_up(result)
-                except ModelError:
-                    if not self._leave_out(endpoint):
-                        raise
-                if is_last:
-                    error = result.error + (f", retry after {wait_s:.0f} s" if wait_s else "")
-                    return unanswered(request, "error", error, attempt, lost)
-                rest_s = endpoint.next_try_s(result, attempt, wait_s)
+                rest_s = self._failed(endpoint, result, stamp, attempt)
+                if rest_s is None:
+                    wait = f", retry after {result.wait_s:.0f} s" if result.wait_s else ""
+                    return unanswered(request, "error", result.error + wait, attempt, lost)
                 way = self._ways[await self._queue.back_off(endpoint.limiter, rest_s)]
         finally:
             self._slots.append(way)
@@ -297,6 +278,32 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             f" exceed the window of {window}"
         )
         return unanswered(request, "oversize", error, 0, 0)
+
+    def _believed(self, request: Request, sent: _Sent, answer: Answer) -> Answer:
+        """Return an answer with the usage that can be, without its text where the prompt was cut."""
+        most = max(request.max_output_tokens, len(answer.text))
+        sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
+        usage = believable(answer.usage, sent_tokens, most)
+        answer = dataclasses.replace(answer, usage=usage)
+        if not self.is_cut(request, sent, answer):
+            return answer
+        error = "prompt cut by the server"
+        return dataclasses.replace(answer, text="", finish="oversize", error=error)
+
+    def _failed(self, at: Endpoint, failure: Failure, sent: Sent, attempt: int) -> float | None:
+        """Return the seconds until the next try, wherever it is made; None where there is none."""
+        others = (limiter for limiter in self._ways if limiter is not at.limiter)
+        is_open_elsewhere = any(limiter.is_open for limiter in others)
+        wait_s = 0.0 if is_open_elsewhere else failure.wait_s or 0.0
+        is_last = attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S
+        try:
+            at.failed(failure, sent, attempt, self.spec.timeout_s)
+            if is_last:
+                at.gave_up(failure)
+        except ModelError:
+            if not self._leave_out(at):
+                raise
+        return None if is_last else at.next_try_s(failure, attempt, wait_s)
 
     def _leave_out(self, endpoint: Endpoint) -> bool:
         """Ask a dead address nothing for a while; False where it is not that, or all are dead."""

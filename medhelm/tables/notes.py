@@ -333,7 +333,7 @@ def common(study: Study) -> list[str]:
     if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
         notes.append(f"With a system prompt of their own: {', '.join(own)}.")
     notes += _askings(study)
-    return notes + _repeats(study) + _casts(study) + _addresses(study) + list(study.notes)
+    return notes + _repeats(study) + _casts(study) + list(study.notes)
 
 
 def _repeats(study: Study) -> list[str]:
@@ -391,19 +391,6 @@ def _casts(study: Study) -> list[str]:
             said = ", ".join(f"{role} {spec.name}" for role, spec in cast.items())
             found.setdefault(said, []).append(benchmark)
     return [f"Other roles of {', '.join(names)}: {said}." for said, names in found.items()]
-
-
-def _addresses(study: Study) -> list[str]:
-    """Return what each address of a model served, where these did not all serve one thing."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for cell in (cell for own in study.cells.values() for cell in own.values()):
-        for party in cell.record.parties:
-            found[party.model.name].update(party.served_at if len(party.served_models) > 1 else ())
-    return [
-        f"The addresses of {name} did not serve one model: {'; '.join(sorted(served))}."
-        for name, served in sorted(found.items())
-        if served
-    ]
 
 
 def win_rates() -> str:

@@ -160,7 +160,7 @@ def test_what_each_address_served_is_in_the_record_and_drift_in_the_notes(tmp_pa
     asked = {f"{urls[0]} w7 fp_test": one.requests, f"{urls[1]} w8 fp_test": other.requests}
     assert record.own.served_at == asked and sum(asked.values()) == 30
     assert "drift" in str(table.rows[0]["flags"])
-    said = "; ".join(sorted(asked))
+    said = "; ".join(sorted(asked))  # each with what it served
     assert f"The addresses of s/ward did not serve one model: {said}." in table.notes
 
 
