@@ -103,8 +103,7 @@ class Endpoint(Host):
         if len(self.limiter.queues) > 1 and self.limiter.is_out and not self._is_left_out:
             self._is_left_out = True
             self.say(
-                f"{self.access.host} does not answer ({failure.error}): its calls are asked of the "
-                "model's other addresses, and it is tried again"
+                f"{self.access.host} does not answer ({failure.error}): others are asked meanwhile"
             )
         now = asyncio.get_running_loop().time()
         if failure.is_unreachable and not self._has_answered:

@@ -131,7 +131,7 @@ def test_a_dead_one_is_left_out_said_once_and_tried_again(monkeypatch: pytest.Mo
             host = url.removeprefix("http://").removesuffix("/v1")
             assert [line.partition(":")[0] for line in said] == [host.partition(":")[0]]
             assert said[0].startswith(
-                f"{host} does not answer (no connection): its calls are asked of the"
+                f"{host} does not answer (no connection): others are asked meanwhile"
             )
             async with FaultServer(port=int(host.rpartition(":")[2])) as back:
                 await asyncio.sleep(0.4)
