@@ -174,7 +174,9 @@ class PluginDetails:
             return ()
         messages = tuple(m for m in episode.messages if m.role != "system")
         served = publish.plain_name(episode.response.served_model)
-        response = msgspec.structs.replace(episode.response, served_model=served)
+        response = msgspec.structs.replace(
+            episode.response, served_model=served, address=msgspec.UNSET
+        )
         stripped = msgspec.structs.replace(episode, messages=messages, response=response)
         values = {line.metric: line.value for line in scores}
         calls = {page: partial(answer, stripped, values) for page, answer in own if answer}

@@ -30,6 +30,7 @@ from medhelm.schema.run import (
     BenchmarkCard,
     GraderTerms,
     JuryTerms,
+    Party,
     RunRecord,
     RunSpec,
     UsageTotals,
@@ -261,10 +262,7 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
         instances=record.instances,
         left_out=record.left_out if has_text(card) else {},
         results=record.results,
-        parties=tuple(
-            change(p, model=_stripped_model(p.model), served_models=_served(p.served_models))
-            for p in record.parties
-        ),
+        parties=tuple(map(_stripped_party, record.parties)),
         controls=record.controls,
         provenance=dict(provenance(record)),
     )
@@ -278,6 +276,11 @@ def _stripped_terms(terms: GraderTerms) -> GraderTerms:
     change = msgspec.structs.replace
     jury = change(terms.jury, judges=tuple(map(_stripped_model, terms.jury.judges)))
     return change(terms, jury=jury, settings=own_words.settings_of(terms))
+
+
+def _stripped_party(party: Party) -> Party:
+    model, served = _stripped_model(party.model), _served(party.served_models)
+    return msgspec.structs.replace(party, model=model, served_models=served, served_at={})
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:

@@ -84,13 +84,20 @@ async def serve(make: Callable[[], asyncio.Protocol]) -> None:
 @contextmanager
 def server_process(script: str, *words: str) -> Iterator[str]:
     """Run `SCRIPT --serve WORDS` in a process of its own and yield the base URL that it prints."""
+    with process_of_server(script, *words) as (_, base_url):
+        yield base_url
+
+
+@contextmanager
+def process_of_server(script: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Do the same, and yield the process, too."""
     command = [sys.executable, script, "--serve", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        yield process, process.stdout.readline().strip()
     finally:
-        process.terminate()
+        process.kill()
         process.wait()
 
 

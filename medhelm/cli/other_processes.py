@@ -32,7 +32,7 @@ from medhelm.cli.options import open_registry
 from medhelm.config import Job
 from medhelm.errors import Interrupted, MedhelmError, RecordError, RunLocked, UsageError
 from medhelm.files.durable import lock_file, make_private, why
-from medhelm.models.identity import endpoint_of
+from medhelm.models.identity import each_address, endpoint_of
 from medhelm.models.pacing.limits import CEILING
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, plan_runs
@@ -220,7 +220,10 @@ def _at_once(
         own = [r for r in own if r.spec.model.name == job.model.name]
         judges = [judge for r in own for judge in r.grading.judges]
         specs = [
-            (endpoint_of(s), s) for s in (job.model, *judges) if endpoint_of(s) and not s.serve
+            (endpoint_of(way), s)
+            for s in (job.model, *judges)
+            for way in each_address(s)
+            if endpoint_of(way) and not s.serve
         ]
         asking.update({key for key, _ in specs})
         for key, spec in specs:

@@ -22,7 +22,7 @@ from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
 from medhelm.models.codecs.wire import Answer, Failure, rate_candidates
 from medhelm.models.endpoint import EndpointModel
-from medhelm.models.identity import is_served_here
+from medhelm.models.identity import each_address, endpoint_of, is_served_here
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.providers import find_provider
 from medhelm.models.serving import Servers
@@ -86,13 +86,18 @@ def run(args: argparse.Namespace) -> int:
     found = compose(argv, load_plugins(args.arguments))
     if not found:  # --cfg and the like
         return 0
-    result = asyncio.run(probe(to_model(found[0])))
+    ways = each_address(to_model(found[0]))
+    results = {endpoint_of(way): asyncio.run(probe(way)) for way in ways}
     if args.format == "json":
-        print_json("probe", msgspec.to_builtins(result))
+        said = msgspec.to_builtins(results)
+        print_json("probe", {"addresses": said} if len(said) > 1 else said.popitem()[1])
     else:
-        _print(result)
-    if result.status.startswith("failed"):
-        raise ModelError(f"model {result.model!r} did not answer, see above")
+        for address, result in results.items():
+            _print(result, f" at {address}" * (len(results) > 1))
+    failed = [address for address, result in results.items() if result.status.startswith("failed")]
+    if failed:
+        where = f" at {', '.join(failed)}" * (len(results) > 1)
+        raise ModelError(f"model {ways[0].name!r} did not answer{where}, see above")
     return 0
 
 
@@ -245,7 +250,7 @@ def _suggested(spec: ModelSpec, found: Answer, takes: dict[str, str]) -> dict[st
     return settings
 
 
-def _print(found: Probe) -> None:
+def _print(found: Probe, where: str) -> None:
     usage = msgspec.structs.asdict(found.usage)
     counts = ", ".join(
         f"{n.removesuffix('_tokens')} {v}" for n, v in usage.items() if v is not None
@@ -260,7 +265,7 @@ def _print(found: Probe) -> None:
             "tokens": counts or "not counted: costs will be unknown",
         }
     rows |= {"seconds": f"{found.seconds:.2f}", **found.takes}
-    print_rows({"probe": [*rows], found.model: [*rows.values()]})
+    print_rows({"probe": [*rows], found.model + where: [*rows.values()]})
     if found.settings:
         words = (f"model.{n}={json.dumps(v).strip(chr(34))}" for n, v in found.settings.items())
         print(f"Settings that fit: {' '.join(words)}")

@@ -130,5 +130,6 @@ def _added(one: Party, other: Party) -> Party:
         one,
         usage=UsageTotals(**usage),
         served_models=dict(Counter(one.served_models) + Counter(other.served_models)),
+        served_at=dict(Counter(one.served_at) + Counter(other.served_at)),
         ends=dict(Counter(one.ends) + Counter(other.ends)),
     )

@@ -276,6 +276,7 @@ class _UsageSum:
                 model=self._models[role],
                 usage=usage.totals(),
                 served_models=usage.served_models(),
+                served_at=dict(usage.served_at),
             )
             for role, usage in self._roles.items()
         )

@@ -7,16 +7,16 @@ is opened.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.errors import MedhelmError, ModelError
+from medhelm.errors import MedhelmError, ModelError, UsageError
 from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, ServerMessage
-from medhelm.models.identity import endpoint_of
+from medhelm.models.identity import each_address, endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
 from medhelm.models.serving import Servers
@@ -39,10 +39,11 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
     """
     check_settings(spec)
     provider = find_provider(spec.provider, spec.name)
-    access = _access(provider, spec, os.environ if environ is None else environ)
-    with _blaming(provider, spec, access):
-        if provider.check is not None:
-            provider.check(spec)
+    for way in each_address(spec):
+        access = _access(provider, way, os.environ if environ is None else environ)
+        with _blaming(provider, way, access):
+            if provider.check is not None:
+                provider.check(way)
     require_packages(spec)
     if provider.is_embedded:
         _open_embedded(provider, spec)
@@ -59,6 +60,7 @@ class ModelPool:
         self._at_once = at_once or {}
         self._hosts: dict[Hashable, Host] = {}
         self.servers = Servers()
+        self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
         self._server_messages: list[ServerMessage] = []
@@ -72,19 +74,23 @@ class ModelPool:
         provider = find_provider(spec.provider, spec.name)
         if provider.is_embedded:
             return _open_embedded(provider, spec)
+        return _joined(spec, (self._open(provider, way) for way in each_address(spec)))
+
+    def _open(self, provider: Provider, spec: ModelSpec) -> Model:
         access = _access(provider, self._reached(spec), self._environ)
         key = self._host_key(provider, spec, access)
         with _blaming(provider, spec, access):
             host = self._hosts.get(key)
             if host is None:
                 host = self._hosts[key] = _open_host(provider, spec, access)
+                host.say = self.say
             if spec.serve:
                 self.servers.tell(spec, host)
             host.lower(self._share(spec))
             return host.open_model(spec, owns_host=False)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
-        """Return what the server of a model that is open says of its weights; empty where unknown."""
+        """Return what the server of an open model with one address says of its weights; empty where unknown."""
         provider = find_provider(spec.provider, spec.name)
         access = _access(provider, self._reached(spec), self._environ)
         host = self._hosts.get(self._host_key(provider, spec, access))
@@ -153,9 +159,28 @@ def open_model(
     provider = find_provider(spec.provider, spec.name)
     if provider.is_embedded:
         return _open_embedded(provider, spec)
-    access = _access(provider, spec, os.environ if environ is None else environ)
-    with _blaming(provider, spec, access):
-        return _open_host(provider, spec, access).open_model(spec, owns_host=True)
+
+    def at(way: ModelSpec) -> Model:
+        access = _access(provider, way, os.environ if environ is None else environ)
+        with _blaming(provider, way, access):
+            return _open_host(provider, way, access).open_model(way, owns_host=True)
+
+    return _joined(spec, map(at, each_address(spec)))
+
+
+def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
+    """Return one model of those that are open at each address; raises UsageError where it cannot be."""
+    first, *others = opened
+    if others:
+        from medhelm.models.endpoint import EndpointModel
+
+        ways = [way for way in (first, *others) if isinstance(way, EndpointModel)]
+        if len(ways) <= len(others):
+            raise UsageError(
+                f"model {spec.name!r}: give one base_url, {spec.provider!r} takes no list"
+            )
+        ways[0].join(spec, ways[1:])
+    return first
 
 
 def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:

@@ -79,7 +79,7 @@ def resolve_access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
         )
     key_env = key_variable(spec)
     # A served model is reached at the address of its server, once that is up; until then nowhere else.
-    own = f"http://{LOOPBACK}" if spec.serve else spec.base_url
+    own = f"http://{LOOPBACK}" if spec.serve else spec.address
     url = _server_url(spec.name, spec.model, provider, (own or provider.base_url).strip())
     _check_receiver(spec, provider, url)
     key = _read_key(spec.name, key_env, environ) if key_env else None
@@ -119,7 +119,7 @@ def key_variable(spec: ModelSpec) -> str | None:
     provider = known_provider(spec.provider)
     if provider is None or spec.api_key_env or _has_key_header(spec):
         return spec.api_key_env or None
-    is_own = not spec.serve and (not spec.base_url or is_own_host(provider, spec.base_url))
+    is_own = not spec.serve and any(not a or is_own_host(provider, a) for a in spec.addresses)
     return provider.key_env if provider.key_env and is_own else None
 
 
@@ -179,15 +179,15 @@ def key_parameter(text: str) -> str | None:
 
 
 def _keys(spec: ModelSpec) -> Iterator[str]:
-    base = (spec.base_url or "").strip()
-    try:
-        has_login = urlsplit(base).username is not None
-    except ValueError:  # no address at all, which is refused where it is used
-        has_login = False
-    if has_login:
-        yield f"base_url holds a user name or password; {_GIVE_KEY}"
-    if name := key_parameter(base):
-        yield f"base_url holds a key in {name!r}; {_GIVE_KEY}"
+    for base in ((address or "").strip() for address in spec.addresses):
+        try:
+            has_login = urlsplit(base).username is not None
+        except ValueError:  # no address at all, which is refused where it is used
+            has_login = False
+        if has_login:
+            yield f"base_url holds a user name or password; {_GIVE_KEY}"
+        if name := key_parameter(base):
+            yield f"base_url holds a key in {name!r}; {_GIVE_KEY}"
     if name := _key_option(spec.serve):
         yield f"serve holds a key in {name!r}; {_GIVE_KEY}"
     for name in _key_fields(spec.extra_body):
@@ -218,6 +218,8 @@ def _key_fields(value: Any, name: str = "") -> Iterator[str]:
 
 
 def _problems(spec: ModelSpec) -> Iterator[str]:
+    if not spec.addresses:
+        yield "base_url is an empty list; give an address or leave it out"
     for name in ("max_concurrency", "max_attempts", "max_output_tokens", "context_window"):
         value = getattr(spec, name)
         if value is not None and value < 1:

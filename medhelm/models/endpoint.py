@@ -7,16 +7,26 @@ import dataclasses
 import random
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from medhelm.errors import ModelError
 from medhelm.models.access import explain
 from medhelm.models.codecs.plausible_usage import believable
 from medhelm.models.codecs.wire import Answer, Failure, rate_candidates
 from medhelm.models.hosts import Access, Host, ServerMessage
-from medhelm.models.identity import is_echoed
-from medhelm.models.pacing.limits import CEILING, RETRY_AFTER_CAP_S, AdaptiveLimiter, Sent, backoff
+from medhelm.models.identity import endpoint_of, is_echoed
+from medhelm.models.pacing.limits import (
+    CEILING,
+    RETRY_AFTER_CAP_S,
+    AdaptiveLimiter,
+    Sent,
+    SlotQueue,
+    backoff,
+)
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Finish, Request, Response
 from medhelm.schema.model import ModelSpec
@@ -30,6 +40,8 @@ PATIENCE_S = 60.0
 """A row of failed tries must last this long, so that a restart of a server is sat out."""
 OUTAGE_PAUSE_CAP_S = 10.0
 """The longest pause between two tries while an endpoint is out."""
+AGAIN_AFTER_S = 30.0
+"""Seconds until an address is tried again that counts as dead, while others of its model answer."""
 _BACKOFF_BASE_S = 0.5
 _THROTTLE_BASE_S = 1.0
 _JITTER_S, _JITTER = 0.05, 0.1
@@ -52,6 +64,8 @@ class Endpoint(Host):
         self._failed_tries = 0
         self._failing_since = 0.0
         self._given_up = 0
+        self._is_left_out = False
+        """True if it was said that its calls go to other addresses."""
 
     def trying(self) -> Sent:
         """Note that something is sent."""
@@ -65,6 +79,9 @@ class Endpoint(Host):
         self._has_answered = True
         self._failed_tries = self._given_up = 0
         self.limiter.answered(sent)
+        if self._is_left_out:
+            self._is_left_out = False
+            self.say(f"{self.access.host} answers again")
 
     def spoke(self, sent: Sent) -> None:
         """Note that the endpoint is there, though it did not take this request."""
@@ -83,6 +100,11 @@ class Endpoint(Host):
             outage = self.limiter.failed(sent, is_timeout=failure.is_timeout)
         if outage:
             self.limiter.pause(backoff(outage, self.rng, _BACKOFF_BASE_S, OUTAGE_PAUSE_CAP_S))
+        if len(self.limiter.queues) > 1 and self.limiter.is_out and not self._is_left_out:
+            self._is_left_out = True
+            self.say(
+                f"{self.access.host} does not answer ({failure.error}): others are asked meanwhile"
+            )
         now = asyncio.get_running_loop().time()
         if failure.is_unreachable and not self._has_answered:
             waited = now - (self._first_try or now)
@@ -118,10 +140,10 @@ class Endpoint(Host):
         """Return the words of the server, first of each model and kind of failure."""
         return (*self._server_messages.values(),)
 
-    def next_try_s(self, failure: Failure, attempt: int) -> float:
+    def next_try_s(self, failure: Failure, attempt: int, wait_s: float) -> float:
         """Return the wait of a request for its next try: the server's time, with jitter."""
-        if failure.wait_s:
-            return failure.wait_s + self.rng.uniform(0.0, _JITTER_S + _JITTER * failure.wait_s)
+        if wait_s:
+            return wait_s + self.rng.uniform(0.0, _JITTER_S + _JITTER * wait_s)
         base_s = _THROTTLE_BASE_S if failure.is_refusal else _BACKOFF_BASE_S
         return backoff(attempt, self.rng, base_s)
 
@@ -132,6 +154,7 @@ class Endpoint(Host):
             self._declare_dead(failure)
 
     def _declare_dead(self, failure: Failure) -> None:
+        self.limiter.is_dead = True
         wait = f", it asks to wait {failure.wait_s:.0f} s" if failure.wait_s else ""
         self.fatal = (
             f"the server at {self.access.host} does not answer ({failure.error}{wait}):"
@@ -145,7 +168,11 @@ _Sent = TypeVar("_Sent")
 
 
 class EndpointModel(ABC, Generic[_E, _Sent]):
-    """A model behind an endpoint: a provider brings how a request is written and sent once."""
+    """A model behind an endpoint: a provider brings how a request is written and sent once.
+
+    One with several addresses has an endpoint at each, and one queue for all. A try that failed may
+    be followed by one at another address.
+    """
 
     def __init__(self, spec: ModelSpec, endpoint: _E, *, owns_host: bool) -> None:
         self.spec = spec
@@ -153,6 +180,18 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         self._owns_host = owns_host
         self._fatal = ""
         self._gave_likelihoods = False
+        self._ways: dict[AdaptiveLimiter, EndpointModel[Any, _Sent]] = {endpoint.limiter: self}
+        self._queue = endpoint.limiter.queues[0]
+        self._slots: deque[EndpointModel[Any, _Sent]] = deque()
+        """Slots that no request in flight holds. One is as good as another."""
+
+    def join(self, spec: ModelSpec, others: Iterable[EndpointModel[Any, _Sent]]) -> None:
+        """Be the model of a spec with several addresses: `others` are the same at the other ones."""
+        self.spec = spec
+        self._ways |= {way.endpoint.limiter: way for way in others}
+        limiters = tuple(self._ways)
+        known = (queue for queue in limiters[0].queues if queue.limiters == limiters)
+        self._queue = next(known, None) or SlotQueue(*limiters)
 
     @abstractmethod
     def write(self, request: Request) -> _Sent:
@@ -167,12 +206,12 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         return False
 
     async def acquire(self, place: int = 0) -> None:
-        """Wait for a slot among the endpoint's requests in flight."""
-        await self.endpoint.limiter.acquire(place)
+        """Wait for a slot among the endpoint's requests in flight, at the least busy address."""
+        self._slots.append(self._ways[await self._queue.acquire(place)])
 
     def release(self) -> None:
         """Give the slot back."""
-        self.endpoint.limiter.release()
+        self._slots.pop().endpoint.limiter.release()
 
     async def respond(self, request: Request) -> Response:
         """Return what came of one request after the endpoint's retries. The caller holds a slot.
@@ -186,45 +225,45 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
             sent = self.write(request)
         except UnicodeEncodeError:
             return unanswered(request, "error", "the prompt is not valid Unicode", 0, 0)
-        endpoint = self.endpoint
+        way = self._slots.popleft()
         attempt = lost = 0
-        while True:
-            if self._fatal or endpoint.fatal:
-                raise ModelError(self._fatal or endpoint.fatal)
-            attempt += 1
-            stamp = endpoint.trying()
-            result = await self.send(sent)
-            if request.candidates and isinstance(result, Answer):
-                result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
-            if isinstance(result, Answer):
-                self._gave_likelihoods |= bool(result.likelihoods)
-                endpoint.answered(stamp)
-                seconds = asyncio.get_running_loop().time() - stamp.at
-                most = max(request.max_output_tokens, len(result.text))
-                sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
-                usage = believable(result.usage, sent_tokens, most)
-                result = dataclasses.replace(result, usage=usage)
-                if self.is_cut(request, sent, result):
-                    result = dataclasses.replace(
-                        result, text="", finish="oversize", error="prompt cut by the server"
-                    )
-                return _answered(request, result, attempt, lost, seconds)
-            lost += result.lost
-            endpoint.heard(self.spec, result)
-            if result.kind != "retry":
-                return self._refused(request, result, stamp, attempt, lost)
-            endpoint.failed(result, stamp, attempt, self.spec.timeout_s)
-            wait_s = result.wait_s or 0.0
-            if attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S:
-                endpoint.gave_up(result)
-                error = result.error + (f", retry after {wait_s:.0f} s" if wait_s else "")
-                return unanswered(request, "error", error, attempt, lost)
-            await endpoint.limiter.back_off(endpoint.next_try_s(result, attempt))
+        try:
+            while True:
+                endpoint = way.endpoint
+                if self._fatal or (endpoint.fatal and not self._leave_out(endpoint)):
+                    raise ModelError(self._fatal or endpoint.fatal)
+                attempt += 1
+                stamp = endpoint.trying()
+                result = await way.send(sent)
+                if request.candidates and isinstance(result, Answer):
+                    result = rate_candidates(request, result, gave_some=self._gave_likelihoods)
+                if isinstance(result, Answer):
+                    self._gave_likelihoods |= bool(result.likelihoods)
+                    endpoint.answered(stamp)
+                    seconds = asyncio.get_running_loop().time() - stamp.at
+                    result = self._believed(request, sent, result)
+                    response = _answered(request, result, attempt, lost, seconds)
+                    if len(self._ways) > 1:
+                        response = replace(response, address=endpoint_of(way.spec))
+                    return response
+                lost += result.lost
+                endpoint.heard(self.spec, result)
+                if result.kind != "retry":
+                    finish = self._refused(endpoint, result, stamp)
+                    error = " ".join(filter(None, (result.error, result.code)))
+                    return unanswered(request, finish, error, attempt, lost)
+                rest_s = self._failed(endpoint, result, stamp, attempt)
+                if rest_s is None:
+                    wait = f", retry after {result.wait_s:.0f} s" if result.wait_s else ""
+                    return unanswered(request, "error", result.error + wait, attempt, lost)
+                way = self._ways[await self._queue.back_off(endpoint.limiter, rest_s)]
+        finally:
+            self._slots.append(way)
 
     async def close(self) -> None:
         """Close the connections, unless other models of a pool share them."""
-        if self._owns_host:
-            await self.endpoint.close()
+        for way in self._ways.values() if self._owns_host else ():
+            await way.endpoint.close()
 
     def _too_long(self, request: Request) -> Response | None:
         window = self.spec.context_window
@@ -239,22 +278,51 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
         )
         return unanswered(request, "oversize", error, 0, 0)
 
-    def _refused(
-        self, request: Request, failure: Failure, sent: Sent, attempts: int, lost: int
-    ) -> Response:
-        endpoint = self.endpoint
+    def _believed(self, request: Request, sent: _Sent, answer: Answer) -> Answer:
+        """Return an answer with the usage that can be, without its text where the prompt was cut."""
+        most = max(request.max_output_tokens, len(answer.text))
+        sent_tokens = request_tokens(request, is_echoed=is_echoed(self.spec))
+        usage = believable(answer.usage, sent_tokens, most)
+        answer = dataclasses.replace(answer, usage=usage)
+        if not self.is_cut(request, sent, answer):
+            return answer
+        error = "prompt cut by the server"
+        return dataclasses.replace(answer, text="", finish="oversize", error=error)
+
+    def _failed(self, at: Endpoint, failure: Failure, sent: Sent, attempt: int) -> float | None:
+        """Return the seconds until the next try, wherever it is made; None where there is none."""
+        others = (limiter for limiter in self._ways if limiter is not at.limiter)
+        is_open_elsewhere = any(limiter.is_open for limiter in others)
+        wait_s = 0.0 if is_open_elsewhere else failure.wait_s or 0.0
+        is_last = attempt >= self.spec.max_attempts or wait_s > RETRY_AFTER_CAP_S
+        try:
+            at.failed(failure, sent, attempt, self.spec.timeout_s)
+            if is_last:
+                at.gave_up(failure)
+        except ModelError:
+            if not self._leave_out(at):
+                raise
+        return None if is_last else at.next_try_s(failure, attempt, wait_s)
+
+    def _leave_out(self, endpoint: Endpoint) -> bool:
+        """Ask a dead address nothing for a while; False where it is not that, or all are dead."""
+        if not endpoint.limiter.is_dead or all(limiter.is_dead for limiter in self._ways):
+            return False
+        endpoint.fatal = ""
+        endpoint.limiter.pause(AGAIN_AFTER_S)
+        return True
+
+    def _refused(self, endpoint: Endpoint, failure: Failure, sent: Sent) -> Finish:
+        """Return how a request ends that is not tried again; raises ModelError where none can succeed."""
         if failure.kind == "endpoint":
+            endpoint.limiter.is_dead = False  # it says why, and asking elsewhere would hide it
             endpoint.fatal = explain(self.spec, endpoint.access, failure)
             raise ModelError(endpoint.fatal)
         if failure.kind == "model":
             self._fatal = explain(self.spec, endpoint.access, failure)
             raise ModelError(self._fatal)
         endpoint.spoke(sent)
-        finish: Finish = "error"
-        if failure.kind == "oversize" or failure.kind == "refusal":
-            finish = failure.kind
-        error = " ".join(filter(None, (failure.error, failure.code)))
-        return unanswered(request, finish, error, attempts, lost)
+        return failure.kind if failure.kind in ("oversize", "refusal") else "error"
 
 
 def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost: int) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -74,6 +74,8 @@ class Host(ABC):
     limiter: AdaptiveLimiter
     fatal: str = ""
     """The reason, once nothing more is sent."""
+    say: Callable[[str], None] = staticmethod(lambda text: None)
+    """Shows a line while others are asked."""
 
     def lower(self, max_concurrency: int | None) -> None:
         """Keep to a smaller number at once from now on (another model asks for it)."""

@@ -75,8 +75,9 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     provider = known_provider(spec.provider)
     if provider is not None and provider.model_of is not None:
         found["model"] = provider.model_of(spec)
+    found["base_url"] = plain.address
     if provider is not None and provider.base_url:
-        found["base_url"] = server_address(provider, plain.base_url)
+        found["base_url"] = server_address(provider, plain.address)
     # Only where there are any: a setting that is added later renames no run.
     if headers := {n.lower(): v for n, v in plain.headers.items() if not is_key_header(n)}:
         found["headers"] = dict(sorted(headers.items()))
@@ -107,7 +108,15 @@ def endpoint_of(spec: ModelSpec) -> str:
     provider = known_provider(spec.provider)
     if provider is None or not provider.base_url:
         return ""
-    return server_address(provider, spec.base_url) or provider.base_url
+    return server_address(provider, spec.address) or provider.base_url
+
+
+def each_address(spec: ModelSpec) -> list[ModelSpec]:
+    """Return a model at each of its addresses alone, once however these are spelt."""
+    if len(spec.addresses) == 1:
+        return [spec]
+    ways = (msgspec.structs.replace(spec, base_url=address) for address in spec.addresses)
+    return [*{endpoint_of(way): way for way in ways}.values()]
 
 
 def is_served_here(spec: ModelSpec) -> bool:

@@ -62,7 +62,7 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
-from medhelm.store.names import other_names, renamed_path
+from medhelm.store.names import known_address, other_names, renamed_path
 from medhelm.store.records import run_path
 
 
@@ -292,7 +292,7 @@ def _run(
         settings=chosen_settings(job.protocol, protocol.settings, "protocol"),
         strategies={role: s.version for role, s in strategies.items() if s.version != "1"},
     )
-    spec = asked.recorded(spec)
+    spec = known_address(Path(job.results_dir), asked.recorded(spec))
     return Run(
         benchmark=shown,
         protocol=protocol,

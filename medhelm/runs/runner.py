@@ -88,6 +88,7 @@ async def run_sweep(
     Raises nothing that a run can cause.
     """
     sweep = Sweep(pool, Desk(ledger), progress)
+    pool.say = progress.message
     for run in runs:
         pool.servers.expect(paid_models([run]))
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]

@@ -12,7 +12,7 @@ from typing import Self
 
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models import ModelPool, is_instance_model
-from medhelm.models.identity import endpoint_of, is_served_here
+from medhelm.models.identity import each_address, endpoint_of, is_served_here
 from medhelm.runs.planning import Run
 from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
@@ -49,7 +49,7 @@ class ServedCheck:
             self._to_start.append(_Checked(spec, self._refusal))
             return self._to_start[-1]
         model = self._pool.open(spec)
-        if is_instance_model(model) or not is_served_here(spec):
+        if is_instance_model(model) or not any(map(is_served_here, each_address(spec))):
             return model
         return _Checked(spec, self._refusal, model)
 
@@ -77,25 +77,33 @@ class ServedCheck:
 
     async def _refusal(self, spec: ModelSpec) -> MedhelmError | None:
         """Return why a model may not be asked; None where it may, or its server does not say."""
+        ways = [way for way in each_address(spec) if is_served_here(way)]
+        said = await asyncio.gather(*map(self._pool.served, ways))
         try:
-            self._compare(spec, dict(await self._pool.served(spec)))
+            for way, now in zip(ways, said, strict=True):
+                self._compare(dict(now), way, *(other for other in ways if other is not way))
         except MedhelmError as e:
             return e
         return None
 
-    def _compare(self, spec: ModelSpec, now: dict[str, str]) -> None:
+    def _compare(self, now: dict[str, str], spec: ModelSpec, *others: ModelSpec) -> None:
+        """Refuse weights that are not those of before or of the model's other addresses."""
         stored = read_served(self._run.path).models
-        place = f"{endpoint_of(spec)} {spec.model}"
+        place, *beside = (f"{endpoint_of(way)} {way.model}" for way in (spec, *others))
         then = stored.get(place, {})
-        others = [name for name in now if now[name] != then.get(name, now[name])]
+        # of other addresses the last part: the same weights may lie elsewhere there
+        for name, value in (item for p in beside for item in stored.get(p, {}).items()):
+            if value.rpartition("/")[2] != now.get(name, value).rpartition("/")[2]:
+                then = {name: value} | then
+        differ = [name for name in now if now[name] != then.get(name, now[name])]
         # whoever has just given a new name to what is stored has not seen yet that the weights differ
-        if others and not (self._run.is_same_model and self._run.found is None):
-            said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in others)
+        if differ and not (self._run.is_same_model and self._run.found is None):
+            said = ", ".join(f"{n} {then[n]!r} then, {now[n]!r} now" for n in differ)
             raise ModelError(
                 f"model {spec.name!r}: {endpoint_of(spec)} serves other weights than when this run was "
-                f"asked before ({said}). Nothing is asked. Start the server with the weights of then, or "
-                f"give those of now another model.model (now {spec.model!r}); if they are the same, run it "
-                "again with model.rename=true"
+                f"asked before, or than another address ({said}). Nothing is asked. Start the server with "
+                f"the weights of then, or give those of now another model.model (now {spec.model!r}); if "
+                "they are the same, run it again with model.rename=true"
             )
         if then != then | now:
             write_struct(

@@ -93,6 +93,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds of the attempt that was answered."""
     served_model: str = ""
     fingerprint: str = ""
+    address: str | msgspec.UnsetType = msgspec.UNSET
+    """The address that answered, of a model that has several."""
     finished_at: float = 0.0
     """Unix time; provenance only."""
     likelihoods: tuple[Likelihood, ...] = ()

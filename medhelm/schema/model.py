@@ -29,7 +29,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     provider: str = "openai"
     model: str = ""
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
+    """Its address; of several, which all serve the same weights, the first stands for the model."""
     serve: str = ""
     """Command that starts its server, with `{port}` and, where it names the weights, `{model}`."""
     api_key_env: str | None = None
@@ -54,7 +55,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Further fields of the request's JSON body (chat template options and the like)."""
     timeout_s: float = 120.0
     max_concurrency: int | None = None
-    """The most requests in flight; None: as many as raise the throughput, up to 512."""
+    """The most requests in flight at one address; None: as many as raise the throughput, up to 512."""
     max_attempts: int = 6
     price: Price | None = None
     family: str = ""
@@ -65,6 +66,17 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """End of its training data, as its maker states it: YYYY, YYYY-MM or YYYY-MM-DD; empty: not stated."""
     note: str = ""
     """Note shown by `medhelm list models` (`unverified`, `retired 2026-10-23`)."""
+
+    @property
+    def addresses(self) -> tuple[str | None, ...]:
+        """Return where it is asked; None: at its provider's own address."""
+        own = self.base_url
+        return (*own,) if isinstance(own, tuple | list) else (own,)
+
+    @property
+    def address(self) -> str | None:
+        """Return the address that stands for the model."""
+        return next(iter(self.addresses), None)
 
     def seed_of(self, request: Request) -> int | None:
         """Return the seed that a request carries; None: it carries none."""

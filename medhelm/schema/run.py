@@ -205,6 +205,8 @@ class Party(
     usage: UsageTotals
     served_models: dict[str, int]
     """Model ids and fingerprints as served, with counts; more than one means drift."""
+    served_at: dict[str, int] = {}
+    """The same behind the address that answered, of a model with several."""
     is_grader: bool = False
     """True if it graded answers, and took no part in the episodes."""
     ends: dict[str, int] = {}

@@ -15,9 +15,25 @@ from medhelm.store.records import (
     folder_name,
     judge_folders,
     read_plan,
+    run_path,
     stored_records,
     write_struct,
 )
+from medhelm.store.runlog import log_bytes
+
+
+def known_address(results: Path, spec: RunSpec) -> RunSpec:
+    """Return a run whose model is known by that of its addresses under which most answers are stored.
+
+    Without any it is the first. So neither their order nor a further one makes another run.
+    """
+    own = spec.model.addresses
+    ways = []
+    for address in own if len(own) > 1 else ():
+        first = (address, *(other for other in own if other != address))
+        model = msgspec.structs.replace(spec.model, base_url=first)
+        ways.append(msgspec.structs.replace(spec, model=model))
+    return max(ways, key=lambda way: log_bytes(run_path(results, way)), default=spec)
 
 
 def other_names(run: Path, spec: RunSpec, grading: GradingSpec) -> dict[str, str]:

@@ -15,6 +15,8 @@ class UsageTally:
         self._output_limit = output_limit
         self._tokens: Counter[str] = Counter()
         self._served: Counter[str] = Counter()
+        self.served_at: Counter[str] = Counter()
+        """The models as served behind the address that answered, of a model with several."""
 
     def add(self, response: Response, *, is_sent: bool = True) -> None:
         """Count a response; `is_sent`: False for a rule that was handed the instance itself."""
@@ -22,7 +24,10 @@ class UsageTally:
         if not is_counted(response):
             return
         served = (response.served_model, response.fingerprint)
-        self._served[" ".join(filter(None, served)) or "not reported"] += 1
+        name = " ".join(filter(None, served)) or "not reported"
+        self._served[name] += 1
+        if response.address:
+            self.served_at[f"{response.address} {name}"] += 1
         if not is_sent:
             return
         usage = response.usage

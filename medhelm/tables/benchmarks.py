@@ -24,7 +24,7 @@ from medhelm.tables.spending import (
     without_headings,
 )
 from medhelm.tables.study.cells import Cell
-from medhelm.tables.study.judge_errors import ERRORS, error_columns
+from medhelm.tables.study.judge_errors import ERRORS, error_columns, grader_of
 from medhelm.tables.study.study import Panel, Study
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -214,7 +214,7 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
         "not_scored": ", ".join(f"{n:,} {o}" for o, n in others.items()),
         "repeats": repeats,
         "flags": " ".join(notes.flags(cell, metric.name)),
-        "jury": notes.jury_name(panel) if notes.is_rated(record, metric.name) else None,
+        "jury": notes.jury_name(panel) if grader_of(record, metric.name) else None,
         **cost_columns([record]),
         **error_columns([record], metric.name, 0.95),
         "request_hash": record.request_hash,

@@ -25,7 +25,7 @@ from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import count, measured, number, text
 from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
-from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure
+from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure, grader_of
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
 from medhelm.tables.thresholds import (
@@ -321,7 +321,7 @@ def _without_score(wanted: Requirement, cell: Cell, own: Estimate) -> str:
     """Return why there is no score that says anything; empty where there is one."""
     name = wanted.metric.name
     raters = cell.record.grading.raters
-    if notes.is_rated(cell.record, name) and raters is not None and not raters.judges:
+    if grader_of(cell.record, name) and raters is not None and not raters.judges:
         return "rated by the offline jury, which stands in for judges"
     if not cell.planned(name):
         return "undefined: no instance of the run can have a value"

@@ -68,7 +68,7 @@ FLAGS_COLUMN = replace(
 def flags(cell: Cell, metric: str) -> list[str]:
     """Return the flags of a run on one metric."""
     record = cell.record
-    is_judged = is_rated(record, metric)
+    is_judged = bool(grader_of(record, metric))
     there, declared = cell.parts(metric)
     served = [record.own.served_models]
     served += [j.served_models for j in record.graders if is_judged]
@@ -96,7 +96,7 @@ def asked_again(record: RunRecord, metric: str) -> tuple[int, int]:
     answers, verdicts = (
         int(record.provenance.get(key, "0")) for key in (ANSWERS_AGAIN, VERDICTS_AGAIN)
     )
-    return answers, verdicts if is_rated(record, metric) else 0
+    return answers, verdicts if grader_of(record, metric) else 0
 
 
 def read_by_model(record: RunRecord, metric: str) -> int | None:
@@ -107,11 +107,6 @@ def read_by_model(record: RunRecord, metric: str) -> int | None:
     if record.grading.reader is None or metric != record.grading.metrics[0].name:
         return None
     return sum(party.ends.get(SCORED, 0) for party in record.graders if party.role == READER)
-
-
-def is_rated(record: RunRecord, metric: str) -> bool:
-    """Return whether a metric of a run rests on judges, of a jury or of a grader."""
-    return bool(grader_of(record, metric))
 
 
 def jury_name(panel: Panel) -> str | None:

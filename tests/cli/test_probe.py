@@ -61,6 +61,22 @@ def test_what_a_server_takes_and_the_settings_that_fit(
         assert json.loads(capsys.readouterr().out)["settings"] == {}
 
 
+def test_every_address_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve_in_thread() as one, serve_in_thread() as other:
+        line = ["probe", "model=openai/x", f"model.base_url=[{one.base_url},{other.base_url}]"]
+        assert run_command(line) == 0
+        assert one.requests == other.requests == 5
+        assert f"openai/x at {other.base_url}" in capsys.readouterr().out
+        line[-1] = f"model.base_url=[{one.base_url},http://127.0.0.1:9/v1]"
+        assert run_command([*line, "--format", "json"]) == 6
+    found = capsys.readouterr()
+    said = json.loads(found.out)["addresses"]
+    assert (
+        said[one.base_url]["status"] == "200, stop"
+        and "did not answer at http://127.0.0.1:9/v1," in found.err
+    )
+
+
 def test_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("model=openai/x", "model.base_url=http://127.0.0.1:9/v1")
     assert run_command(["probe", *words]) == 6

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -50,6 +51,57 @@ def test_faults_change_no_score(tmp_path: Path) -> None:
     assert record_of(faulty).results == record_of(clean).results
     assert record_of(faulty).own.usage.lost > 0
     assert record_of(clean).own.usage.lost == 0
+
+
+OWN_PROCESS = """
+import time
+from tests.server import serve_in_thread
+with serve_in_thread(latency_s=0.05) as server:
+    print(server.base_url, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_one_of_three_servers_is_killed_and_nothing_changes(tmp_path: Path) -> None:
+    clean, killed, n = tmp_path / "clean", tmp_path / "killed", 600
+    assert run_quiz(clean, n).returncode == 0
+    write_quiz(killed, n)
+    servers = [
+        subprocess.Popen([sys.executable, "-c", OWN_PROCESS], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    try:
+        urls = [server.stdout.readline().strip() for server in servers if server.stdout]
+        argv = arguments(killed, f"[{','.join(urls)}]", model__max_concurrency=4)
+        run = subprocess.Popen(
+            command(*argv),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        logs = (killed / "results").glob
+        while not any(log.read_bytes().count(b"\n") > n / 3 for log in logs("runs/*/*/*/*.jsonl")):
+            assert run.poll() is None
+            time.sleep(0.01)
+        servers[0].kill()
+        _, said = run.communicate()
+        assert run.returncode == 0 and "error" not in said, said
+    finally:
+        for server in servers:
+            server.kill()
+            server.communicate()
+    host = urls[0].removeprefix("http://").removesuffix("/v1")
+    assert said.count(f"{host} does not answer (") == 1 and said.count("does not answer") == 1
+    assert scores_of(killed) == scores_of(clean)
+    record = record_of(killed)
+    assert record.results == record_of(clean).results
+    assert sorted(place.partition(" ")[0] for place in record.own.served_at) == sorted(urls)
+    assert sum(record.own.served_at.values()) == n and record.own.usage.lost <= 4
+    for order in ([urls[2], urls[1]], [*urls[::-1], "http://127.0.0.1:9/v1"], urls[:1]):
+        few = {"max_instances": 5, "model__max_attempts": 1}
+        again = medhelm(*arguments(killed, f"[{','.join(order)}]", **few))
+        assert ("0 now" in again.stderr) == (urls[0] in order), "nobody is there to be asked"
 
 
 def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) -> None:

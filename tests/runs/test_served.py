@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from medhelm import evaluate, load_results
@@ -13,7 +14,7 @@ from medhelm.models import http_endpoint
 from medhelm.models.identity import is_served_here
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
-from medhelm.store.records import find_runs, read_served
+from medhelm.store.records import find_runs, read_served, stored_records
 from tests.quiz import PLUGIN, arguments, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
@@ -123,6 +124,66 @@ def test_answers_that_name_another_model_are_flagged_as_drift(tmp_path: Path) ->
             evaluate(at(server), "quiz", max_instances=n, **given)
     (row,) = load_results(tmp_path / "r").typed("benchmarks").rows
     assert (row["n"], "drift" in row["flags"]) == (4, True)
+
+
+def test_addresses_with_different_weights_are_not_asked(tmp_path: Path) -> None:
+    data = write_quiz(tmp_path, 20)
+    given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+    with serve_in_thread() as one, serve_in_thread() as other:
+        urls = (one.base_url, other.base_url)
+        spec = ModelSpec(name="s/ward", model="ward", base_url=urls, max_concurrency=2)
+        one.pages, other.pages = props("/a/w7.gguf"), props("/b/w8.gguf")
+        with pytest.raises(
+            ModelError, match="another address .*'/a/w7.gguf' then, '/b/w8.gguf' now"
+        ):
+            evaluate(spec, "quiz", **given)
+        assert (one.requests, other.requests) == (0, 0)
+        other.pages = props("/b/w7.gguf")  # the same in another folder
+        with serve_in_thread() as again:
+            again.pages = other.pages
+            evaluate(
+                msgspec.structs.replace(spec, base_url=(urls[0], again.base_url)), "quiz", **given
+            )
+        assert one.requests + again.requests == 20 and again.requests > 5
+
+
+def test_what_each_address_served_is_in_the_record_and_drift_in_the_notes(tmp_path: Path) -> None:
+    data = write_quiz(tmp_path, 30)
+    given = {"plugins": [PLUGIN], "data_dir": data, "results_dir": tmp_path / "r"}
+    with serve_in_thread() as one, serve_in_thread() as other:
+        one.served, other.served = "w7", "w8"
+        urls = (one.base_url, other.base_url)
+        spec = ModelSpec(name="s/ward", model="ward", base_url=urls, max_concurrency=2)
+        table = evaluate(spec, "quiz", **given).typed("benchmarks")
+    (run,) = find_runs(tmp_path / "r")
+    (record,) = stored_records(run)
+    asked = {f"{urls[0]} w7 fp_test": one.requests, f"{urls[1]} w8 fp_test": other.requests}
+    assert record.own.served_at == asked and sum(asked.values()) == 30
+    assert "drift" in str(table.rows[0]["flags"])
+    said = "; ".join(sorted(asked))  # each with what it served
+    assert f"The addresses of s/ward did not serve one model: {said}." in table.notes
+
+
+def test_judges_have_several_addresses_as_models_have(tmp_path: Path) -> None:
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+    with serve_in_thread(verdict) as one, serve_in_thread(verdict) as other:
+        urls = (one.base_url, other.base_url)
+        judge = ModelSpec(
+            name="j", model="j", base_url=urls, endpoint_class="local", max_concurrency=1
+        )
+        jury = JurySpec(name="j", judges=(judge,), quorum=1, reasons=False)
+        given = {"data": "sample", "results_dir": tmp_path, "plugins": PLUGIN.with_name("essay.py")}
+        evaluate("baseline/lead", "essay", jury=jury, **given)
+        asked = one.requests + other.requests
+        assert one.requests and other.requests
+        longer = msgspec.structs.replace(
+            judge, base_url=(urls[0], "http://127.0.0.1:9/v1", urls[1])
+        )
+        for judges in ((longer,), (msgspec.structs.replace(judge, base_url=urls[0]),)):
+            evaluate(
+                "baseline/lead", "essay", jury=msgspec.structs.replace(jury, judges=judges), **given
+            )
+        assert one.requests + other.requests == asked
 
 
 @pytest.mark.parametrize(

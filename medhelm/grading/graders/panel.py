@@ -213,6 +213,7 @@ class StoredVerdicts:
                     model=judge,
                     usage=tally.totals(),
                     served_models=tally.served_models(),
+                    served_at=dict(tally.served_at),
                     is_grader=True,
                     ends=dict(sorted(ended.items())),
                 )

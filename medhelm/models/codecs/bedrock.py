@@ -51,13 +51,13 @@ def check_spec(spec: ModelSpec) -> None:
             f"model {spec.name!r}: Converse has no reasoning effort: give what the model takes in "
             "model.extra_body.additionalModelRequestFields"
         )
-    if spec.base_url and not has_key(spec):
+    if spec.address and not has_key(spec):
         region_of(spec)
 
 
 def region_of(spec: ModelSpec) -> str:
     """Return the AWS region that requests are signed for; raises UsageError where none is named."""
-    if found := _REGION.search(urlsplit(spec.base_url or "").netloc):
+    if found := _REGION.search(urlsplit(spec.address or "").netloc):
         return found[1]
     raise UsageError(
         f"model {spec.name!r}: base_url names no AWS region: give "

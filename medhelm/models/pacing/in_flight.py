@@ -40,6 +40,8 @@ class InFlightLimit:
         self._reach = 0
         self._is_careful = False
         self._failures = self._outage_rounds = 0
+        self.is_out = False
+        """True after so many failures in a row that it is no chance."""
         self._begin_round()
 
     def lower(self, maximum: int) -> None:
@@ -63,6 +65,7 @@ class InFlightLimit:
     def answered(self, round_: int, seconds: float) -> None:
         """Note an answer that took so long."""
         self._failures = self._outage_rounds = 0
+        self.is_out = False
         if round_ == self._round:
             self._answers += 1
             self._seconds += seconds
@@ -80,8 +83,8 @@ class InFlightLimit:
         long as it lasts one try a round is enough, and the caller pauses for longer and longer.
         """
         self._failures += 1
-        is_outage = self._failures >= OUTAGE
-        if cuts != self.cuts or not (is_timeout or is_outage):
+        self.is_out = self._failures >= OUTAGE
+        if cuts != self.cuts or not (is_timeout or self.is_out):
             self.ended(round_)
             return 0
         self.cuts += 1
@@ -90,7 +93,7 @@ class InFlightLimit:
         self.limit = max(1, self.limit // 2)
         self._base = None
         self._begin_round()
-        self._outage_rounds += is_outage
+        self._outage_rounds += self.is_out
         return self._outage_rounds
 
     def _end(self, round_: int) -> None:

@@ -1,4 +1,4 @@
-"""The limiter of an endpoint: it gives out slots, and lets failed requests wait for their next try."""
+"""The limiter of an endpoint gives out slots, and the queues in which requests wait for one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,94 @@ class Sent(NamedTuple):
     round: int
 
 
+class SlotQueue:
+    """Requests that wait for a slot of any of some limiters, those of one model's addresses.
+
+    Retries go before new requests, these by their place, and of one place first come, first served.
+    """
+
+    def __init__(self, *limiters: AdaptiveLimiter) -> None:
+        self.limiters = limiters
+        self._new: list[tuple[int, int, asyncio.Future[AdaptiveLimiter]]] = []
+        """A heap by place and arrival."""
+        self._arrivals = count()
+        self._retries: deque[asyncio.Future[AdaptiveLimiter]] = deque()
+        for limiter in limiters:
+            limiter.queues.append(self)
+
+    async def acquire(self, place: int = 0) -> AdaptiveLimiter:
+        """Wait for a slot, the lowest place first; returns whose it is, that of the least busy limiter."""
+        free = [limiter for limiter in self.limiters if limiter.is_free()]
+        if free:
+            chosen = min(free, key=lambda limiter: (limiter.is_out, limiter.in_flight))
+            chosen.take()
+            return chosen
+        future: asyncio.Future[AdaptiveLimiter] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._new, (place, next(self._arrivals), future))
+        for limiter in self.limiters:
+            limiter.wake()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not future.cancelled():  # the slot had been given a moment before
+                future.result().release()
+            raise
+
+    async def back_off(self, limiter: AdaptiveLimiter, delay_s: float) -> AdaptiveLimiter:
+        """Give a slot back, wait for `delay_s` seconds, then for the next slot; returns whose it is.
+
+        Where it is cancelled, the caller still holds the slot that it had.
+        """
+        future: asyncio.Future[AdaptiveLimiter] | None = None
+        task = asyncio.current_task()
+        assert task is not None
+        limiter._backing_off.add(task)
+        limiter.release()
+        try:
+            if limiter._is_ending:
+                raise asyncio.CancelledError
+            await asyncio.sleep(delay_s)
+            future = asyncio.get_running_loop().create_future()
+            self._retries.append(future)
+            for other in self.limiters:
+                other.wake()
+            return await future
+        except asyncio.CancelledError:
+            given = None if future is None or future.cancelled() else future.result()
+            if given is not limiter:
+                limiter._sending += 1
+                if given is not None:
+                    given.release()
+            raise
+        finally:
+            limiter._backing_off.discard(task)
+
+    def first(self) -> int | None:
+        """Return the place of who is next, -1 for a retry; None where nobody waits.
+
+        Who was cancelled leaves the queue here.
+        """
+        while self._retries:
+            if not self._retries[0].done():
+                return -1
+            self._retries.popleft()
+        while self._new:
+            if not self._new[0][-1].done():
+                return self._new[0][0]
+            heapq.heappop(self._new)
+        return None
+
+    def give(self, limiter: AdaptiveLimiter) -> None:
+        """Give a slot to who is next."""
+        given = self._retries.popleft() if self._retries else heapq.heappop(self._new)[-1]
+        given.set_result(limiter)
+
+
 class AdaptiveLimiter:
     """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
 
     `InFlightLimit` says how many there are, `Pacer` how soon the next one is given. A request that
-    waits for its next try holds none (`back_off`). Retries go before new requests, these by their
-    place, and of one place first come, first served. The time is the event loop's.
+    waits for its next try holds none (`back_off`). The time is the event loop's.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -48,12 +130,13 @@ class AdaptiveLimiter:
         self._pacer = Pacer()
         self._sending = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._new: list[tuple[int, int, asyncio.Future[None]]] = []
-        """A heap by place and arrival."""
-        self._arrivals = count()
-        self._retries: deque[asyncio.Future[None]] = deque()
+        self.queues: list[SlotQueue] = []
+        """The first is its own, the others are shared with other limiters."""
+        SlotQueue(self)
         self._backing_off: set[asyncio.Task[Any]] = set()
         self._is_ending = False
+        self.is_dead = False
+        """True from when its endpoint was given up until that is heard of again."""
 
     @property
     def maximum(self) -> int:
@@ -79,49 +162,42 @@ class AdaptiveLimiter:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
         self._limit.lower(maximum)
 
+    @property
+    def is_out(self) -> bool:
+        """Return whether tries are expected to fail, since so many in a row did."""
+        return self.is_dead or self._limit.is_out
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a request may be expected to be taken within a second."""
+        return not self.is_out and self._pacer.wait(_now()) < 1.0
+
     async def acquire(self, place: int = 0) -> None:
         """Wait for a slot; the lowest place goes first."""
-        if self._is_idle() and self._pacer.wait(now := _now()) <= 0:
-            self._sending += 1
-            self._pacer.take(now)
-            return
-        future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._new, (place, next(self._arrivals), future))
-        self._wake()
-        try:
-            await future
-        except asyncio.CancelledError:
-            if not future.cancelled():  # the slot had been given a moment before
-                self.release()
-            raise
+        await self.queues[0].acquire(place)
+
+    def is_free(self) -> bool:
+        """Return whether a new request finds a slot that nobody waits for."""
+        return (
+            self._next() is None
+            and self._sending < self._most()
+            and len(self._backing_off) < MOST_WAITING
+            and self._pacer.wait(_now()) <= 0
+        )
+
+    def take(self) -> None:
+        """Take a free slot."""
+        self._sending += 1
+        self._pacer.take(_now())
 
     def release(self) -> None:
         """Give the slot back."""
         self._sending -= 1
-        self._wake()
+        self.wake()
 
     async def back_off(self, delay_s: float) -> None:
         """Give the slot back, wait for `delay_s` seconds, then for the next slot."""
-        self._sending -= 1
-        task = asyncio.current_task()
-        assert task is not None
-        self._backing_off.add(task)
-        self._wake()
-        future = None
-        try:
-            if self._is_ending:
-                raise asyncio.CancelledError
-            await asyncio.sleep(delay_s)
-            future = asyncio.get_running_loop().create_future()
-            self._retries.append(future)
-            self._wake()
-            await future
-        except asyncio.CancelledError:
-            if future is None or future.cancelled():
-                self._sending += 1  # the caller gives back a slot
-            raise
-        finally:
-            self._backing_off.discard(task)
+        await self.queues[0].back_off(self, delay_s)
 
     def end(self) -> None:
         """Cancel requests that wait for their next try, now and from now on: nothing of theirs
@@ -137,17 +213,19 @@ class AdaptiveLimiter:
 
     def answered(self, sent: Sent) -> None:
         """Note an answer."""
+        self.is_dead = False
         self._limit.answered(sent.round, _now() - sent.at)
-        self._wake()
+        self.wake()
 
     def ended(self, sent: Sent) -> None:
         """Note a request that the endpoint did not take, for reasons of its own."""
+        self.is_dead = False
         self._limit.ended(sent.round)
 
     def refused(self, sent: Sent, wait_s: float | None) -> None:
         """Note that the endpoint wants fewer requests, or none for `wait_s` seconds."""
         now = _now()
-        self._limit.ended(sent.round)
+        self.ended(sent)
         self._pacer.refused(now, sent.epoch, now - sent.at, wait_s)
 
     def failed(self, sent: Sent, *, is_timeout: bool) -> int:
@@ -159,38 +237,31 @@ class AdaptiveLimiter:
         if seconds > 0:
             self._pacer.pause(_now() + seconds)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Give out the slots that there are."""
-        while self._is_waited_for():
-            if self._sending >= self._limit.limit:
+        while (queue := self._next()) is not None:
+            if self._sending >= self._most():
                 self._limit.bound()
                 return
-            now = _now()
-            if (wait_s := self._pacer.wait(now)) > 0:
+            if (wait_s := self._pacer.wait(_now())) > 0:
                 self._pacer.bound()
-                self._wake_at(now + wait_s)
+                self._wake_at(_now() + wait_s)
                 return
-            given = self._retries.popleft() if self._retries else heapq.heappop(self._new)[-1]
-            given.set_result(None)
-            self._sending += 1
-            self._pacer.take(now)
+            queue.give(self)
+            self.take()
 
-    def _is_idle(self) -> bool:
-        """Return whether a new request finds a slot that nobody waits for."""
-        return (
-            not self._new
-            and not self._retries
-            and self._sending < self._limit.limit
-            and len(self._backing_off) < MOST_WAITING
-        )
+    def _most(self) -> int:
+        """Return how many requests may be in flight now: one where others can do the work of one that fails."""
+        return 1 if len(self.queues) > 1 and self.is_out else self._limit.limit
 
-    def _is_waited_for(self) -> bool:
-        """Return whether someone may get a slot; who was cancelled leaves the queue here."""
-        while self._retries and self._retries[0].done():
-            self._retries.popleft()
-        while self._new and self._new[0][-1].done():
-            heapq.heappop(self._new)
-        return bool(self._retries) or (bool(self._new) and len(self._backing_off) < MOST_WAITING)
+    def _next(self) -> SlotQueue | None:
+        """Return the queue whose turn it is; None where nobody may get a slot."""
+        chosen, lowest = None, math.inf if len(self._backing_off) < MOST_WAITING else 0.0
+        for queue in self.queues:
+            place = queue.first()
+            if place is not None and place < lowest:
+                chosen, lowest = queue, place
+        return chosen
 
     def _wake_at(self, when: float) -> None:
         if self._timer is not None:
@@ -201,7 +272,7 @@ class AdaptiveLimiter:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._wake()
+        self.wake()
 
 
 def _now() -> float:

@@ -220,7 +220,8 @@ def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
     if not a.model or bare_name(a.model) != bare_name(b.model):
         return False
     is_hosted = "local" not in (a.endpoint_class, b.endpoint_class)
-    return is_hosted or (a.provider, a.model, a.base_url) == (b.provider, b.model, b.base_url)
+    is_one = (a.provider, a.model) == (b.provider, b.model)
+    return is_hosted or (is_one and not {*a.addresses}.isdisjoint(b.addresses))
 
 
 def read_cell(

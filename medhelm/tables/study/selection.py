@@ -132,7 +132,17 @@ def choose_runs(
             f"{len(variants)} run{'s' * (len(variants) > 1)} of questions in other forms "
             f"({', '.join(names)}): `--table robustness` compares them."
         )
-    return ChosenRuns(tuple(kept), kind, scoring, tuple(notes), variants)
+    return ChosenRuns(tuple(kept), kind, scoring, (*notes, *_drift(kept)), variants)
+
+
+def _drift(runs: Iterable[GradedRun]) -> list[str]:
+    """Return what each address of a model served, where these did not all serve one thing."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for party in (party for run in runs for party in run.record.parties):
+        if party.served_at and len(party.served_models) > 1:
+            found[party.model.name].update(party.served_at)
+    said = ((name, "; ".join(sorted(served))) for name, served in found.items())
+    return [f"The addresses of {name} did not serve one model: {all_}." for name, all_ in said]
 
 
 _SHARED = (
