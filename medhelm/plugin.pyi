@@ -21,7 +21,6 @@ from medhelm.data.sources import file_sha256 as file_sha256  # the hash of a fil
 
 # -- Judges
 from medhelm.grading.graders import grader as grader  # a grader that asks judges about what it is shown
-from medhelm.grading.graders import controls as controls  # answers whose verdicts are known, to measure judges
 from medhelm.grading.rubric.prompt import decision_messages as decision_messages  # what a judge is sent
 from medhelm.grading.rubric.prompt import decision_of as decision_of  # what its reply decides
 from medhelm.prompts import fencing as fencing  # texts fenced by tags that they cannot close

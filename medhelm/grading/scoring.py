@@ -69,9 +69,10 @@ def score_run(
 ) -> RunRecord:
     """Grade the stored episodes of a run, write the grading folder and return its record.
 
-    `controls`: share of the cases of which judges were asked about controls. Streams the log; what is held grows by some 100 bytes an instance only where repeats are
-    averaged. Both files appear whole or not at all. They share a stamp, and the summary holds the
-    hash of the scores, so that a pair torn by a power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
+    `controls`: share of the cases of which judges were asked about controls. Streams the log; what is
+    held grows by some 100 bytes an instance only where repeats are averaged. Both files appear whole or
+    not at all. They share a stamp, and the summary holds the hash of the scores, so that a pair torn by a
+    power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
     """
     folder = run / "gradings" / grading_hash(grading)
     started = time.time()
@@ -91,20 +92,19 @@ def score_run(
                 usage.add_replaced(replaced)
                 panels.note_replaced(replaced)
 
-            main = metrics[0] if metrics else None
+            main = next(iter(metrics), None)
             episodes = stated_episodes(run, plan, main, note, usage.add_retried)
             for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
         marks = {STAMP: stamp, SCORES_HASH: hash_file(folder / "scores.parquet")}
+        marks |= {CONTROLS: f"{controls:g}"} if controls else {}
     except OSError as e:
         raise RecordError(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
         ) from None
-    finished = usage.episodes == plan.instances * plan.spec.repeats
-    finished &= not panels.below_quorum
-    asked = {CONTROLS: f"{controls:g}"} if controls else {}
+    finished = usage.episodes == plan.instances * plan.spec.repeats and not panels.below_quorum
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,
@@ -117,7 +117,7 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
         controls=panels.controls(),
-        provenance=_provenance(started, size, usage) | panels.provenance() | marks | asked,
+        provenance=_provenance(started, size, usage) | panels.provenance() | marks,
     )
     write_struct(folder / "summary.json", record)
     return record

@@ -282,7 +282,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     parties: tuple[Party, ...]
     """All models that were asked: the one under test first, the rest of the cast, the graders."""
     controls: tuple[ControlCount, ...] = ()
-    """What judges said of answers whose verdicts are known; empty: they were asked about none."""
+    """Verdicts of judges on answers whose verdicts are known; empty: they were asked about none."""
     provenance: dict[str, str]
     """Versions, dates, machine class: recorded, never hashed."""
 

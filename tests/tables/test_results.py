@@ -56,7 +56,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 19
+    assert len(tables) == len(list(tables)) == 20
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 
@@ -433,6 +433,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
         "controls",
         "coverage",
         "encounter_cast",
+        "encounter_reliability",
         "encounter_reliability",
         "encounters",
         "gaps",

@@ -23,7 +23,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import controls, fencing, grader, questions, reply_form, tokens
+from medhelm.plugin import fencing, grader, questions, reply_form, tokens
 from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
@@ -86,7 +86,7 @@ def _given(shown: grader.Shown) -> str:
 
 def _right(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     gold = instance.references[0]
-    return controls.answer(instance, gold, state=as_state(Encounter(diagnosis=gold)))
+    return grader.answer(instance, gold, state=as_state(Encounter(diagnosis=gold)))
 
 
 DIAGNOSES = grader.Grader(
@@ -96,8 +96,8 @@ DIAGNOSES = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=lambda shown: bool(_given(shown)),
-    controls=controls.Controls(
-        items=lambda instance, settings: [controls.Item(text=instance.references[0])],
+    controls=grader.Controls(
+        items=lambda instance, settings: [grader.Item(text=instance.references[0])],
         decide=lambda state: [state["same"]],
         right=_right,
         least=40,  # with one verdict a case, fewer could not show that a judge is right

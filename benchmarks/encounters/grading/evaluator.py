@@ -34,7 +34,7 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.plugin import controls, fencing, grader, questions, reply_form, together, tokens
+from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
@@ -484,9 +484,9 @@ def is_whole(shown: grader.Shown) -> bool:
     return shown.ending in (COMPLETED, CAPPED)
 
 
-def _items(instance: Instance, settings: Mapping[str, Any]) -> list[controls.Item]:
+def _items(instance: Instance, settings: Mapping[str, Any]) -> list[grader.Item]:
     return [
-        controls.Item(text=item.text, is_in_right=controls.needs_content(item.text))
+        grader.Item(text=item.text, is_in_right=grader.needs_content(item.text))
         for item in items_of(instance, settings[RUBRIC])
     ]
 
@@ -501,7 +501,7 @@ def _played(instance: Instance, *turns: Turn) -> Episode:
     reached = max((turn.state for turn in turns), default=0) + 1
     encounter = Encounter(turns=turns, states=tuple(labels[:reached]))
     state = as_state(encounter)
-    return controls.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
+    return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
 
 
 def _silent(instance: Instance) -> Episode:
@@ -513,7 +513,7 @@ def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     its own words."""
     done: dict[int, tuple[list[str], list[str]]] = {}
     for item in items_of(instance, settings[RUBRIC]):
-        if item.deed is None and not controls.needs_content(item.text):
+        if item.deed is None and not grader.needs_content(item.text):
             continue
         deed = item.deed or Deed(channel="actions", wordings=(item.text,))
         said, acted = done.setdefault(deed.state, ([], []))
@@ -525,7 +525,7 @@ def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     return _played(instance, *turns)
 
 
-CONTROLS = controls.Controls(items=_items, decide=_decided, empty=_silent, right=_scripted)
+CONTROLS = grader.Controls(items=_items, decide=_decided, empty=_silent, right=_scripted)
 EVALUATIONS = grader.Grader(
     name="encounter_rubric",
     version="3",

@@ -42,7 +42,7 @@ class Item(NamedTuple):
     """One verdict that a grader asks for."""
 
     text: str = ""
-    """What has to be there; empty: the right answer, and no other."""
+    """Words of what has to be there; empty: the right answer, and no other."""
     is_good: bool = True
     """True if only an answer with content has it."""
     is_in_right: bool = True
@@ -56,7 +56,7 @@ def needs_content(text: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Controls:
-    """How judges of a grader are measured."""
+    """Measures the judges of a grader."""
 
     items: Callable[[Instance, Mapping[str, Any]], Sequence[Item]]
     """Returns the verdicts that an answer gets, by the grader's settings."""

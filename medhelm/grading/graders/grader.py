@@ -15,7 +15,11 @@ from typing import Any, Protocol
 import msgspec
 
 from medhelm.extract import visible_text
-from medhelm.grading.graders.controls import Controls, without_due
+from medhelm.grading.graders.controls import Controls as Controls
+from medhelm.grading.graders.controls import Item as Item
+from medhelm.grading.graders.controls import answer as answer
+from medhelm.grading.graders.controls import needs_content as needs_content
+from medhelm.grading.graders.controls import without_due
 from medhelm.protocols.protocol import FinalAnswer, Forecast, RoleTerms, Send, Terms
 from medhelm.protocols.protocol import Protocol as EpisodeProtocol
 from medhelm.schema.data import Benchmark, Criterion, Instance
@@ -121,7 +125,7 @@ class Grader:
     is_brief: bool = False
     """True if the log keeps neither the instance nor the messages, which can be made again of the answer."""
     controls: Controls | None = None
-    """How its judges are measured; None: not by answers whose verdicts are known."""
+    """Measures its judges; None: not by answers whose verdicts are known."""
     marks: Callable[[Mapping[str, Any]], Sequence[float | None]] | None = None
     """Returns what a judge decided on each criterion, in their order; None: no valid verdict."""
     listed: Callable[[Instance, Mapping[str, Any]], Sequence[Criterion]] = lambda *_: ()

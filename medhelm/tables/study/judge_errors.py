@@ -1,4 +1,4 @@
-"""How far judges err on answers whose verdicts are known, over the runs of a benchmark."""
+"""Errors of judges on answers whose verdicts are known, over the runs of a benchmark."""
 
 from __future__ import annotations
 
