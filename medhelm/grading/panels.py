@@ -27,7 +27,7 @@ from medhelm.schema.run import (
     UsageTotals,
 )
 from medhelm.schema.score import Metric
-from medhelm.store.records import VERDICT_BYTES, VERDICTS_AGAIN, judge_folders
+from medhelm.store.records import CONTROLS, VERDICT_BYTES, VERDICTS_AGAIN, judge_folders
 from medhelm.store.runlog import log_bytes
 
 
@@ -98,9 +98,9 @@ class StoredPanels:
         for panel in self._panels.values():
             panel.replaced.add(judgement_key(episode))
 
-    def provenance(self) -> dict[str, str]:
+    def provenance(self, controls: float) -> dict[str, str]:
         """Return how many verdicts are missing, and how many were asked for again; nothing where no
-        model judges."""
+        model judges. `controls`: share of the cases of which judges were asked about controls."""
         if not self._has_judges:
             return {}
         again = sum(panel.asked_again for panel in self._panels.values())
@@ -108,6 +108,7 @@ class StoredPanels:
             "not_judged": str(sum(panel.not_judged for panel in self._panels.values())),
             VERDICT_BYTES: str(self._bytes),
             **({VERDICTS_AGAIN: str(again)} if again else {}),
+            **({CONTROLS: f"{controls:g}"} if controls else {}),
         }
 
     def controls(self) -> tuple[ControlCount, ...]:

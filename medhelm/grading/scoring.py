@@ -38,7 +38,6 @@ from medhelm.schema.score import Metric, Score
 from medhelm.stats.aggregation import ExactSum
 from medhelm.store.records import (
     ANSWERS_AGAIN,
-    CONTROLS,
     SCORES_HASH,
     STAMP,
     Plan,
@@ -69,15 +68,14 @@ def score_run(
 ) -> RunRecord:
     """Grade the stored episodes of a run, write the grading folder and return its record.
 
-    `controls`: share of the cases of which judges were asked about controls. Streams the log; what is
-    held grows by some 100 bytes an instance only where repeats are averaged. Both files appear whole or
-    not at all. They share a stamp, and the summary holds the hash of the scores, so that a pair torn by a
-    power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
+    Streams the log; of an instance some 100 bytes are held where repeats are averaged. Both files appear
+    whole or not at all. They share a stamp, and the summary holds the hash of the scores, so that a pair torn
+    by a power cut and a flipped bit are seen. Raises RecordError where they cannot be written.
     """
     folder = run / "gradings" / grading_hash(grading)
     started = time.time()
     stamp = f"{started:.6f} {os.getpid()}"
-    size = log_bytes(run)
+    size, planned = log_bytes(run), plan.instances * plan.spec.repeats
     tallies = {m.name: Tally(m, plan.spec.repeats > 1) for m in metrics}
     usage = _UsageSum(plan.spec)
     panels = StoredPanels(run, grading, metrics, protocol)
@@ -99,25 +97,23 @@ def score_run(
                 for name, score in scores:
                     tallies[name].add(episode, score)
         marks = {STAMP: stamp, SCORES_HASH: hash_file(folder / "scores.parquet")}
-        marks |= {CONTROLS: f"{controls:g}"} if controls else {}
     except OSError as e:
         raise RecordError(
             f"cannot write {folder}: {why(e)}; the answers are kept, `medhelm score` grades them"
         ) from None
-    finished = usage.episodes == plan.instances * plan.spec.repeats and not panels.below_quorum
     record = RunRecord(
         spec=plan.spec,
         request_hash=plan.request_hash,
         grading=grading,
         grading_hash=grading_hash(grading),
         card=card,
-        state="complete" if finished else "partial",
+        state="partial" if usage.episodes < planned or panels.below_quorum else "complete",
         instances=plan.instances,
         left_out=plan.left_out,
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
         controls=panels.controls(),
-        provenance=_provenance(started, size, usage) | panels.provenance() | marks,
+        provenance=_provenance(started, size, usage) | panels.provenance(controls) | marks,
     )
     write_struct(folder / "summary.json", record)
     return record
