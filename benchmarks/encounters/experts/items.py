@@ -22,11 +22,11 @@ from medhelm_benchmarks.encounters.fidelity.stored import (
 )
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
-    RUBRIC,
     messages,
     parts_of,
     shown_turns,
 )
+from medhelm_benchmarks.encounters.grading.items import RUBRIC
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, encounter_of
 

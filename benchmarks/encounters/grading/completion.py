@@ -30,9 +30,9 @@ from medhelm_benchmarks.encounters.grading.evaluator import (
     NO_EVIDENCE,
     Verdict,
     Verdicts,
-    items_of,
     majority,
 )
+from medhelm_benchmarks.encounters.grading.items import items_of
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, RubricItem
 from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
 
