@@ -289,6 +289,7 @@ def _stripped_model(model: ModelSpec) -> ModelSpec:
         name=model.name,
         provider=model.provider,
         model=plain_name(model.model) if model.model else "",
+        family=model.family,
         endpoint_class=model.endpoint_class,
         weights=model.weights,
         reasoning=model.reasoning,

@@ -19,7 +19,7 @@ from medhelm.schema.data import MADE_BY, VALIDATION
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GraderTerms, JurySpec, RunRecord
-from medhelm.store.records import find_gradings, read_record
+from medhelm.store.records import find_gradings, read_record, write_struct
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.selection import GradedRun
@@ -149,6 +149,19 @@ def test_a_specialty_of_five_public_cases_is_a_number(
     tags = runs.metadata(runs.study.cells["closed"]["a"])
     assert {name for own in tags.values() for name in own.values()} == named
     assert sum("specialty" in own for own in tags.values()) == 5 * len(named)
+
+
+def test_a_judge_of_a_stated_family_is_marked_on_the_site_too(tmp_path: Path) -> None:
+    own = on_samples(tmp_path, model=ModelSpec(name="house/ward", family="gpt"))
+    jury = JurySpec(name="j", judges=(ModelSpec(name="openai/gpt-9"),))
+    graders = (GraderTerms(grader="g", version="1", jury=jury),)
+    change = msgspec.structs.replace
+    write_struct(
+        own.path / "summary.json",
+        change(own.record, grading=change(own.record.grading, graders=graders)),
+    )
+    runs = publish.runs("fixed", load_results(tmp_path), Settings(draws=20), {})
+    assert runs.study.cells["triage"]["house/ward"].family_judges == ("openai/gpt-9",)
 
 
 def test_a_published_hash_is_keyed_and_of_one_benchmark() -> None:
