@@ -174,6 +174,12 @@ def write_cases(rubrics: Path, cases: int, folder: Path) -> None:
         for role, text in PACKETS.items():
             place = own / "cases" / row["case_id"] / row["scenario"] / role
             place.mkdir(parents=True, exist_ok=True)
+            if (
+                role == "environment_controller"
+            ):  # it tells whose items they are: nobody reads it out
+                text = "\n".join(
+                    (text, *(item for items in lists(json.dumps(row)) for item in items))
+                )
             (place / "packet.md").write_text(text, encoding="utf-8")
 
 

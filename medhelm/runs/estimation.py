@@ -406,9 +406,9 @@ class _Sums:
         """Return the sums."""
         run, spec, seen = self.run, self.run.spec, self._seen
         for judge in self._judges:
-            for instance, left in judge.controls(self._sample, self._selection.instances):
+            for instance in judge.controls(self._sample, self._selection.instances):
                 length = seen[0] if seen else _expected(instance, spec)
-                judge.coming(instance, left, length.text, spec.max_output_tokens)
+                judge.coming(instance, 1, length.text, spec.max_output_tokens)
         roles = dict(self._roles)
         own = roles.pop(self._first)
         usd_limit, usd_expected = own.usd()

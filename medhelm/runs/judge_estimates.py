@@ -8,10 +8,11 @@ to be the mean of its stored replies, else what the grader says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
-from medhelm.grading.graders.controls import Sample, is_control
+from medhelm.grading.graders.controls import Sample, is_control, make_controls
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
@@ -62,11 +63,13 @@ class JudgeSum:
         self._judge, self._reply = judging.judges[place], reply
         self._limit = judge_budget(self._judge, judging.terms.jury)
         self._terms = judging.grader.terms(self._judge, judging.terms)
-        ends, self._controlled = dict[int, str](), 0
+        ends, controls = dict[int, str](), set[int]()
         for key, grading in read_keyed(judging.folders[place]):
             ends[key] = end_of(grading)
-            self._controlled += is_control(grading.instance) and ends[key] not in MISSING
+            if is_control(grading.instance):
+                controls.add(key)
         self._graded = {key for key, end in ends.items() if end not in MISSING}
+        self._controlled = len(controls & self._graded)
         self._calls = self._in = self._cached = self._out = 0.0
         self._calls_limit = self._in_limit = 0
 
@@ -95,17 +98,12 @@ class JudgeSum:
         """Return of how many cases of a run the judge is asked about controls."""
         return self._judging.sample_size(self._judge, self._run.controls, cases)
 
-    def controls(self, sample: Sample, cases: int) -> Iterator[tuple[Instance, int]]:
-        """Yield how many controls of each case of a sample are not stored."""
-        own, stored = self._grader.controls, self._controlled
-        if own is None:
-            return
-        for episode in sample.episodes(self.sample_size(cases)):
-            instance = episode.instance
-            right = own.right(instance, self._terms.settings)
-            kinds = 1 + (own.empty is not None) + (right is not None)
-            yield instance, max(0, kinds - stored)
-            stored = max(0, stored - kinds)
+    def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
+        """Yield the case of each control that is not stored; whatever the answers are, there are no more."""
+        if (own := self._grader.controls) is not None:
+            episodes = sample.episodes(self.sample_size(cases))
+            found = make_controls(own, self._terms.settings, episodes, lambda _: "-")
+            yield from (control.instance for control in islice(found, self._controlled, None))
 
     def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
         return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))

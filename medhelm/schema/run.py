@@ -226,6 +226,7 @@ class ControlCount(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """false positive: of the verdicts that should be no, the wrong ones. false negative: of those that should
     be yes."""
     cases: int
+    """Those with a valid verdict."""
     wrong: int
     verdicts: int
     """Valid ones."""
@@ -234,7 +235,7 @@ class ControlCount(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     squares: tuple[int, int, int]
     """Sums over cases of wrong^2, wrong * verdicts and verdicts^2, of which the variance of the share is made."""
     kinds: dict[str, dict[str, int]]
-    """wrong, verdicts and invalid by the kind of the control: empty, other, right."""
+    """The same sums by the kind of the control: empty, other, right."""
 
 
 class BenchmarkCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ CONTROLS = (
     count("wrong", "wrong verdicts, over all runs", "wrong", of="verdicts"),
     count("verdicts", "valid verdicts that were due"),
     count("invalid", "verdicts that were due and are not valid: in no share", "not valid"),
-    count("cases", "cases of a run that the controls are made of", "cases"),
+    count("cases", "cases of a run with a valid verdict that was due", "cases"),
     count("runs", "runs with controls: one a model", "runs"),
     text("empty", "wrong of the valid verdicts on answers without content", "empty"),
     text("other", "the same of answers to another case", "other case"),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -30,23 +31,26 @@ from medhelm.grading.rubric.grader import CONTROLS
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.stats.intervals import exact_share
 from medhelm.store import records
+from medhelm.tables.study.judge_errors import failure
 from tests.build_runs import EXACT, items, write_run
 from tests.rubric.test_grader import PLUGIN, judge
 from tests.server import FaultServer, serve_in_thread
 
 
-def case(name: str, *texts: str, points: float = 1.0, gold: str = "") -> Instance:
+def case(name: str, *texts: str, points: float = 1.0, gold: str = "", asked: str = "") -> Instance:
     criteria = tuple(
         Criterion(name=f"c{n}", text=text, points=points) for n, text in enumerate(texts)
     )
-    return Instance(id=name, criteria=criteria, references=(gold,) if gold else ())
+    references = (gold,) if gold else ()
+    return Instance(id=name, question=asked, criteria=criteria, references=references)
 
 
 def test_a_verdict_is_due_only_where_it_is_known() -> None:
     """Of an answer without content no absence, limit or fault; of another case's only what is its own."""
     wards = case(
-        "a", "Names amoxicillin.", "Does not advise aspirin.", "Greets the patient.", gold="Amoxi."
-    )
+        "a", "Names amoxicillin.", "Does not advise aspirin.", "Greets the patient.", "Speaks slowly.",
+        gold="Amoxi.", asked="How much amoxicillin does the patient need?",
+    )  # fmt: skip
     faults = case("b", "Advises surgery at once.", points=-1.0)
     third = case("c", "Greets the patient.", "Names furosemide.")
     given = [
@@ -59,9 +63,10 @@ def test_a_verdict_is_due_only_where_it_is_known() -> None:
         for c in found
     ]  # fmt: skip
     assert due == [
-        ("a", "empty", "", "-.-"),
-        ("a", "other", "Take furosemide.", "-.."),  # greeting is asked for in another case, too
-        ("a", "right", "Amoxi.", "+++"),
+        ("a", "empty", "", "-.--"),
+        # greeting is asked for in another case, too; who speaks slowly may do so in any case
+        ("a", "other", "Take furosemide.", "-..."),
+        ("a", "right", "Amoxi.", "++++"),
         ("c", "empty", "", "--"),
     ]
 
@@ -72,9 +77,26 @@ def test_several_judges_decide_together_and_what_is_not_valid_is_in_no_share() -
 
     assert together([one(True, False, None), one(True, True, True)], 2).given == (True, False, None)
     positive, negative = count_controls("g", "j", [one(True, None, True), one(case="b")])
-    assert (positive.wrong, positive.verdicts, positive.invalid, positive.cases) == (1, 1, 3, 2)
+    assert (positive.wrong, positive.verdicts, positive.invalid, positive.cases) == (1, 1, 3, 1)
     assert (negative.wrong, negative.verdicts, negative.invalid) == (0, 1, 1)
-    assert positive.kinds == {"empty": {"wrong": 1, "verdicts": 1, "invalid": 3}}
+    sums = {"wrong": 1, "verdicts": 1, "invalid": 3, "cases": 1, "ww": 1, "wv": 1, "vv": 1}
+    assert positive.kinds == {"empty": sums}
+
+
+@pytest.mark.parametrize(("told", "said"), [(True, "other: 10 of 20"), (False, "")])
+def test_many_easy_controls_hide_no_errors_on_the_others(told: bool, said: str) -> None:
+    """10 of 220 verdicts are wrong (up to 8 %), but 10 of the 20 on answers to another case."""
+    judged = [
+        own
+        for n in range(10)
+        for own in (
+            Controlled(f"c{n}", "empty", "-" * 20, (False,) * 20),
+            Controlled(f"c{n}", "other", "--", (told, False)),
+        )
+    ]
+    record: Any = SimpleNamespace(controls=[*count_controls("jury", "j", judged)])
+    found = failure([record], "jury")
+    assert said in found and bool(found) is told
 
 
 @given(st.lists(st.integers(0, 10**6), unique=True, min_size=1, max_size=60), st.integers(1, 20))
@@ -120,7 +142,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with path.open("w") as lines:
         for n in range(20):
             texts = [{"text": f"Names {word}{n:02}."} for word in WORDS]
-            row = {"id": f"k{n}", "question": f"Is it alpha{n:02}?", "threshold": "2/5"}
+            asked = ", ".join(f"{word}{n:02}" for word in WORDS)
+            row = {"id": f"k{n}", "question": f"Which of {asked}?", "threshold": "2/5"}
             lines.write(json.dumps(row | {"criteria": texts}) + "\n")
     return folder
 

@@ -84,4 +84,11 @@ def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     return _played(instance, *turns)
 
 
-CONTROLS = grader.Controls(items=_items, decide=_decided, empty=_silent, right=_scripted)
+def _material(instance: Instance) -> str:
+    packets = packets_of(instance)
+    return f"{instance.context} {packets.patient.text} {packets.controller.text}"
+
+
+CONTROLS = grader.Controls(
+    items=_items, decide=_decided, empty=_silent, right=_scripted, material=_material
+)

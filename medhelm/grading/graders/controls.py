@@ -66,6 +66,9 @@ class Controls:
     """Makes the answer without content; None: judges are not asked about one."""
     right: Callable[[Instance, Mapping[str, Any]], Episode | None]
     """Makes the right answer; None: there is none."""
+    material: Callable[[Instance], str] | None = None
+    """Returns the text of a case, of which its items have words where they are of it alone; None: an item's
+    own words tell."""
     least: int = 10
     """Cases of a sample, unless all are fewer."""
 
@@ -118,11 +121,14 @@ def make_controls(
 
     `text_of`: what judges are shown of an answer; empty where there is none. The answer to another case
     is the nearest before it in the sample with a text, of another cluster. A verdict on it is known only where its item
-    has a word that neither this answer nor the items of other cases have.
+    has a word of its case's material that neither this answer nor the items and the material of other cases have.
     """
     items = [tuple(own.items(episode.instance, settings)) for episode in sample]
     words = [[terms_of(item.text) for item in found] for found in items]
-    held_by = Counter(term for found in words for term in set[str]().union(*found))
+    told = [set[str]().union(*found) for found in words]
+    if own.material is not None:
+        told = [terms_of(own.material(episode.instance)) for episode in sample]
+    held_by = Counter(t for n, found in enumerate(words) for t in told[n].union(*found))
     texts = [text_of(episode) for episode in sample]
     for place, episode in enumerate(sample):
         instance = episode.instance
@@ -138,7 +144,7 @@ def make_controls(
             if texts[n] and _cluster(sample[n]) != _cluster(episode):
                 there = terms_of(texts[n])
                 is_told = [
-                    not w or any(held_by[t] == 1 and t not in there for t in w)
+                    not w or any(held_by[t] == 1 and t not in there for t in w & told[place])
                     for w in words[place]
                 ]
                 due = [d if told else None for d, told in zip(is_bad, is_told, strict=True)]
@@ -215,7 +221,7 @@ def count_controls(grader: str, judge: str, judged: Iterable[Controlled]) -> Ite
     """Yield how many due verdicts are wrong, of those that should be no and of those that should be yes."""
     found = [*judged]
     for what, sign in ((FALSE_POSITIVE, "-"), (FALSE_NEGATIVE, "+")):
-        kinds: dict[str, Counter[str]] = {}
+        kinds: dict[str, dict[str, Counter[str]]] = {}
         cases: dict[str, Counter[str]] = {}
         for own in found:
             given = own.given or (None,) * len(own.due)
@@ -228,24 +234,33 @@ def count_controls(grader: str, judge: str, judged: Iterable[Controlled]) -> Ite
                 "verdicts": len(told),
                 "invalid": len(due) - len(told),
             }
-            kinds.setdefault(own.kind, Counter()).update(added)
-            cases.setdefault(own.case, Counter()).update(added)
+            for of in (kinds.setdefault(own.kind, {}), cases):
+                of.setdefault(own.case, Counter()).update(added)
         if not kinds:
             continue
-        told_of = [own for own in cases.values() if own["verdicts"]]
-        w, n = [own["wrong"] for own in told_of], [own["verdicts"] for own in told_of]
+        sums = _sums(cases.values())
         yield ControlCount(
             grader=grader,
             judge=judge,
             what=what,
-            cases=len(cases),
-            wrong=sum(w),
-            verdicts=sum(n),
-            invalid=sum(own["invalid"] for own in cases.values()),
-            squares=(
-                sum(a * a for a in w),
-                sum(a * b for a, b in zip(w, n, strict=True)),
-                sum(b * b for b in n),
-            ),
-            kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
+            cases=sums["cases"],
+            wrong=sums["wrong"],
+            verdicts=sums["verdicts"],
+            invalid=sums["invalid"],
+            squares=(sums["ww"], sums["wv"], sums["vv"]),
+            kinds={kind: _sums(of.values()) for kind, of in sorted(kinds.items())},
         )
+
+
+def _sums(cases: Iterable[Counter[str]]) -> dict[str, int]:
+    """Return the sums over cases, of their squares and products, and how many have a valid verdict."""
+    pairs = [(own["wrong"], own["verdicts"], own["invalid"]) for own in cases]
+    return {
+        "wrong": sum(w for w, *_ in pairs),
+        "verdicts": sum(v for _, v, _ in pairs),
+        "invalid": sum(n for *_, n in pairs),
+        "cases": sum(v > 0 for _, v, _ in pairs),
+        "ww": sum(w * w for w, *_ in pairs),
+        "wv": sum(w * v for w, v, _ in pairs),
+        "vv": sum(v * v for _, v, _ in pairs),
+    }

@@ -197,6 +197,7 @@ CONTROLS = Controls(
     decide=lambda state: state["met"],
     empty=partial(answer, text=""),
     right=gold_answer,
+    material=lambda i: " ".join((i.context, i.question, *(turn.content for turn in i.turns))),
 )
 RUBRIC = Grader(
     name="rubric",

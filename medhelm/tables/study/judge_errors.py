@@ -36,6 +36,8 @@ class JudgeError:
     high: float
     can_pass: bool
     """True if so many verdicts, none of them wrong, are within `LIMIT`."""
+    above: tuple[str, ...]
+    """The kinds of controls on which it is clearly above the limit."""
 
     @property
     def share(self) -> float | None:
@@ -79,6 +81,7 @@ def judge_errors(
         cases = max(c.cases for c in counts)
         low, high = exact_share(wrong / runs, verdicts / runs, (aa, ab, bb), cases, confidence)
         _, best = exact_share(0, verdicts / runs, (0, 0, bb), cases, confidence)
+        lows = {kind: _low(own, runs, confidence) for kind, own in sorted(kinds.items())}
         yield JudgeError(
             judge=judge,
             what=what,
@@ -91,7 +94,15 @@ def judge_errors(
             low=low,
             high=high,
             can_pass=best <= limit,
+            above=tuple(kind for kind, end in lows.items() if end > limit),
         )
+
+
+def _low(sums: Counter[str], runs: int, confidence: float) -> float:
+    """Return the lower end of the share on one kind of controls, of the sums over runs on the same cases."""
+    names = ("wrong", "verdicts", "cases", "ww", "wv", "vv")
+    wrong, verdicts, cases, ww, wv, vv = (sums[name] / runs for name in names)
+    return exact_share(wrong, verdicts, (ww, wv, vv), round(cases), confidence)[0]
 
 
 def of_score(
@@ -108,15 +119,17 @@ def of_score(
 def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> str:
     """Return why judges may rank nobody; empty where they may.
 
-    Of controls that are too few to show that a faultless judge is within the limit, only what is clearly
-    above it counts.
+    They are within the limit over all controls, and not clearly above it on any kind of them. Of controls that
+    are too few to show that a faultless judge is within the limit, only what is clearly above it counts.
     """
     own = of_score(records, metric, limit=limit).get(FALSE_POSITIVE)
-    if own is None or own.share is None or own.high <= limit:
+    if own is None or own.share is None:
         return ""
-    if not own.can_pass and own.low <= limit:
+    if not own.above and (own.high <= limit or (not own.can_pass and own.low <= limit)):
         return ""
-    return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%})"
+    worst = ((kind, own.kinds[kind]) for kind in own.above)
+    said = "".join(f"; {kind}: {k['wrong']:,} of {k['verdicts']:,}" for kind, k in worst)
+    return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%}{said})"
 
 
 def control_notes(
