@@ -25,6 +25,7 @@ from medhelm.grading.graders.controls import (
     answer,
     count_controls,
     make_controls,
+    needs_content,
     together,
 )
 from medhelm.grading.rubric.grader import CONTROLS
@@ -69,6 +70,20 @@ def test_a_verdict_is_due_only_where_it_is_known() -> None:
         ("a", "right", "Amoxi.", "++++"),
         ("c", "empty", "", "--"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [
+        ("Asks about allergies.", True),
+        ("Gives at most two doses.", False),
+        ("Dismisses, ignores, or has little interest in patient perspective.", False),
+        ("Minimal curiosity and incomplete efforts to elicit it.", False),
+        ("Allows for silence.", False),
+    ],
+)
+def test_silence_may_be_an_absence_too_little_or_calm(text: str, is_known: bool) -> None:
+    assert needs_content(text) is is_known
 
 
 def test_several_judges_decide_together_and_what_is_not_valid_is_in_no_share() -> None:

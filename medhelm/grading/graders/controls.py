@@ -31,11 +31,13 @@ _SIGN = {True: "+", False: "-", None: "."}
 
 _ABSENCE = re.compile(
     r"\b(?:fail\w*|not|n't|no|never|without|avoid\w*|neglect\w*|omit\w*|refrain\w*|lacks?|absen\w+|none|free of"
-    r"|(?:at|no) most|no more|(?:few|less|short)er than|less than|under \d+|limits?|only|if)\b"
+    r"|(?:at|no) most|no more|(?:few|less|short)er than|less than|under \d+|limits?|only|if"
+    r"|ignor\w+|dismiss\w*|miss(?:es|ed)|forg[eo]t\w*|un(?:aware|able)|rarely|seldom|little|minim(?:al|um)\w*|lacking"
+    r"|poor\w*|in(?:complete|adequate|sufficient)\w*|silen\w+|calm\w*|wait\w*)\b"
     r"|[不未无没勿]|避免",
     re.IGNORECASE,
 )
-"""Matches words of what an answer without content may fulfil."""
+"""Matches words of what an answer without content may fulfil: of an absence, of too little, of doing nothing."""
 
 
 class Item(NamedTuple):
