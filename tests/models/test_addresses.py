@@ -104,6 +104,13 @@ def test_answers_are_those_of_one_address_and_say_which() -> None:
     assert len(said) <= 1 and len(model._ways) == 4  # at the fourth nobody is there
 
 
+def test_a_try_that_failed_is_followed_by_one_elsewhere() -> None:
+    broken, idle = FaultServer(faults=Faults(rate=1.0, kinds=("500",))), FaultServer()
+    found, _, _ = asyncio.run(asked([broken, idle], 1, max_attempts=2))
+    assert [(r.finish, r.attempts) for r in found] == [("stop", 2)]
+    assert (broken.requests, idle.requests) == (1, 1)
+
+
 def test_one_that_refuses_is_paced_and_the_others_are_not() -> None:
     full = Faults(rate=1.0, kinds=("429_retry_after",), retry_after_s=400.0)
     servers = [FaultServer(latency_s=0.01), FaultServer(latency_s=0.01), FaultServer(faults=full)]
