@@ -123,7 +123,7 @@ class AdaptiveLimiter:
     """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
 
     `InFlightLimit` says how many there are, `Pacer` how soon the next one is given. A request that
-    waits for its next try holds none (`back_off`). The time is the event loop's.
+    waits for its next try holds none (`SlotQueue.back_off`). The time is the event loop's.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -200,10 +200,6 @@ class AdaptiveLimiter:
         """Give the slot back."""
         self._sending -= 1
         self.wake()
-
-    async def back_off(self, delay_s: float) -> None:
-        """Give the slot back, wait for `delay_s` seconds, then for the next slot."""
-        await self.queues[0].back_off(self, delay_s)
 
     def end(self) -> None:
         """Cancel requests that wait for their next try, now and from now on: nothing of theirs
