@@ -187,6 +187,7 @@ def test_a_key_goes_to_the_addresses_that_it_is_meant_for() -> None:
         (("http://a/v1", "https://h/v1?api_key=geheim"), "holds a key in 'api_key'"),
         (("http://a/v1", "gpu:8000"), "not an http or https address"),
         ((), "empty list"),
+        (("https://a.openai.azure.com/openai/deployments/m",), "ends before"),
         (("https://a.openai.azure.com", "http://b.openai.azure.com"), "begins with http://"),
     ],
 )
