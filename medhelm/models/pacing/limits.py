@@ -54,7 +54,7 @@ class SlotQueue:
         """Wait for a slot, the lowest place first; returns whose it is, that of the least busy limiter."""
         free = [limiter for limiter in self.limiters if limiter.is_free()]
         if free:
-            chosen = min(free, key=lambda limiter: limiter.load)
+            chosen = min(free, key=lambda limiter: (limiter.is_out, limiter.in_flight))
             chosen.take()
             return chosen
         future: asyncio.Future[AdaptiveLimiter] = asyncio.get_running_loop().create_future()
@@ -85,7 +85,7 @@ class SlotQueue:
             await asyncio.sleep(delay_s)
             future = asyncio.get_running_loop().create_future()
             self._retries.append(future)
-            for other in sorted(self.limiters, key=lambda own: (own is limiter, *own.load)):
+            for other in sorted(self.limiters, key=lambda x: (x is limiter, x.is_out, x.in_flight)):
                 other.wake()
             return await future
         except asyncio.CancelledError:
@@ -158,11 +158,6 @@ class AdaptiveLimiter:
     def in_flight(self) -> int:
         """Return how many requests hold a slot now."""
         return self._sending
-
-    @property
-    def load(self) -> tuple[bool, int]:
-        """Return by what the least busy one is found."""
-        return self.is_out, self._sending
 
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
