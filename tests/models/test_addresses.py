@@ -104,6 +104,13 @@ def test_answers_are_those_of_one_address_and_say_which() -> None:
     assert len(said) <= 1 and len(model._ways) == 4  # at the fourth nobody is there
 
 
+def test_a_try_that_failed_is_followed_by_one_elsewhere() -> None:
+    broken, idle = FaultServer(faults=Faults(rate=1.0, kinds=("500",))), FaultServer()
+    found, _, _ = asyncio.run(asked([broken, idle], 1, max_attempts=2))
+    assert [(r.finish, r.attempts) for r in found] == [("stop", 2)]
+    assert (broken.requests, idle.requests) == (1, 1)
+
+
 def test_one_that_refuses_is_paced_and_the_others_are_not() -> None:
     full = Faults(rate=1.0, kinds=("429_retry_after",), retry_after_s=400.0)
     servers = [FaultServer(latency_s=0.01), FaultServer(latency_s=0.01), FaultServer(faults=full)]
@@ -180,6 +187,7 @@ def test_a_key_goes_to_the_addresses_that_it_is_meant_for() -> None:
         (("http://a/v1", "https://h/v1?api_key=geheim"), "holds a key in 'api_key'"),
         (("http://a/v1", "gpu:8000"), "not an http or https address"),
         ((), "empty list"),
+        (("https://a.openai.azure.com/openai/deployments/m",), "ends before"),
         (("https://a.openai.azure.com", "http://b.openai.azure.com"), "begins with http://"),
     ],
 )

@@ -50,7 +50,7 @@ def test_never_above_the_maximum_never_below_one_and_nothing_is_lost(
             most[0] = max(most[0], limiter.in_flight)
             await turns[me].wait()
             if rng.random() < 0.3:
-                await limiter.back_off(0.0)
+                await limiter.queues[0].back_off(limiter, 0.0)
                 most[0] = max(most[0], limiter.in_flight)
             used.discard(me)
         finally:
@@ -330,7 +330,7 @@ def test_first_come_first_served_and_retries_first() -> None:
             limiter.release()
 
         async def retry() -> None:
-            await limiter.back_off(0.05)
+            await limiter.queues[0].back_off(limiter, 0.05)
             order.append("retry")
             limiter.release()
 
@@ -353,7 +353,7 @@ def test_new_requests_wait_while_very_many_wait_for_their_next_try(
 
         async def fail_once() -> None:
             await limiter.acquire()
-            await limiter.back_off(10.0)
+            await limiter.queues[0].back_off(limiter, 10.0)
             limiter.release()
 
         retries = [asyncio.create_task(fail_once()) for _ in range(3)]

@@ -224,7 +224,7 @@ def _case_means(values: Mapping[tuple[str, int], float]) -> dict[str, float]:
 
 
 def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
-    """Yield the variance of each clinician's scores by case, run, patient's run and evaluator."""
+    """Yield the variance of each clinician's scores by case, run, patient's run and evaluator, where there is one."""
     for benchmark, group in _by_benchmark(runs):
         values: dict[tuple[str, str], dict[Cellkey, float]] = defaultdict(dict)
         for run in group:
@@ -233,7 +233,8 @@ def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
             for (case, repeat), value in run.values.items():
                 own[case, str(repeat), patient, evaluator] = value
         for (model, others), found in sorted(values.items()):
-            for part in components(found, FACTORS):
+            parts = components(found, FACTORS)
+            for part in parts if any(one.variance is not None for one in parts) else ():
                 row: dict[str, object] = {"benchmark": benchmark, "model": model}
                 row |= {"others": others, "factor": part.factor, "levels": part.levels}
                 row["variance"] = part.variance

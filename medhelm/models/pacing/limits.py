@@ -71,7 +71,8 @@ class SlotQueue:
     async def back_off(self, limiter: AdaptiveLimiter, delay_s: float) -> AdaptiveLimiter:
         """Give a slot back, wait for `delay_s` seconds, then for the next slot; returns whose it is.
 
-        Where it is cancelled, the caller still holds the slot that it had.
+        Of free ones that of another limiter goes first. Where it is cancelled, the caller still holds the
+        slot that it had.
         """
         future: asyncio.Future[AdaptiveLimiter] | None = None
         task = asyncio.current_task()
@@ -84,7 +85,7 @@ class SlotQueue:
             await asyncio.sleep(delay_s)
             future = asyncio.get_running_loop().create_future()
             self._retries.append(future)
-            for other in self.limiters:
+            for other in sorted(self.limiters, key=lambda x: (x is limiter, x.is_out, x.in_flight)):
                 other.wake()
             return await future
         except asyncio.CancelledError:
@@ -122,7 +123,7 @@ class AdaptiveLimiter:
     """Slots for an endpoint's requests: a slot is held from `acquire` to `release`.
 
     `InFlightLimit` says how many there are, `Pacer` how soon the next one is given. A request that
-    waits for its next try holds none (`back_off`). The time is the event loop's.
+    waits for its next try holds none (`SlotQueue.back_off`). The time is the event loop's.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -194,10 +195,6 @@ class AdaptiveLimiter:
         """Give the slot back."""
         self._sending -= 1
         self.wake()
-
-    async def back_off(self, delay_s: float) -> None:
-        """Give the slot back, wait for `delay_s` seconds, then for the next slot."""
-        await self.queues[0].back_off(self, delay_s)
 
     def end(self) -> None:
         """Cancel requests that wait for their next try, now and from now on: nothing of theirs

@@ -146,16 +146,21 @@ class Table:
     def grids(self) -> list[Table]:
         """Return what text formats show: the table itself, or one table of each part with rows.
 
-        A column whose values are all missing, or no, is left out, unless the table is for it.
+        A column whose values are all missing, or no, is left out, unless the table is for it. So is a grid
+        that then has only what one above it has of the same rows.
         """
         known = {c.name: c for c in self.columns}
-        found = []
+        found, shown = list[Table](), set[tuple[str, str]]()
         for part in self.parts:
             names = (*part.group, *part.columns) if part.columns else known
             rows = tuple(r for r in self.rows if r["level"] == part.level)
             own = _with_values([known[n] for n in names if n in known], rows)
-            grid = replace(self, title=part.title, columns=own, rows=rows, group=part.group)
-            found += [replace(grid, parts=())] * bool(rows)
+            grid = replace(
+                self, title=part.title, columns=own, rows=rows, group=part.group, parts=()
+            )
+            of_level = {(part.level, column.name) for column in own}
+            found += [grid] * (bool(rows) and not of_level <= shown)
+            shown |= of_level
         if found or not self.rows:
             return found or [self]
         mains = tuple(c for c in self.columns if c.is_main)

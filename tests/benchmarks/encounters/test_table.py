@@ -90,6 +90,8 @@ def test_specialties_are_there_where_no_model_is_ranked(tmp_path: Path) -> None:
     found = load_results(tmp_path / "r", plugins=[PLUGIN])
     table = found.typed("encounters")
     assert any("stage 10 of up to 12" in note for note in table.notes)
+    titles = [grid.title for grid in table.grids()]
+    assert "Completion" in titles and "Items worded as failures" not in titles  # there are none
     rows = [*table.rows]
     own = {m: of(rows, "specialty", m) for m in ("oracle", "asks_everything")}
     assert {r["case_mean"] for r in own["oracle"]} == {1.0}
