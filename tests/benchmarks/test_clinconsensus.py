@@ -439,7 +439,7 @@ def test_an_answer_without_a_gold_is_expected_to_be_a_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Three times no gold and five tokens is no answer, nor what a judge is then sent thirty times."""
-    words = ["model=openai/gpt-4o", "benchmark=clinconsensus", "data=sample"]
+    words = ["model=openai/gpt-4o", "benchmark=clinconsensus", "data=sample", "controls=0"]
     assert run_command(["estimate", *words, "jury=criteria_2026_11", "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["runs"]
     assert found["output_tokens_expected"] == 10 * 500

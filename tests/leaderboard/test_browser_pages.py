@@ -359,4 +359,4 @@ def test_about_tells_versions_and_how_to_reproduce(opens: Opens, full: World) ->
     assert "A made-up set of cases" in page.locator("#citations").inner_text()
     links = page.get_by_role("table", name="Downloads").get_by_role("link")
     paths = [link.get_attribute("href") for link in links.all()]
-    assert len(paths) == 2 * 2 * 8 and all((full.site / str(p)).is_file() for p in paths)
+    assert len(paths) == 2 * 2 * 9 and all((full.site / str(p)).is_file() for p in paths)

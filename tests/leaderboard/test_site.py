@@ -91,7 +91,7 @@ def test_every_number_is_that_of_the_tables(site: Path, results: Path) -> None:
     (scoring,) = data_of(site, "site")["scorings"]
     settings = Settings(draws=50)
     assert [name for name, _ in scoring["tables"]] == [
-        "overall", "benchmarks", "jury", "categories", "mde", "cost", "pairs", "ranks",
+        "overall", "benchmarks", "jury", "controls", "categories", "mde", "cost", "pairs", "ranks",
     ]  # fmt: skip
     for name, key in scoring["tables"]:
         metrics: Any = "all" if name == "benchmarks" else "main"

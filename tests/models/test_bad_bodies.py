@@ -67,7 +67,13 @@ def test_half_a_character_is_read_and_asked_for_once(tmp_path: Path, kind: str) 
         )
         jury = JurySpec(name="one", quorum=1, judges=(judge,))
         found = evaluate(
-            lab, "aci_bench", data="sample", results_dir=tmp_path, max_instances=1, jury=jury
+            lab,
+            "aci_bench",
+            data="sample",
+            results_dir=tmp_path,
+            max_instances=1,
+            jury=jury,
+            controls=0,
         )
         assert server.requests == 2
     (row,) = found.typed("benchmarks").rows

@@ -123,6 +123,7 @@ def ward(folder: Path, server: FaultServer, mode: str, *names: str) -> Path:
         plugins=plugin,
         results_dir=folder / "results",
         jury=judges(server, *names),
+        controls=0,
         grader={"mode": mode},
     )
     return plugin
@@ -205,6 +206,7 @@ def test_a_jury(tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixtu
         plugins=plugin,
         results_dir=results,
         jury=judges(server, "first-jury", "even-jury", "long-jury"),
+        controls=0,
     )
     names = ("accuracy", "completeness", "clarity")
     ratings = [

@@ -60,7 +60,9 @@ class Kind:
 
     def ask(self, results: Path) -> Results:
         """Run or resume these runs in a results folder."""
-        given: dict[str, Any] = {"data": "full", "data_dir": DATA} | dict(self.settings)
+        given: dict[str, Any] = {"data": "full", "data_dir": DATA, "controls": 0} | dict(
+            self.settings
+        )
         return medhelm.evaluate(
             list(self.models), self.benchmark, results_dir=results, plugins=PLUGINS, **given
         )
