@@ -32,7 +32,7 @@ from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 
 PAGE = ROOT / "docs" / "jury.md"
 STORED = ROOT / "scripts" / "results" / "scripted_evaluators.json"
-CLINICIANS = ("encounter/silent", "encounter/asks_everything", "encounter/oracle")
+CLINICIANS: tuple[str, ...] = ("encounter/silent", "encounter/asks_everything", "encounter/oracle")
 PACKETS = {
     "examinee": "You are the doctor on duty. A patient is waiting for you. Take a history and examine.",
     "sp_actor": "You came since you do not feel well. You answer what you are asked in short sentences.",
@@ -65,7 +65,8 @@ ERROR = (
     "other",
     "right",
 )
-Item, Turn = Mapping[str, Any], Mapping[str, Any]
+Item = Mapping[str, Any]
+Turn = Mapping[str, Any]
 
 
 def _deeds(turn: Turn) -> list[str]:
