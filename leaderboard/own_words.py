@@ -19,7 +19,7 @@ def _packaged() -> tuple[Asking, ...]:
     return tuple(load_askings().values())
 
 
-def has_prompt(spec: RunSpec) -> bool:
+def is_prompt_packaged(spec: RunSpec) -> bool:
     """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
     asking = spec.asking or Asking()
     known = {"", *(getattr(own, name) for own in _packaged() for name in OWN_WORDS)}
@@ -34,7 +34,7 @@ def has_none(record: RunRecord) -> bool:
     """
     models = (*(party.model for party in record.parties), *record.grading.judges)
     is_bare = not any(model.system_prompt or model.extra_body for model in models)
-    return has_prompt(record.spec) and is_bare and not _has_file(record)
+    return is_prompt_packaged(record.spec) and is_bare and not _has_file(record)
 
 
 def _has_file(record: RunRecord) -> bool:
@@ -43,7 +43,7 @@ def _has_file(record: RunRecord) -> bool:
 
 
 def settings_of(terms: GraderTerms) -> dict[str, Any]:
-    """Return the settings of a grader without those that name a file, whose hash stands beside the name."""
+    """Return the settings of a grader without those that name a file: their hashes are kept."""
     own = terms.settings
     return {name: value for name, value in own.items() if f"{name}_sha256" not in own}
 

@@ -238,7 +238,7 @@ def _write_answers(
     What it sees of instances goes into `texts`.
     """
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
-    has_prompt = own_words.has_prompt(spec)
+    has_prompt = own_words.is_prompt_packaged(spec)
     found: dict[tuple[str, int], bytes] = {}
     try:
         for episode in read_log(run.path.parents[1]):

@@ -49,7 +49,7 @@ def case(name: str, *texts: str, points: float = 1.0, gold: str = "", asked: str
 def test_a_verdict_is_due_only_where_it_is_known() -> None:
     """Of an answer without content no absence, limit or fault; of another case's only what is its own."""
     wards = case(
-        "a", "Names amoxicillin.", "Does not advise aspirin.", "Greets the patient.", "Speaks slowly.",
+        "a", "Names amoxicillin.", "Doesn’t advise aspirin.", "Greets the patient.", "Speaks slowly.",
         gold="Amoxi.", asked="How much amoxicillin does the patient need?",
     )  # fmt: skip
     faults = case("b", "Advises surgery at once.", points=-1.0)

@@ -266,4 +266,4 @@ def test_the_command_of_a_run_asks_as_it_was_asked(
     record = read_record(grading)
     start = "medhelm run benchmark=triage model=a data=full"
     assert own_words.run_command(record) == ("" if words is None else f"{start} {words}")
-    assert own_words.has_prompt(record.spec) is (words is not None)
+    assert own_words.is_prompt_packaged(record.spec) is (words is not None)

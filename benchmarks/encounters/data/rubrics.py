@@ -95,9 +95,11 @@ def _rubric_of(row: Mapping[str, Any], place: str, *, is_whole: bool) -> FrozenR
 def _item(competency: Competency, entry: object) -> RubricItem | None:
     """Return the item of a text, or of an object with its text and weight; None where it is neither."""
     fields = {"text": entry} if isinstance(entry, str) else entry
+    if not isinstance(fields, dict):
+        return None
     try:
-        item = msgspec.convert({**fields, "competency": competency}, RubricItem)  # type: ignore[dict-item]
-    except (msgspec.ValidationError, TypeError):
+        item = msgspec.convert({**fields, "competency": competency}, RubricItem)
+    except msgspec.ValidationError:
         return None
     return item if item.text.strip() else None
 

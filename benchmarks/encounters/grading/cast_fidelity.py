@@ -34,6 +34,7 @@ from medhelm_benchmarks.encounters.record import Encounter, encounter_of
 Role = Literal["patient", "controller", "clinician"]
 ROLES: tuple[Role, ...] = get_args(Role)
 CAST: tuple[Role, ...] = ("patient", "controller")
+Channel = Literal["says", "does", "feedback", "event", "status"]
 JudgedKind = Literal[
     "volunteered",
     "leak",
@@ -84,7 +85,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """The part of it that belongs to this turn."""
     state: int = 0
     """The state in which it was said."""
-    channel: Literal["says", "does", "feedback", "event", "status"] = "says"
+    channel: Channel = "says"
     present: tuple[str, ...] | None = None
     """Those whom the role names as present in this turn; None: not stored."""
     unsupported: tuple[str, ...] = ()
@@ -120,7 +121,7 @@ def lines_of(encounter: Encounter, packets: Packets) -> list[Line]:
         shown: dict[str, Any] = {"role": "controller", "asked": done, "now": now, "state": later}
         shown |= {"present": turn.staff, "unsupported": turn.unsupported}
         events = [event for event in turn.events if folded(event) not in changes]
-        own: list[tuple[dict[str, Any], Sequence[str], str]] = [
+        own: list[tuple[dict[str, Any], Sequence[str], Channel]] = [
             ({"role": "clinician"}, [turn.speak or now], "says" if turn.speak else "does"),
             (heard, turn.heard, "says"),
             (shown, turn.feedback, "feedback"),
@@ -129,7 +130,7 @@ def lines_of(encounter: Encounter, packets: Packets) -> list[Line]:
         ]
         texts = ((of, channel, text) for of, all_, channel in own for text in all_ if text)
         found += [
-            Line(number=number, turn=n, text=text, channel=channel, **of)  # type: ignore[arg-type]
+            Line(number=number, turn=n, text=text, channel=channel, **of)
             for number, (of, channel, text) in enumerate(texts, len(found) + 1)
         ]
     return found

@@ -39,7 +39,7 @@ def script_sums(
     """Return how many words the script has, and how many were shown, asked for, and shown unasked.
 
     `heard`: each line of the patient with all that the clinician had said; without one there is nothing to
-    count. `clinician`: its packet, whose words are no news.
+    count. `clinician`: its packet, whose words everybody knows.
     """
     told = [content(passage) for passage in passages(packets.patient.text)]
     facts = [(content(fact.answer), fact.asked_by) for fact in packets.patient.facts]

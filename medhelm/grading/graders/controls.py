@@ -30,7 +30,7 @@ where none is known."""
 _SIGN = {True: "+", False: "-", None: "."}
 
 _ABSENCE = re.compile(
-    r"\b(?:fail\w*|not|n't|no|never|without|avoid\w*|neglect\w*|omit\w*|refrain\w*|lacks?|absen\w+|none|free of"
+    r"\b(?:fail\w*|not|\w+n['’]t|no|never|without|avoid\w*|neglect\w*|omit\w*|refrain\w*|lacks?|absen\w+|none|free of"
     r"|(?:at|no) most|no more|(?:few|less|short)er than|less than|under \d+|limits?|only|if"
     r"|ignor\w+|dismiss\w*|miss(?:es|ed)|forg[eo]t\w*|un(?:aware|able)|rarely|seldom|little|minim(?:al|um)\w*|lacking"
     r"|poor\w*|in(?:complete|adequate|sufficient)\w*|silen\w+|calm\w*|wait\w*)\b"
@@ -122,8 +122,9 @@ def make_controls(
     """Yield the controls of a sample of episodes, each with the verdicts that are due.
 
     `text_of`: what judges are shown of an answer; empty where there is none. The answer to another case
-    is the nearest before it in the sample with a text, of another cluster. A verdict on it is known only where its item
-    has a word of its case's material that neither this answer nor the items and the material of other cases have.
+    is the nearest before it in the sample with a text, of another cluster. A verdict on it is known only where
+    its item has a word of its case's material that neither this answer nor the items and the material of other
+    cases have.
     """
     items = [tuple(own.items(episode.instance, settings)) for episode in sample]
     words = [[terms_of(item.text) for item in found] for found in items]
@@ -139,10 +140,8 @@ def make_controls(
         ]
         if own.empty is not None:
             yield from _marked(instance, EMPTY, own.empty(instance), is_bad)
-        for n in (
-            *reversed(range(place)),
-            *range(place + 1, len(sample)),
-        ):  # a larger sample keeps it
+        # backwards first, so that a larger sample keeps the pairs of a smaller one
+        for n in (*reversed(range(place)), *range(place + 1, len(sample))):
             if texts[n] and _cluster(sample[n]) != _cluster(episode):
                 there = terms_of(texts[n])
                 is_told = [
