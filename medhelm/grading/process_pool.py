@@ -74,7 +74,8 @@ class ProcessPool:
 
     def submit(self, work: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> Future[_T]:
         """Return what `work(*args)` gives, to come; BrokenExecutor to come where no process does it."""
-        with suppress(OSError, BrokenExecutor):
+        # A pool that breaks while it starts a process closes what that one was to be given: ValueError.
+        with suppress(OSError, ValueError, BrokenExecutor):
             if self._executor is not None:
                 return self._executor.submit(work, *args)
         lost: Future[_T] = Future()
