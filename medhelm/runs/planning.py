@@ -19,7 +19,7 @@ from medhelm.data.dataset import Dataset, is_redistributable, open_dataset
 from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
-from medhelm.grading.graders.terms import grader_terms, graders_of
+from medhelm.grading.graders.terms import grader_terms, graders_of, with_judges
 from medhelm.grading.jury.choice import choose_jury, jury_terms, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.likelihoods import metric_names_of
@@ -327,7 +327,7 @@ def grading_of(
     names = dict.fromkeys([*metric_names(benchmark, scoring, asking), *further])
     terms = jury_terms(benchmark, jury) if jury is not None else None
     own = [registry.metric(name, scoring).prepare(folder) for name in names]
-    metrics = with_jury(own, terms)
+    metrics = with_judges(with_jury(own, terms), jury)
     return metrics, GradingSpec(
         scoring=scoring,
         metrics=tuple(metric_ref(m, benchmark.parts) for m in metrics),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.grading.graders.panel import MISSING
-from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import jackknife
@@ -18,6 +17,7 @@ from medhelm.tables.format.column_kinds import count, measured, number, on_reque
 from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
+from medhelm.tables.study.cells import whole_of
 from medhelm.tables.study.judge_errors import ERRORS, error_columns
 from medhelm.tables.study.study import Study
 
@@ -109,7 +109,7 @@ COLUMNS = (
     yes("ranked", "whether the model is ranked on this benchmark"),
     *measured(
         "score",
-        "jury score; of a judge: the mean of its ratings",
+        "score by all judges, or by one; of a metric by majority: the mean of each one's own",
         "metric",
         "score",
         is_main=True,
@@ -153,8 +153,10 @@ COLUMNS = (
 
 def jury(study: Study) -> Table:
     """Return the rows of every judged benchmark: agreement, judges, models, and each left out."""
-    juries = [Jury(study, b) for b in study.cells if JURY in study.metrics(b)]
-    juries = [j for j in juries if j.judges]
+    by_judge = {
+        b: dict.fromkeys(whole_of(m) for m in study.metrics(b) if "[" in m) for b in study.cells
+    }
+    juries = [Jury(study, b, metric) for b, metrics in by_judge.items() for metric in metrics]
     rows = [row for own in juries for row in _rows(own)]
     return study_table(
         study,
@@ -195,7 +197,7 @@ def _rows(own: Jury) -> Iterator[Row]:
 
 def _agreement(own: Jury) -> Row:
     """Return how far the judges agree. Those without any verdict are not among the k."""
-    shown, rated = own.counts(JURY)
+    shown, rated = own.counts(own.metric)
     answers, codes = own.answers
     heard = answers[:, ~np.isnan(answers).all(axis=0)]
     k = heard.shape[1]
@@ -244,7 +246,7 @@ def _of_mean(single: float | None, k: int) -> float | None:
 
 def _judge(own: Jury, place: int) -> Row:
     judge = own.judges[place]
-    shown, rated = own.counts(f"{JURY}[{judge}]")
+    shown, rated = own.counts(f"{own.metric}[{judge}]")
     answers, _ = own.answers
     ratings = answers[:, place][~np.isnan(answers[:, place])]
     full, without = own.ranks(own.full), own.ranks_without[judge]
@@ -263,7 +265,7 @@ def _judge(own: Jury, place: int) -> Row:
         "abstained": _abstained(own, judge),
         **error_columns(
             [cell.record for cell in own.panel.cells.values()],
-            f"{JURY}[{judge}]",
+            f"{own.metric}[{judge}]",
             own.study.settings.confidence,
         ),
     }
@@ -285,7 +287,7 @@ def _is_missing(own: Jury, judge: str) -> bool:
 
 def _below_quorum(own: Jury) -> str:
     """Return how many answers have too few verdicts for a score; empty where none has."""
-    shown, rated = own.counts(JURY)
+    shown, rated = own.counts(own.metric)
     if rated == shown:
         return ""
     return f"; {shown - rated:,} of {shown:,} answers have fewer verdicts than the quorum: no score"
@@ -326,7 +328,7 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
         return ["No benchmark here was rated by a jury."]
     found = [
         "Agreement is over the compared answers that judges were shown, by ratings on the rubric's "
-        "scale; its intervals leave out groups of instances with their clusters (jackknife), so "
+        "scale, or by the score that each one's verdicts alone would give; its intervals leave out groups of instances with their clusters (jackknife), so "
         "that neither judges nor models count as instances.",
         "votes = k / (1 + (k - 1) r), r the mean correlation of two judges' ratings. Judges also "
         "agree since answers differ in quality, so that this is a lower bound; ratings by "

@@ -1,4 +1,6 @@
-"""One jury on one benchmark: its ratings, and the scores that some of its judges give.
+"""The judges of one benchmark: their ratings, and the scores that some of them give.
+
+A rating is what a jury's judge gave an answer; of a metric of a grader, its value by one judge alone.
 
 Everything is over the compared instances of a benchmark. Where instances were asked several times,
 ratings are of single answers. Agreement leaves out answers that no judge was shown (empty,
@@ -50,9 +52,9 @@ class _Ratings:
     """Answers of which enough judges gave a rating for a score of the jury."""
 
 
-def _ratings(cell: Cell, judges: Sequence[str]) -> _Ratings:
-    whole = _answers(cell, JURY)
-    views = [_answers(cell, f"{JURY}[{judge}]") for judge in judges]
+def _ratings(cell: Cell, metric: str, judges: Sequence[str]) -> _Ratings:
+    whole = _answers(cell, metric)
+    views = [_answers(cell, f"{metric}[{judge}]") for judge in judges]
     ids, *places = _places([whole, *views])
     width = max((v.sums.shape[1] for v in views), default=1)
     values = np.full((len(ids), len(judges)), np.nan)
@@ -83,19 +85,19 @@ def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
 class Jury:
     """One jury on one benchmark, with what several rows share."""
 
-    def __init__(self, study: Study, benchmark: str) -> None:
-        self.study, self.benchmark = study, benchmark
-        self.panel = study.panel(benchmark, JURY)
+    def __init__(self, study: Study, benchmark: str, metric: str) -> None:
+        self.study, self.benchmark, self.metric = study, benchmark, metric
+        self.panel = study.panel(benchmark, metric)
         views = dict.fromkeys(name for cell in self.panel.cells.values() for name in cell.scores)
-        self.judges = [n[len(JURY) + 1 : -1] for n in views if n.startswith(f"{JURY}[")]
-        self.ratings = {m: _ratings(c, self.judges) for m, c in self.panel.cells.items()}
+        self.judges = [n[len(metric) + 1 : -1] for n in views if n.startswith(f"{metric}[")]
+        self.ratings = {m: _ratings(c, metric, self.judges) for m, c in self.panel.cells.items()}
         self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
 
     @cached_property
     def is_stand_in(self) -> bool:
         """Return whether the judges are the graders of the offline jury."""
-        terms = [c.record.grading.jury for c in self.panel.cells.values()]
-        return any(t is not None and not t.jury.judges for t in terms)
+        raters = [c.record.grading.raters for c in self.panel.cells.values()]
+        return any(r is not None and not r.judges for r in raters)
 
     @cached_property
     def fit(self) -> list[str]:
@@ -104,7 +106,10 @@ class Jury:
 
     @cached_property
     def full(self) -> dict[str, Estimate]:
-        """Each model's estimate by the whole jury."""
+        """Each model's estimate by all judges: a jury's score; else the mean of what each alone gives, since a
+        majority of fewer judges is another measure."""
+        if self.metric != JURY:
+            return self.without()
         return self.study.estimates(self.benchmark, JURY)
 
     @cached_property

@@ -118,6 +118,22 @@ def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> N
     assert repairs == [12, 12, 36]
 
 
+def always(prompt: str) -> str:
+    return '{"explanation": "Yes.", "criteria_met": true}'
+
+
+def test_marks_with_and_without_a_judge_of_the_models_family(tmp_path: Path) -> None:
+    with serve_in_thread(never) as a, serve_in_thread(always) as b:
+        run(tmp_path, judge(a), judge(b, "j/kin", family="lead"), quorum=2)
+    found = medhelm.load_results(tmp_path)
+    (main,) = found.typed("benchmarks").rows
+    assert (main["score"], main["flags"]) == (0.0, "family")  # every criterion is a tie
+    rows = {row["level"]: row for row in found.typed("jury").rows if row["judge"] != "j/one"}
+    assert (rows["model"]["score"], rows["model"]["score_without_own"]) == (50.0, 0.0)
+    assert (rows["model"]["own"], rows["judge"]["score"]) == ("j/kin", 100.0)
+    assert rows["agreement"]["n_complete"] == 3 and rows["left out"]["is_own"]
+
+
 def test_a_judge_that_is_down_leaves_cases_unscored_and_is_asked_later(tmp_path: Path) -> None:
     with (
         serve_in_thread(decision, Faults(rate=1.0, kinds=("500",))) as server,

@@ -193,7 +193,10 @@ class GradedMetric(Metric):
     panel: Panel = field(default_factory=NotAsked, compare=False)
     quorum: int = 1
     """Judges that a score needs."""
+    judge: str = ""
+    """The judge by whose verdicts alone it scores; empty: by those of all."""
 
     def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
         """Return the verdicts of each judge on an episode."""
-        return self.panel.verdicts(instance, episode)
+        found = self.panel.verdicts(instance, episode)
+        return tuple(v for v in found if v.judge == self.judge) if self.judge else found

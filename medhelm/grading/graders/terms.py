@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,15 @@ def graders_of(metrics: Iterable[Metric]) -> dict[str, Grader]:
                     f"metric {metric.name!r}: another grader is named {own.name!r}, too; rename one"
                 )
     return dict(sorted(found.items()))
+
+
+def with_judges(metrics: Sequence[Metric], jury: JurySpec | None) -> tuple[Metric, ...]:
+    """Return the metrics, and behind them the main one by each of several judges alone, if it is graded."""
+    names = [judge.name for judge in jury.judges] if jury is not None else []
+    main = next(iter(metrics), None)
+    if len(names) < 2 or not isinstance(main, GradedMetric):
+        return tuple(metrics)
+    return (*metrics, *(replace(main, name=f"{main.name}[{j}]", judge=j) for j in names))
 
 
 def grader_terms(
@@ -72,7 +81,7 @@ def _sha256(path: Path) -> str:
 def bind(metrics: Iterable[Metric], panels: Mapping[str, Panel], quorum: int) -> list[Metric]:
     """Return metrics with the verdicts of their graders' panels; any other metric as it is."""
     return [
-        replace(metric, panel=panels[metric.grader.name], quorum=quorum)
+        replace(metric, panel=panels[metric.grader.name], quorum=1 if metric.judge else quorum)
         if isinstance(metric, GradedMetric) and metric.grader.name in panels
         else metric
         for metric in metrics

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import families_of
 from medhelm.schema.aggregation import EACH, MEAN, Aggregation
 from medhelm.schema.data import MADE_BY
@@ -204,6 +203,11 @@ Chosen = Callable[[Cell], Mapping[tuple[int, int], str]]
 """Reads what was read in a cell's answers, by instance and repeat; of choices the option's letter."""
 
 
+def whole_of(metric: str) -> str:
+    """Return the name of the metric by all judges, of that by one of them: `NAME[JUDGE]`."""
+    return metric.partition("[")[0]
+
+
 def shared_pooling(scores: Sequence[MetricScores], benchmark: str) -> Pooling:
     """Return the pooling of several models' scores; raises UsageError where their sums differ."""
     first = scores[0].pooling
@@ -233,10 +237,14 @@ def read_cell(
 ) -> Cell:
     """Return the cell of a grading from its scores, read in batches.
 
-    `keeps_answers`: for metrics without a jury, too. Raises RecordError where the scores are damaged.
+    `keeps_answers`: not only of metrics that are there for each judge alone, too. Raises RecordError where the scores are damaged.
     """
     grading = run.record.grading
-    rows = {m.name: _Rows(aggregations.of(m), keeps_answers) for m in grading.metrics}
+    judged = {name for m in grading.metrics if "[" in m.name for name in (m.name, whole_of(m.name))}
+    rows = {
+        m.name: _Rows(aggregations.of(m), keeps_answers or m.name in judged)
+        for m in grading.metrics
+    }
     try:
         for batch in batches:
             place, names = codes(batch.column("metric"))
@@ -320,7 +328,7 @@ class _Rows:
             )
         sums = self._take_sums()[row]
         answers = None
-        if self._keeps_answers or metric.name == JURY or metric.name.startswith(f"{JURY}["):
+        if self._keeps_answers:
             votes = np.frombuffer(self._votes, np.int64) if self._votes else np.zeros_like(order)
             votes = votes[order][is_there]
             answers = Answers(key, repeat, cluster, value, sums, floored, votes)
