@@ -17,7 +17,7 @@ from medhelm.tables.format.column_kinds import count, measured, number, on_reque
 from medhelm.tables.format.table import Column, Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
-from medhelm.tables.study.cells import whole_of
+from medhelm.tables.study.cells import by_judge
 from medhelm.tables.study.judge_errors import ERRORS, error_columns
 from medhelm.tables.study.study import Study
 
@@ -153,10 +153,8 @@ COLUMNS = (
 
 def jury(study: Study) -> Table:
     """Return the rows of every judged benchmark: agreement, judges, models, and each left out."""
-    by_judge = {
-        b: dict.fromkeys(whole_of(m) for m in study.metrics(b) if "[" in m) for b in study.cells
-    }
-    juries = [Jury(study, b, metric) for b, metrics in by_judge.items() for metric in metrics]
+    judged = ((b, dict.fromkeys(by_judge(study.metrics(b)).values())) for b in study.cells)
+    juries = [Jury(study, b, metric) for b, metrics in judged for metric in metrics]
     rows = [row for own in juries for row in _rows(own)]
     return study_table(
         study,

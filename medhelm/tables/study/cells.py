@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -203,9 +203,11 @@ Chosen = Callable[[Cell], Mapping[tuple[int, int], str]]
 """Reads what was read in a cell's answers, by instance and repeat; of choices the option's letter."""
 
 
-def whole_of(metric: str) -> str:
-    """Return the name of the metric by all judges, of that by one of them: `NAME[JUDGE]`."""
-    return metric.partition("[")[0]
+def by_judge(metrics: Collection[str]) -> dict[str, str]:
+    """Return the metrics that are one judge's alone, `NAME[JUDGE]`, each with that of all judges."""
+    return {
+        m: whole for m in metrics if m[-1:] == "]" and (whole := m.partition("[")[0]) in metrics
+    }
 
 
 def shared_pooling(scores: Sequence[MetricScores], benchmark: str) -> Pooling:
@@ -240,7 +242,8 @@ def read_cell(
     `keeps_answers`: not only of metrics that are there for each judge alone, too. Raises RecordError where the scores are damaged.
     """
     grading = run.record.grading
-    judged = {name for m in grading.metrics if "[" in m.name for name in (m.name, whole_of(m.name))}
+    alone = by_judge({m.name for m in grading.metrics})
+    judged = {*alone, *alone.values()}
     rows = {
         m.name: _Rows(aggregations.of(m), keeps_answers or m.name in judged)
         for m in grading.metrics
