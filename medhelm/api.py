@@ -34,13 +34,12 @@ from medhelm.listing.description import Description, describe_name
 from medhelm.listing.listed import BenchmarkEntry, Listing, benchmark_list, model_list
 from medhelm.models import ModelPool
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import Ledger
 from medhelm.plugins.askings import find_asking
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
 from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
-from medhelm.runs.planning import paid_models, plan_runs
+from medhelm.runs.planning import capped_ledger, plan_runs
 from medhelm.runs.progress import Display, has_viewer
 from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
@@ -290,8 +289,7 @@ def _jury(jury: str | JurySpec | None) -> JuryChoice | None:
 
 def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     planned = plan_runs(jobs, registry, os.environ)
-    ledger = Ledger(jobs[0].budget_usd, jobs[0].budget_tokens)
-    ledger.check(paid_models(planned.runs))
+    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
     pool = ModelPool(os.environ)
@@ -308,7 +306,8 @@ def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
         raise KeyboardInterrupt(f"{end.stopped}, and the same call goes on")
     if end.stopped is not None:
         raise end.stopped
-    gradings = [run.path / "gradings" / run.grading_hash for run in planned.runs]
+    graded = [ending.run for ending in end.endings if ending.record is not None]
+    gradings = [run.path / "gradings" / run.grading_hash for run in graded]
     return load_gradings(gradings, plugins=registry)
 
 

@@ -67,6 +67,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """True if servers' own words on failed requests are shown whatever the endpoint's class."""
     ask_again: tuple[Unread, ...] = ()
     """Outcomes of stored answers that are asked for once more."""
+    shard: str = ""
+    """The part of each run that this process asks, K/N; empty: all."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

@@ -18,13 +18,14 @@ from medhelm.cli.options import (
     print_json,
     print_rows,
 )
-from medhelm.cli.sweep import ask_runs, capped_ledger
+from medhelm.cli.sweep import ask_runs
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
 from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview, make_report
 from medhelm.runs.own_runs import has_instances
+from medhelm.runs.planning import capped_ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

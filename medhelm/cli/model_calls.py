@@ -26,7 +26,8 @@ def ask(
 
     `before` is called once nothing more can be refused.
     """
-    from medhelm.cli.sweep import ask_runs, capped_ledger
+    from medhelm.cli.sweep import ask_runs
+    from medhelm.runs.planning import capped_ledger
 
     ledger = capped_ledger(runs, args.budget_usd, args.budget_tokens)
     if before is not None:

@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     """
     results, registry = Path(args.results_dir), open_registry(args.plugin)
     if args.ask_again:
-        from medhelm.cli.sweep import ask_runs, capped_ledger
+        from medhelm.cli.sweep import ask_runs
+        from medhelm.runs.planning import capped_ledger
 
         runs = runs_to_judge(
             results,

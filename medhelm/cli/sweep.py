@@ -23,7 +23,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
-from medhelm.runs.planning import Run, paid_models, plan_runs
+from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
 from medhelm.schema.run import RunRecord, RunSpec
@@ -173,7 +173,7 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    for key in ("results_dir", "budget_usd", "budget_tokens"):
+    for key in ("results_dir", "shard", "budget_usd", "budget_tokens"):
         if len({getattr(job, key) for job in jobs}) > 1:
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
@@ -190,15 +190,6 @@ def _run(
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
     return ask_runs(planned.runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
-
-
-def capped_ledger(
-    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None
-) -> Ledger:
-    """Return the ledger of a command; raises UsageError for a cap in USD where a price is missing."""
-    ledger = Ledger(budget_usd, budget_tokens)
-    ledger.check(paid_models(runs))
-    return ledger
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ that are asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Container, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from medhelm.errors import ModelError
 from medhelm.grading.answer_form import stated_episodes
@@ -28,8 +28,9 @@ from medhelm.runs.sweep import Sweep, opened
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.records import Plan
+from medhelm.store.records import Plan, order_key
 from medhelm.store.runlog import RunFolder, read_keyed
+from medhelm.store.shards import logs_of
 
 _BATCH = 32
 """Answers that are read from the run's log at a time."""
@@ -134,8 +135,10 @@ class Judge:
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)
 
 
-async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck) -> None:
-    """Ask every judge for every answer of a run that it has not judged yet.
+async def judge_answers(
+    run: Run, plan: Plan, sweep: Sweep, served: ServedCheck, share: Container[int] | None = None
+) -> None:
+    """Ask every judge for every answer of a run that it has not judged yet; of a shard, of its `share`.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
     Raises what stops the run. A budget that is reached stops the sweep.
@@ -152,7 +155,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
                     sweep.judges[run.path][spec.name].broken = e
                     continue
                 assert not is_instance_model(model)  # choose_jury refuses baselines
-                judge = Judge(run, judging, RunFolder(folder), model, sweep.desk.part())
+                judge = Judge(run, judging, RunFolder(folder, run.shard), model, sweep.desk.part())
                 await opened(judge.log, judge.open)
                 logs.callback(judge.log.close)
                 sweep.logs[judge.log] = asyncio.current_task()
@@ -163,25 +166,32 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
         for judge in judges if run.judge_again else ():
             await asyncio.to_thread(judge.forget, run.judge_again)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_share_out(run, plan, judges, sweep.desk))
+            group.create_task(_share_out(run, plan, judges, sweep.desk, share))
             for judge in judges:
                 group.create_task(_judge(run, judge, sweep, served))
 
 
-async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk) -> None:
+async def _share_out(
+    run: Run, plan: Plan, judges: Collection[Judge], desk: Desk, share: Container[int] | None
+) -> None:
     """Read the answers once, in a thread, and hand each to the judges that have not graded it, then the
-    controls."""
+    controls, which need answers of all cases."""
     sample = Sample(max(judge.sample_size(plan.instances) for judge in judges))
     try:
         with desk.border(), desk.stoppable():
             metric = run.metrics[0] if run.metrics else None
-            episodes = stated_episodes(run.path, plan, metric)
+            folders = [log.parent for log in logs_of(run.path)]
+            of_all = chain.from_iterable(stated_episodes(f, plan, metric) for f in folders)
+            seed = plan.spec.seed
+            episodes = (
+                e for e in of_all if share is None or order_key(seed, e.instance.id) in share
+            )
             while batch := await asyncio.to_thread(lambda: list(islice(episodes, _BATCH))):
                 for episode in batch:
                     sample.add(episode)
                     for judge in judges:
                         await judge.offer(episode)
-            for judge in judges:
+            for judge in judges if share is None else ():
                 for control in judge.controls(sample, plan.instances):
                     await judge.offer(control)
     finally:

@@ -25,6 +25,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
+from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import as_asked
@@ -64,6 +65,7 @@ from medhelm.schema.run import (
 from medhelm.schema.score import Metric, Scoring
 from medhelm.store.names import known_address, other_names, renamed_path
 from medhelm.store.records import run_path
+from medhelm.store.shards import Shard, find_shard
 
 
 @dataclass(frozen=True)
@@ -156,10 +158,20 @@ class _Planner:
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
         run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
-        run = self._with_reader(run, job)
+        run = self._with_reader(replace(run, shard=self._shard(job)), job)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             refuse_other(self._runs.setdefault(name, form), form)
+
+    def _shard(self, job: Job) -> Shard | None:
+        """Return the part of the runs that a job asks; raises UsageError where it cannot ask a part."""
+        shard = find_shard(job.shard, self._environ)
+        for key in ("ask_again", "rename"):
+            if shard is not None and getattr(job, key):
+                raise UsageError(
+                    f"{key} changes what all shards know: start it once without shard={job.shard}"
+                )
+        return shard
 
     def _dataset(self, job: Job, benchmark: Benchmark, split: str | None) -> Dataset:
         root = data_root(job.data_dir, self._environ)
@@ -242,6 +254,20 @@ class _Planner:
             more = f" (and so of {len(others) - 1} more runs)" if len(others) > 1 else ""
             raise UsageError(f"{others[0]}{more}")
         self._refused += map(UsageError, others)
+
+
+def capped_ledger(
+    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None
+) -> Ledger:
+    """Return the ledger of a command, of a shard with its share of the caps.
+
+    Raises UsageError for a cap in USD where a price is missing.
+    """
+    parts = max((run.shard.count for run in runs if run.shard is not None), default=1)
+    usd = budget_usd / parts if budget_usd is not None else None
+    ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None)
+    ledger.check(paid_models(runs))
+    return ledger
 
 
 def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:

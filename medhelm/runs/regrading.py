@@ -14,6 +14,7 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.panels import judgings
 from medhelm.grading.reader import reader_terms, with_reader
 from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
@@ -32,6 +33,7 @@ from medhelm.store.records import (
     stored_reader,
     stored_settings,
 )
+from medhelm.store.shards import gather
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,9 @@ def regrade(
         try:
             run = stored_run(path, plan, registry, scoring, further, root=root)
             with lock_file(path / "lock"):
+                judges = judgings(path, run.grading, run.metrics)
+                for folder in (path, *(folder for own in judges for folder in own.folders)):
+                    gather(folder)
                 record = score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
         except MedhelmError as e:
             yield Regraded(where=where, reason=str(e))

@@ -14,6 +14,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
 from medhelm.schema.score import Metric, Unread
 from medhelm.store.records import grading_hash
+from medhelm.store.shards import Shard
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Run:
     """Share of the cases of which judges are asked about controls."""
     judge_again: tuple[Unread, ...] = ()
     """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
+    shard: Shard | None = None
+    """The part of the instances that this process asks; None: all of them."""
     is_own: bool = False
     """True if no benchmark declares its instances: there may be others each time."""
 

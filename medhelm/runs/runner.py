@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
 
 from medhelm.data.instance_ids import copies_note
-from medhelm.errors import MedhelmError, OtherVersion, RecordError
+from medhelm.errors import MedhelmError, OtherVersion, RecordError, RunLocked
 from medhelm.files.durable import why
 from medhelm.grading.panels import judgings, verdict_bytes
 from medhelm.grading.scoring import score_run
@@ -29,7 +29,7 @@ from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.planning import Run, paid_models
 from medhelm.runs.refusals import stale_note
-from medhelm.runs.seeded_order import SeededOrder
+from medhelm.runs.seeded_order import SeededOrder, share_of
 from medhelm.runs.selection import Selection, find_unread, select, selection_key
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
@@ -52,7 +52,7 @@ from medhelm.store.records import (
     stored_reader,
     write_struct,
 )
-from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes
+from medhelm.store.runlog import RunFolder, Scan, episode_keys, log_bytes, read_answered
 
 _YIELD_EVERY = 64
 
@@ -170,8 +170,11 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
     return MedhelmError(f"a defect stopped this run: {place_of(error)}")
 
 
-async def run_one(run: Run, sweep: Sweep) -> RunRecord:
-    """Return the record of one run: from disk where it is finished, else after asking."""
+async def run_one(run: Run, sweep: Sweep) -> RunRecord | None:
+    """Return the record of one run: from disk where it is finished, else after asking.
+
+    None of a shard where others have to end first.
+    """
     if run.found is not None:
         names = other_names(run.found, run.spec, run.grading)
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
@@ -185,32 +188,66 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord:
         return finished
     selection = None if run.judge_again else await _selection(run, sweep)
     plan = _plan(run, selection, sweep.progress) if selection else read_plan(run.path)
-    folder = RunFolder(run.path)
+    share = await asyncio.to_thread(share_of, run.dataset, run.spec, plan.cut, run.shard)
+    folder = RunFolder(run.path, run.shard)
     scan = await opened(folder, folder.open)
     sweep.logs[folder] = asyncio.current_task()
     try:
         if selection is not None:
-            await _answer(run, selection, plan, folder, scan, sweep)
+            await _answer(run, selection, plan, folder, scan, sweep, share)
         else:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         async with ServedCheck(run, sweep.pool) as served:
-            await judge_answers(run, plan, sweep, served)
-        return await _grade(run, plan, folder, sweep)
+            await judge_answers(run, plan, sweep, served, share)
+        if run.shard is None:
+            return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
         if not sweep.stopped or asyncio.current_task() in sweep.lost:
             raise  # whoever runs the loop gave up, or there is nothing to grade any more
-        return await _grade(run, plan, folder, sweep)
+        if run.shard is None:
+            return await _grade(run, plan, folder, sweep)
     finally:
         sweep.logs.pop(folder, None)
         folder.close()
+    return await _end_shard(run, plan, sweep)
+
+
+async def _end_shard(run: Run, plan: Plan, sweep: Sweep) -> RunRecord | None:
+    """Return the record of the whole run where all is answered and no other shard is at work.
+
+    The last shard to end asks what is still to be judged. Of several that end at once, one does.
+    """
+    why = "the run stopped here"
+    if not sweep.stopped:
+        total = plan.instances * plan.spec.repeats
+        answered = await asyncio.to_thread(_count_answered, run, plan, read_answered(run.path))
+        why = f"{answered:,} of {total:,} answers are there"
+        if answered == total:
+            try:
+                return await run_one(replace(run, shard=None), sweep)
+            except RunLocked as e:
+                why = str(e)
+    sweep.progress.message(
+        f"{run.spec.benchmark} x {run.spec.model.name}: shard {run.shard} has ended; {why}. The last shard to "
+        "end grades, or this command without shard="
+    )
+    return None
 
 
 async def _answer(
-    run: Run, selection: Selection, plan: Plan, folder: RunFolder, scan: Scan, sweep: Sweep
+    run: Run,
+    selection: Selection,
+    plan: Plan,
+    folder: RunFolder,
+    scan: Scan,
+    sweep: Sweep,
+    share: frozenset[int] | None,
 ) -> None:
     """Ask for what a run's log does not hold."""
-    if (scan.answered or scan.failed or scan.begun) and (
-        gone := await asyncio.to_thread(_tidy, run, folder, scan)
+    if (
+        run.shard is None
+        and (scan.answered or scan.failed or scan.begun)
+        and (gone := await asyncio.to_thread(_tidy, run, folder, scan))
     ):
         sweep.progress.message(
             f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
@@ -230,11 +267,10 @@ async def _answer(
     write_struct(run.path / "spec.json", plan)
     if run.ask_again:
         await asyncio.to_thread(_forget_unread, run, plan, scan)
-    sweep.progress.planned(
-        run, plan.instances * run.spec.repeats, _count_answered(run, plan, scan.answered)
-    )
+    total = (plan.instances if share is None else len(share)) * run.spec.repeats
+    sweep.progress.planned(run, total, _count_answered(run, plan, scan.answered, share))
     to_ask = await asyncio.to_thread(
-        SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path
+        SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path, share
     )
     with closing(to_ask):
         async with ServedCheck(run, sweep.pool) as served:
@@ -374,13 +410,16 @@ async def _selection(run: Run, sweep: Sweep) -> Selection:
     return selection
 
 
-def _count_answered(run: Run, plan: Plan, answered: set[int]) -> int:
-    if not answered or plan.cut is None:
+def _count_answered(
+    run: Run, plan: Plan, answered: set[int], share: Container[int] | None = None
+) -> int:
+    if not answered or (plan.cut is None and run.shard is None):
         return len(answered)
     return sum(
         key in answered
         for instance in run.dataset.instances()
-        if order_key(run.spec.seed, instance.id) <= plan.cut
+        if plan.cut is None or order_key(run.spec.seed, instance.id) <= plan.cut
+        if share is None or order_key(run.spec.seed, instance.id) in share
         for key in episode_keys(instance, run.spec.repeats)
     )
 

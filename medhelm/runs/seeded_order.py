@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -17,8 +17,20 @@ from medhelm.schema.data import Instance
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import order_key
 from medhelm.store.runlog import episode_keys
+from medhelm.store.shards import Shard
 
 _IN_MEMORY = 4 << 20
+
+
+def share_of(
+    dataset: Dataset, spec: RunSpec, cut: int | None, shard: Shard | None
+) -> frozenset[int] | None:
+    """Return the order keys of a shard's instances: every N-th in the seeded order. None: all are asked."""
+    if shard is None:
+        return None
+    keys = (order_key(spec.seed, instance.id) for instance in dataset.instances())
+    ordered = sorted(key for key in keys if cut is None or key <= cut)
+    return frozenset(ordered[shard.number :: shard.count])
 
 
 class SeededOrder:
@@ -36,6 +48,7 @@ class SeededOrder:
         cut: int | None,
         answered: Collection[int],
         folder: Path,
+        share: Container[int] | None = None,
     ) -> None:
         self._places, self._starts = array("Q"), array("Q", [0])
         self._texts = SpooledTemporaryFile(_IN_MEMORY, dir=str(folder))  # noqa: SIM115 - see close
@@ -44,6 +57,8 @@ class SeededOrder:
             for instance in dataset.instances():
                 place = order_key(spec.seed, instance.id)
                 if cut is not None and place > cut:
+                    continue
+                if share is not None and place not in share:
                     continue
                 keys = episode_keys(instance, spec.repeats)
                 if left := [repeat for repeat, key in enumerate(keys) if key not in answered]:

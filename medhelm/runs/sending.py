@@ -400,9 +400,9 @@ class Sender:
         self._log.append_part(self._episode.called(call))
 
     def begin(self, log: RunFolder) -> None:
-        """Write the episode's first line, where the log does not hold it."""
-        if not self._episode.is_begun:
-            log.append_part(self._episode.begun())
+        """Write the episode's first line, where the log does not hold it, and what another log holds."""
+        for line in () if self._episode.is_begun else self._episode.begin():
+            log.append_part(line)
 
     async def end(self, *, is_cancelled: bool = False) -> None:
         """Wait for the calls in flight once it is over: what they bring is kept.

@@ -141,12 +141,16 @@ class OpenEpisode:
             return None
         return found.with_messages(messages)
 
-    def begun(self) -> bytes:
-        """Return the first line."""
-        self.is_begun = True
-        return msgspec.json.encode(
-            Begun(episode=self.key, instance=self.instance, repeat=self.repeat)
-        )
+    def begin(self) -> list[bytes]:
+        """Return the first line, and behind it the calls that are known from another log.
+
+        They are written anew: a log names only texts and calls of its own.
+        """
+        known, self.calls = [*self.stale, *self.calls.values()], {}
+        self.stale, self._texts, self._keys, self._sent = [], {}, {}, {}
+        self._begins, self.is_begun = ("", "", 0), True
+        first = Begun(episode=self.key, instance=self.instance, repeat=self.repeat)
+        return [msgspec.json.encode(first), *map(self.called, known)]
 
     def called(self, call: Call) -> bytes:
         """Return the line of a call that has ended, and keep the call."""
@@ -244,7 +248,7 @@ class OpenEpisode:
         before = self.calls.pop(name, None)  # asked again: its place is that of its last ending
         if before is not None and before.sent != call.sent:
             self.stale.append(before)
-        elif before is not None and before.response.lost:
+        elif before is not None and before != call and before.response.lost:
             self.retried.append(before)
         self.calls[name] = call
         self._sent[call.role, call.messages] = name

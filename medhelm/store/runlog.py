@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
-from collections.abc import Callable, Container, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from medhelm.store.records import bare_name as bare_name
 from medhelm.store.records import is_same_model as is_same_model
 from medhelm.store.records import order_key as order_key
 from medhelm.store.records import read_plan as read_plan
+from medhelm.store.shards import LOG, Shard, gather, logs_of
 
 Retried = Callable[[int, Call], None]
 """Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
@@ -115,28 +116,34 @@ class Scan:
     """Keys that were asked without an answer."""
     torn: int
     quarantined: int
-    begun: Mapping[int, OpenEpisode] = field(default_factory=dict)
+    begun: dict[int, OpenEpisode] = field(default_factory=dict)
     """Episodes of many calls that have not ended, or ended with a failure, by their key."""
 
 
 class RunFolder(AppendLog):
-    """One run folder, held by this process alone from `open` to `close`."""
+    """One run folder, or a shard's below it, held by this process alone from `open` to `close`."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path / "responses.jsonl")
-        self.path = path
+    def __init__(self, path: Path, shard: Shard | None = None) -> None:
+        self.path = path if shard is None else shard.below(path)
+        super().__init__(self.path / LOG)
+        self._whole, self._shard = path, shard
 
     def open(self) -> Scan:
-        """Lock the folder, mend its log and return what it already holds.
+        """Lock the folder, mend its log and return what the run holds: of a shard, what all others hold, too.
 
         Raises RunLocked where another process holds it, RecordError where it cannot be written.
         """
         try:
+            make_private(self._whole)
             make_private(self.path)
             self._take_lock()
             remove_temporary(self.path)
             self._refuse_later_judges()
+            if self._shard is None:
+                gather(self.path)
             scan = _mend(self.log_path, self.path / "quarantine.jsonl")
+            if self._shard is not None:
+                _add_others(scan, [log for log in logs_of(self._whole) if log != self.log_path])
             self._open_log()
         except OSError as e:
             self.close()
@@ -149,7 +156,7 @@ class RunFolder(AppendLog):
     def _refuse_later_judges(self) -> None:
         """Refuse judges' logs that another version goes on with, before any model is asked."""
         decode = msgspec.json.Decoder(dict[str, Any]).decode
-        for log in self.path.glob("*/*/*.jsonl"):
+        for log in self._whole.glob("*/*/*.jsonl"):
             _refuse_older(log.parent)
             if log.name == "quarantine.jsonl":
                 continue
@@ -189,27 +196,58 @@ class RunFolder(AppendLog):
 
 def _mend(log: Path, quarantine: Path) -> Scan:
     """Drop a torn last line, move damaged lines aside, and collect the answered keys."""
-    answered: set[int] = set()
-    failed: set[int] = set()
-    parts = _Parts()
+    held = _Held()
+    torn, damaged = mend_log(log, quarantine, held.take)
+    return Scan(held.answered, held.failed, torn, damaged, held.begun())
 
-    def take(line: bytes) -> bool:
+
+def _add_others(scan: Scan, logs: Iterable[Path]) -> None:
+    """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
+    for log in logs:
+        held = _Held()
+        with suppress(FileNotFoundError), open(log, "rb") as lines:
+            for line in lines:
+                held.take(line)
+        scan.answered.update(held.answered)
+        for key, episode in held.begun().items():
+            episode.is_begun = False  # in one's own log
+            scan.begun.setdefault(key, episode)
+    scan.failed.difference_update(scan.answered)
+
+
+def read_answered(run: Path) -> set[int]:
+    """Return the keys that a run and its shards have answered."""
+    scan = Scan(set(), set(), 0, 0, {})
+    _add_others(scan, logs_of(run))
+    return scan.answered
+
+
+class _Held:
+    """The episodes that the lines of a log have answered, have failed and have begun."""
+
+    def __init__(self) -> None:
+        self.answered: set[int] = set()
+        self.failed: set[int] = set()
+        self._parts = _Parts()
+
+    def take(self, line: bytes) -> bool:
+        """Add a line; False where it is damaged."""
         if (found := _read_line(line)) is None:
             return False
         parsed, body = found
-        if parsed.episode and not parts.take(parsed, body):
+        if parsed.episode and not self._parts.take(parsed, body):
             return False
         if parsed.response is not None:
             is_final = is_answered(parsed.response)
-            (answered if is_final else failed).add(parsed.key)
-            (failed if is_final else answered).discard(parsed.key)  # the last one counts
+            (self.answered if is_final else self.failed).add(parsed.key)
+            (self.failed if is_final else self.answered).discard(parsed.key)  # the last one counts
             if is_final:
-                parts.open.pop(parsed.episode, None)
+                self._parts.open.pop(parsed.episode, None)
         return True
 
-    torn, damaged = mend_log(log, quarantine, take)
-    begun = {int(key, 16): episode for key, episode in parts.open.items()}
-    return Scan(answered, failed, torn, damaged, begun)
+    def begun(self) -> dict[int, OpenEpisode]:
+        """Return the episodes of many calls that have not ended."""
+        return {int(key, 16): episode for key, episode in self._parts.open.items()}
 
 
 class _Parts:
@@ -414,8 +452,9 @@ def _place(head: _Head) -> int:
 
 
 def log_bytes(run: Path) -> int:
-    """Return the size of a run's log; 0 where there is none."""
-    try:
-        return (run / "responses.jsonl").stat().st_size
-    except FileNotFoundError:
-        return 0
+    """Return the size of a run's log and those of its shards; 0 where there is none."""
+    size = 0
+    for log in logs_of(run):
+        with suppress(FileNotFoundError):
+            size += log.stat().st_size
+    return size

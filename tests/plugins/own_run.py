@@ -18,12 +18,12 @@ from medhelm import (
     Send,
     Terms,
 )
-from medhelm.cli.sweep import ask_runs, capped_ledger
+from medhelm.cli.sweep import ask_runs
 from medhelm.errors import MedhelmError
 from medhelm.plugin import model_calls, options
 from medhelm.protocols.parallel import together
 from medhelm.runs.own_runs import own_run, stored_episodes
-from medhelm.runs.planning import Run
+from medhelm.runs.planning import Run, capped_ledger
 
 ROLES = ("writer", "first", "second")
 

@@ -38,7 +38,8 @@ def test_messages_come_back_as_they_were_sent(calls: list[Call], tmp_path: Path)
     folder = RunFolder(tmp_path)
     folder.open()
     episode = OpenEpisode(f"{7:016x}").of(Instance(id="i", context="c"), 0)
-    folder.append_part(episode.begun())
+    for line in episode.begin():
+        folder.append_part(line)
     lines = [episode.called(one) for one in calls]
     for line in lines:
         folder.append_part(line)
