@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +83,8 @@ def gather(folder: Path) -> None:
             for name in _FILES:
                 _append(log.with_name(name), folder / name)
             shutil.rmtree(log.parent)
+    with suppress(OSError):  # there is none, or one has begun anew
+        (folder / "shards").rmdir()
 
 
 def _append(source: Path, target: Path) -> None:

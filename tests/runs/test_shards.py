@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +21,25 @@ import pytest
 import medhelm
 from medhelm import api
 from medhelm.cli import run_command
-from medhelm.errors import UsageError
+from medhelm.errors import RunLocked, UsageError
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import load_registry
-from medhelm.runs.planning import plan_runs
+from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.runner import Ending, run_sweep
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, read_record
 from medhelm.store.runlog import RunFolder, read_log
 from medhelm.store.shards import Shard, find_shard, gather, logs_of
+from medhelm_benchmarks.encounters.grading.evaluator import parts_of
+from tests.benchmarks.noharm.test_protocol import all_right
 from tests.rubric.test_grader import PLUGIN, PRICE
+from tests.rubric.test_judges import CASES, by_number, settled, write_cases
 from tests.server import FaultServer, Reply, letter, serve_in_thread
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-from scripted_evaluators import ROLES, judge  # noqa: E402
+from scripted_evaluators import judge  # noqa: E402
 
 
 class Quiet:
@@ -54,14 +55,17 @@ class Quiet:
         self.said.append(text)
 
 
-def ask(shard: str, *args: Any, **more: Any) -> tuple[Ending, list[str]]:
-    """Ask a shard in this process, as `medhelm run ... shard=K/N` does."""
-    bound = inspect.signature(medhelm.evaluate).bind(*args, **more)
+def planned(shard: str, **given: Any) -> Sequence[Run]:
+    bound = inspect.signature(medhelm.evaluate).bind(**given)
     bound.apply_defaults()
-    registry = load_registry((more["plugins"],) if "plugins" in more else ())
+    registry = load_registry((given["plugins"],) if "plugins" in given else ())
     jobs = api._jobs("evaluate", bound.arguments | {"shard": shard}, registry)
-    runs = plan_runs(jobs, registry, os.environ).runs
-    quiet = Quiet()
+    return plan_runs(jobs, registry, os.environ).runs
+
+
+def ask(shard: str, **given: Any) -> tuple[Ending, list[str]]:
+    """Ask a shard in this process, as `medhelm run ... shard=K/N` does."""
+    runs, quiet = planned(shard, **given), Quiet()
     end = asyncio.run(run_sweep(runs, Ledger(), quiet, ModelPool(os.environ)))
     assert end.stopped is None and all(e.error is None for e in end.endings), end
     return end.endings[0], quiet.said
@@ -87,7 +91,9 @@ def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
 def said(prompt: str) -> str | Reply:
     """Answer whoever is asked: an evaluator, a role, a judge of a jury or of a criterion, or a model."""
     digest = sum(prompt.encode())
-    if '"items"' in prompt and '"turn"' in prompt:
+    if "Actions:\n" in prompt:
+        return all_right(prompt)
+    if parts_of(prompt):
         return judge("by-words", prompt)
     if "criteria_met" in prompt:
         return json.dumps({"explanation": "So.", "criteria_met": digest % 3 > 0})
@@ -103,7 +109,11 @@ def cases(server: FaultServer) -> Mapping[str, dict[str, Any]]:
         "completion": {"benchmarks": "med_qa", "repeats": 2},
         "jury": {"benchmarks": "medication_qa", "jury": jury, "controls": 0.2},
         "criteria": {"benchmarks": "checklist", "jury": jury, "controls": 0.5, "plugins": PLUGIN},
-        "encounters": {"benchmarks": "agentclinic", "jury": jury},
+        "encounters": {
+            "models": "encounter/asks_everything",
+            "benchmarks": "medsp1000",
+            "jury": jury,
+        },
         "labels": {"benchmarks": "noharm"},
     }
 
@@ -113,18 +123,151 @@ def cases(server: FaultServer) -> Mapping[str, dict[str, Any]]:
 @pytest.mark.parametrize("count", [4, 7])
 def test_shards_give_what_one_process_gives(tmp_path: Path, kind: str, count: int) -> None:
     with serve_in_thread(said) as server:
-        given = cases(server)[kind] | {"data": "sample"}
-        asked = model(server, "m/one")
-        medhelm.evaluate(asked, results_dir=tmp_path / "one", progress=False, **given)
+        given = {"models": model(server, "m/one"), "data": "sample", **cases(server)[kind]}
+        medhelm.evaluate(results_dir=tmp_path / "one", progress=False, **given)
         calls = server.requests
         endings = [
-            ask(f"{number}/{count}", asked, results_dir=tmp_path / "many", **given)
+            ask(f"{number}/{count}", results_dir=tmp_path / "many", **given)
             for number in reversed(range(count))
         ]
         assert server.requests == 2 * calls  # each call once
     assert [e.record is not None for e, _ in endings] == [False] * (count - 1) + [True]
     assert f"shard {count - 1}/{count} has ended; " in endings[0][1][-1]
+    assert (
+        min(result.counted for result in read_record(*find_gradings(tmp_path / "one")).results) > 0
+    )
     (one, scores), (many, of_many) = graded(tmp_path / "one"), graded(tmp_path / "many")
     assert one == many
     pd.testing.assert_frame_equal(scores, of_many)
     assert not [*(tmp_path / "many").glob("runs/*/*/*/**/*-of-*")]
+
+
+# Kills, and several at once -------------------------------------------------------------------------
+
+
+def started(server: FaultServer, tmp_path: Path, shard: str) -> subprocess.Popen[str]:
+    """Start `medhelm run` on a shard of 100 cases of 30 criteria, which the server judges."""
+    one = f"name:j/one,model:one,provider:openai,base_url:'{server.base_url}'"
+    words = (
+        "model=baseline/lead", "benchmark=checklist", f"data_dir={tmp_path / 'data'}", f"plugins=[{PLUGIN}]",
+        f"results_dir={tmp_path / 'results'}", "jury.name=one", "jury.quorum=1", "jury.judges=[{" + one + "}]",
+        "controls=0", f"shard={shard}",
+    )  # fmt: skip
+    environ = {**os.environ, "OPENAI_API_KEY": "k"}
+    command = [sys.executable, "-m", "medhelm", "run", *words]
+    return subprocess.Popen(
+        command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def hits_of(results: Path) -> dict[str, float | None]:
+    return {r.metric: r.value for r in read_record(*find_gradings(results)).results}
+
+
+@pytest.mark.slow
+def test_killed_shards_are_gone_on_with_by_any_number_of_others(tmp_path: Path) -> None:
+    write_cases(tmp_path)
+    with serve_in_thread(by_number) as server:
+        killed = [started(server, tmp_path, f"{number}/2") for number in range(2)]
+        while server.requests < 1000 and killed[0].poll() is None:
+            time.sleep(0.02)
+        for process in killed:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        before = settled(server.answered)
+        logs = [*(tmp_path / "results").glob("runs/*/*/*/graders/*/shards/*-of-2/responses.jsonl")]
+        held = sum(log.read_bytes().count(b'"call":') for log in logs)
+        assert len(logs) == 2 and 500 <= held <= before < 3000
+        others = [started(server, tmp_path, f"{number}/3") for number in range(3)]
+        said = [process.communicate(timeout=120)[0] for process in others]
+        assert [process.returncode for process in others] == [0, 0, 0], said
+        assert sum(server.answered.values()) - before == 3000 - held
+    hits = [i % 31 for i in range(CASES)]
+    assert hits_of(tmp_path / "results")["rubric_hits"] == pytest.approx(sum(hits) / CASES)
+    record = read_record(*find_gradings(tmp_path / "results"))
+    (totals,) = record.graders
+    assert record.state == "complete" and totals.usage.requests == 3000
+
+
+def test_a_shard_that_is_at_work_is_waited_for(tmp_path: Path) -> None:
+    with serve_in_thread(said) as server:
+        given = {"models": model(server, "m/one"), "benchmarks": "med_qa", "data": "sample"}
+        given["results_dir"] = tmp_path
+        ask("0/2", **given)
+        ((run, *_),) = [[*tmp_path.glob("runs/*/*/*")]]
+        busy = RunFolder(run, Shard(5, 7))
+        busy.open()
+        ending, messages = ask("1/2", **given)
+        assert ending.record is None and "5-of-7 is in use by process" in messages[-1]
+        assert run_command(["score", "--results-dir", str(tmp_path)]) == 4
+        with pytest.raises(RunLocked, match="1-of-2|5-of-7"):
+            medhelm.evaluate(progress=False, **given)
+        busy.close()
+        medhelm.evaluate(progress=False, **given)
+        assert read_record(*find_gradings(tmp_path)).state == "complete"
+        assert server.requests == 8
+
+
+def test_what_was_gathered_in_part_is_gathered_once(tmp_path: Path) -> None:
+    with serve_in_thread(said) as server:
+        given = {"models": model(server, "m/one"), "benchmarks": "med_qa", "data": "sample"}
+        ask("0/2", results_dir=tmp_path, **given)
+    (run,) = tmp_path.glob("runs/*/*/*")
+    _, log = logs_of(run)
+    lines = log.read_bytes().splitlines(keepends=True)
+    (run / "responses.jsonl").write_bytes(lines[0] + lines[1] + lines[2][:99])  # the power failed
+    gather(run)
+    folder = RunFolder(run)
+    scan = folder.open()
+    folder.close()
+    assert (len(scan.answered), scan.quarantined, [*logs_of(run)]) == (
+        4,
+        1,
+        [run / "responses.jsonl"],
+    )
+    assert len([*read_log(run)]) == len(lines) == 4
+
+
+# How a shard is named -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "environ", "found"),
+    [
+        ("", {}, None),
+        ("3/16", {}, Shard(3, 16)),
+        ("auto", {"ID": "7", "MIN": "1", "COUNT": "4", "STEP": "2"}, Shard(3, 4)),
+        ("auto/8", {"ID": "3", "MIN": "1", "COUNT": "4"}, Shard(2, 8)),
+        ("auto/8", {"JOB_COMPLETION_INDEX": "7"}, Shard(7, 8)),
+    ],
+)  # fmt: skip
+def test_a_shard_is_named_or_is_that_of_an_array(
+    said: str, environ: dict[str, str], found: Shard | None
+) -> None:
+    own = {n if "_" in n else f"SLURM_ARRAY_TASK_{n}": value for n, value in environ.items()}
+    assert find_shard(said, own) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("16/16", "there is no shard 16 of 16"),
+        ("3", "shard=3 is no shard; write K/N"),
+        ("1/x", "is no shard"),
+        ("-1/2", "there is no shard -1"),
+        ("auto", "JOB_COMPLETION_INDEX is not in the environment"),
+    ],
+)
+def test_what_is_no_shard_is_refused(said: str, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        find_shard(said, {})
+
+
+def test_a_shard_may_spend_its_share_and_asks_nothing_again(tmp_path: Path) -> None:
+    with serve_in_thread(said) as server:
+        given = {"models": model(server, "m/one"), "benchmarks": "med_qa", "data": "sample"}
+        runs = planned("1/4", results_dir=tmp_path, **given)
+        ledger = capped_ledger(runs, 1.0, 1000)
+        assert (ledger.cap_usd, ledger.cap_tokens) == (0.25, 250)
+        with pytest.raises(UsageError, match="start it once without shard=1/4"):
+            planned("1/4", results_dir=tmp_path, ask_again=["unparsed"], **given)
