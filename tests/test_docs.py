@@ -53,6 +53,7 @@ NOT_RUN = {
     r"medhelm run model=(azure|bedrock|openai_responses|vertex|vertex_openai)/.*": "needs a cloud: "
     "tests/models/test_clouds.py",
     r"export AZURE_OPENAI_API_KEY=\.\.\.|aws sso login|gcloud auth .*": "a login of a cloud",
+    r"#SBATCH .*|srun medhelm .*": "needs SLURM: tests/runs/test_shards.py sets its variables",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
     r"medhelm (agreement criteria BENCHMARK|fidelity --stored BENCHMARK) .*": "tests/clinicians run them",

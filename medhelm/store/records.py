@@ -8,6 +8,7 @@
     quarantine.jsonl    lines that could not be read; their instances are asked again
     stale.jsonl         answers of instances that the data no longer holds
     lock                held while a process writes
+    shards/<K>-of-<N>/  log, quarantine and lock of a part that is at work or was stopped; also below a judge's folder
     judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
     graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
     gradings/<grading hash>/{scores.parquet, summary.json}
