@@ -74,35 +74,38 @@ class ModelPool:
         provider = find_provider(spec.provider, spec.name)
         if provider.is_embedded:
             return _open_embedded(provider, spec)
-        return _joined(spec, (self._open(provider, way) for way in each_address(spec)))
+        ways = each_address(self._reached(spec))
+        return _joined(spec, (self._open(provider, spec, way) for way in ways))
 
-    def _open(self, provider: Provider, spec: ModelSpec) -> Model:
-        access = _access(provider, self._reached(spec), self._environ)
-        key = self._host_key(provider, spec, access)
-        with _blaming(provider, spec, access):
+    def _open(self, provider: Provider, spec: ModelSpec, way: ModelSpec) -> Model:
+        """Return a model at one of its addresses."""
+        access = _access(provider, way, self._environ)
+        key = self._host_key(provider, way, access)
+        with _blaming(provider, way, access):
             host = self._hosts.get(key)
             if host is None:
-                host = self._hosts[key] = _open_host(provider, spec, access)
+                host = self._hosts[key] = _open_host(provider, way, access)
                 host.say = self.say
             if spec.serve:
-                self.servers.tell(spec, host)
-            host.lower(self._share(spec))
-            return host.open_model(spec, owns_host=False)
+                self.servers.tell(spec, way.addresses[0], host)
+            host.lower(self._share(spec if spec.serve else way))
+            return host.open_model(way, owns_host=False)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
-        """Return what the server of an open model with one address says of its weights; empty where unknown."""
+        """Return what a server of an open model says of its weights; empty where unknown."""
         provider = find_provider(spec.provider, spec.name)
-        access = _access(provider, self._reached(spec), self._environ)
-        host = self._hosts.get(self._host_key(provider, spec, access))
+        way = each_address(self._reached(spec))[0]
+        access = _access(provider, way, self._environ)
+        host = self._hosts.get(self._host_key(provider, way, access))
         return await host.served(spec.model) if host is not None else {}
 
     def _host_key(self, provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
         """Return the key under which models share connections; those of a server end with its process."""
-        process = self.servers.process(spec) if spec.serve else 0
+        process = self.servers.process(spec.addresses[0])
         return _shared_by(provider, spec, access), process
 
     def _reached(self, spec: ModelSpec) -> ModelSpec:
-        """Return a spec with the address of its server."""
+        """Return a spec with the addresses of its servers."""
         return msgspec.structs.replace(spec, **self.servers.reached(spec)) if spec.serve else spec
 
     def _share(self, spec: ModelSpec) -> int | None:
@@ -171,7 +174,9 @@ def open_model(
 def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
     """Return one model of those that are open at each address; raises UsageError where it cannot be."""
     first, *others = opened
-    if others:
+    if not others:
+        first.spec = spec
+    else:
         from medhelm.models.endpoint import EndpointModel
 
         ways = [way for way in (first, *others) if isinstance(way, EndpointModel)]

@@ -220,7 +220,13 @@ def _key_fields(value: Any, name: str = "") -> Iterator[str]:
 def _problems(spec: ModelSpec) -> Iterator[str]:
     if not spec.addresses:
         yield "base_url is an empty list; give an address or leave it out"
-    for name in ("max_concurrency", "max_attempts", "max_output_tokens", "context_window"):
+    for name in (
+        "replicas",
+        "max_concurrency",
+        "max_attempts",
+        "max_output_tokens",
+        "context_window",
+    ):
         value = getattr(spec, name)
         if value is not None and value < 1:
             yield f"{name}={value} must be 1 or more"
@@ -254,6 +260,8 @@ def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
             f"send_seed=always is for providers whose requests carry a seed at temperature 0, which"
             f" {spec.provider!r} is not; leave it out"
         )
+    if not spec.serve and (spec.replicas, spec.gpus) != (1, 0):
+        yield "replicas and gpus are for servers that serve=COMMAND starts"
     if spec.serve and not provider.can_serve:
         yield f"serve is for servers of the OpenAI chat protocol, which {spec.provider!r} is not"
     elif spec.serve:

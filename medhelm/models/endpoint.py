@@ -177,7 +177,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
     def __init__(self, spec: ModelSpec, endpoint: _E, *, owns_host: bool) -> None:
         self.spec = spec
         self.endpoint = endpoint
-        self._owns_host = owns_host
+        self._owns_host, self._address = owns_host, endpoint_of(spec)
         self._fatal = ""
         self._gave_likelihoods = False
         self._ways: dict[AdaptiveLimiter, EndpointModel[Any, _Sent]] = {endpoint.limiter: self}
@@ -244,7 +244,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     result = self._believed(request, sent, result)
                     response = _answered(request, result, attempt, lost, seconds)
                     if len(self._ways) > 1:
-                        response = replace(response, address=endpoint_of(way.spec))
+                        response = replace(response, address=way._address)
                     return response
                 lost += result.lost
                 endpoint.heard(self.spec, result)

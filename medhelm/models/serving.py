@@ -16,9 +16,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medhelm.errors import ModelError, closest
 from medhelm.files.durable import why
@@ -28,6 +28,8 @@ from medhelm.schema.model import ModelSpec
 if TYPE_CHECKING:
     import aiohttp
 
+_FOREVER_S = 1e7
+_GPUS = "CUDA_VISIBLE_DEVICES"
 READY_S = 1800.0
 """The longest start of a server."""
 LOOPBACK = "127.0.0.1"
@@ -92,9 +94,9 @@ class _Server:
 
     watching: asyncio.Task[None]
 
-    def __init__(self, spec: ModelSpec, log: Path) -> None:
-        """Start it; raises OSError."""
-        self.spec, self.log = spec, log
+    def __init__(self, spec: ModelSpec, log: Path, gpus: Sequence[str]) -> None:
+        """Start it; raises OSError. `gpus`: those that it sees; none: as this process does."""
+        self.spec, self.log, self.gpus = spec, log, gpus
         self.hosts: list[Host] = []
         """Connections that are given up where it ends by itself."""
         with socket.socket() as free:
@@ -112,6 +114,7 @@ class _Server:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, _GPUS: ",".join(gpus)} if gpus else None,
                 start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
             )
 
@@ -169,7 +172,8 @@ class Servers:
     """The servers of a sweep. Work that needs others than are up waits until those are not used."""
 
     def __init__(self) -> None:
-        self._up: dict[str, _Server] = {}
+        self._up: dict[str, list[_Server]] = {}
+        """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
         """Servers that are not started again."""
         self._left: Counter[str] = Counter()
@@ -178,7 +182,7 @@ class Servers:
         self._turn = asyncio.Lock()
         """Held while servers are started or stopped."""
         self._is_free = asyncio.Event()
-        self._starting: _Server | None = None
+        self._starting: list[_Server] = []
 
     def expect(self, specs: Collection[ModelSpec]) -> None:
         """Note that one run more may need the servers of these models."""
@@ -221,22 +225,26 @@ class Servers:
         """Return why a model's server is not up."""
         return self._failed.get(_key(spec)) if spec.serve else None
 
-    def reached(self, spec: ModelSpec) -> dict[str, str]:
+    def reached(self, spec: ModelSpec) -> dict[str, Any]:
         """Return the settings in place of `serve` by which a server that is up is reached."""
-        return {"base_url": self._up[_key(spec)].base_url, "serve": ""}
+        urls = tuple(server.base_url for server in self._up[_key(spec)])
+        base_url = urls if len(urls) > 1 else urls[0]
+        return {"base_url": base_url, "serve": "", "replicas": 1, "gpus": 0}
 
-    def process(self, spec: ModelSpec) -> int:
-        """Return the process of a server that is up: another one may get its port."""
-        return self._up[_key(spec)].process.pid
+    def process(self, address: str | None) -> int:
+        """Return the process of the server that is up at an address, for another one may get its port; 0: of none."""
+        own = (s for several in self._up.values() for s in several if s.base_url == address)
+        return next((server.process.pid for server in own), 0)
 
-    def tell(self, spec: ModelSpec, host: Host) -> None:
-        """Give up these connections where a model's server ends by itself."""
-        self._up[_key(spec)].hosts.append(host)
+    def tell(self, spec: ModelSpec, address: str | None, host: Host) -> None:
+        """Give up these connections where a model's server at an address ends by itself."""
+        for server in self._up[_key(spec)]:
+            if server.base_url == address:
+                server.hosts.append(host)
 
     def status(self) -> list[str]:
-        """Return that a server is being started."""
-        server = self._starting
-        return [] if server is None else [f"{server.spec.name}: {LOADING}, log {server.log}"]
+        """Return that servers are being started."""
+        return [f"{server.spec.name}: {LOADING}, log {server.log}" for server in self._starting]
 
     async def close(self) -> None:
         """Stop all of them."""
@@ -244,40 +252,60 @@ class Servers:
             await self._stop([*self._up])
 
     async def _start(self, key: str, spec: ModelSpec, folder: Path) -> None:
+        name = re.sub(r"[^\w.+-]+", "_", spec.name)
         try:
-            name = re.sub(r"[^\w.+-]+", "_", spec.name)
-            server = self._starting = _Server(spec, folder / f"server-{name}.log")
-        except OSError as e:
-            self._failed[key] = ModelError(
-                f"model {spec.name!r}: its server cannot be started: {why(e)}"
-            )
-            return
-        try:
-            await server.wait_ready()
+            gpus = self._free_gpus(spec)
+            for n in range(spec.replicas):
+                log = folder / f"server-{name}{f'-{n}' if n else ''}.log"
+                own = gpus[n * spec.gpus : (n + 1) * spec.gpus]
+                self._starting.append(_Server(spec, log, own))
+            await asyncio.gather(*(server.wait_ready() for server in self._starting))
         except BaseException as e:
-            await server.stop()
+            await asyncio.gather(*(server.stop() for server in self._starting))
+            if isinstance(e, OSError):
+                e = ModelError(f"model {spec.name!r}: its server cannot be started: {why(e)}")
             if not isinstance(e, ModelError):
                 raise
             self._failed[key] = e
             return
+        else:
+            self._up[key] = [*self._starting]
         finally:
-            self._starting = None
-        self._up[key] = server
-        server.watching = asyncio.create_task(self._watch(key, server))
+            self._starting.clear()
+        for server in self._up[key]:
+            server.watching = asyncio.create_task(self._watch(key, server))
+
+    def _free_gpus(self, spec: ModelSpec) -> list[str]:
+        """Return the GPUs for all replicas of a model; raises ModelError where too few are free."""
+        wanted = spec.replicas * spec.gpus
+        seen = os.environ.get(_GPUS)
+        there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
+        there = there if seen is None else [gpu for gpu in seen.split(",") if gpu]
+        used = {gpu for several in self._up.values() for server in several for gpu in server.gpus}
+        free = [gpu for gpu in there if gpu not in used]
+        if len(free) < wanted:
+            raise ModelError(
+                f"model {spec.name!r}: {spec.replicas} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
+                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
+            )
+        return free[:wanted]
 
     async def _watch(self, key: str, server: _Server) -> None:
         """Note where a server ends by itself: who asks it hears the reason at once."""
-        while self._up.get(key) is server:
+        while server in (replicas := self._up.get(key, [])):
             if server.process.poll() is not None:
                 reason = (
                     f"model {server.spec.name!r}: its server ended while it was asked; "
                     f"{server.log} says why; the same command goes on"
                 )
-                self._failed[key] = ModelError(reason)
-                del self._up[key]
-                for host in server.hosts:
-                    host.fatal = reason
+                replicas.remove(server)
+                if not replicas:
+                    self._failed[key] = ModelError(reason)
+                    del self._up[key]
+                for host in server.hosts:  # the other replicas do its work
+                    host.fatal, host.limiter.is_dead = reason, True
+                    host.limiter.pause(_FOREVER_S)
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _stop(self, keys: Collection[str]) -> None:
-        await asyncio.gather(*(self._up.pop(key).stop() for key in keys))
+        await asyncio.gather(*(server.stop() for key in keys for server in self._up.pop(key)))

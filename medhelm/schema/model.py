@@ -33,6 +33,10 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Its address; of several, which all serve the same weights, the first stands for the model."""
     serve: str = ""
     """Command that starts its server, with `{port}` and, where it names the weights, `{model}`."""
+    replicas: int = 1
+    """Servers that `serve` starts, each at an address of its own."""
+    gpus: int = 0
+    """GPUs of this machine that each of them sees, and no other; 0: those that medhelm sees."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; never the key."""
     headers: dict[str, str] = {}

@@ -72,7 +72,7 @@ _SPEC_FIELDS = (
 )
 
 
-_LIMITS = ("max_concurrency", "timeout_s", "max_attempts")
+_LIMITS = ("max_concurrency", "timeout_s", "max_attempts", "replicas", "gpus")
 _NO_LIMITS = ModelSpec(name="")
 
 
@@ -136,7 +136,7 @@ def _chosen(model: ModelSpec) -> dict[str, Any]:
 def one_spelling(spec: RunSpec) -> RunSpec:
     """Return a spec whose model is spelt as all equal ones are. Its name and price stay.
 
-    Its limits (requests in flight, time-outs, tries) are at their defaults: they decide no answer.
+    Its limits (requests in flight, time-outs, tries, servers) are at their defaults: they decide no answer.
     """
     spec = msgspec.structs.replace(
         spec,

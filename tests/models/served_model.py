@@ -72,8 +72,9 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 if args.note:
     with open(args.note, "a+") as note:
         note.seek(0)
+        gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "-")
         beside = sum(os.path.exists(f"/proc/{line.split()[0]}") for line in note)
-        note.write(f"{os.getpid()} {child.pid} {args.model} {args.port} {beside}\n")
+        note.write(f"{os.getpid()} {child.pid} {args.model} {args.port} {beside} {gpus}\n")
 if args.fault == "deaf":
     import signal
 

@@ -37,6 +37,8 @@ class Started(NamedTuple):
     port: int
     beside: int
     """Servers that were up when this one was started."""
+    gpus: str
+    """Those that it sees; `-`: all."""
 
 
 def serve(folder: Path, *more: str, model: str = "{model}") -> str:
@@ -47,7 +49,7 @@ def serve(folder: Path, *more: str, model: str = "{model}") -> str:
 def started(folder: Path) -> list[Started]:
     lines = (folder / "note").read_text().splitlines() if (folder / "note").exists() else []
     rows = (line.split() for line in lines)
-    return [Started(int(p), int(c), m, int(port), int(n)) for p, c, m, port, n in rows]
+    return [Started(int(p), int(c), m, int(port), int(n), gpus) for p, c, m, port, n, gpus in rows]
 
 
 def alive(folder: Path) -> list[int]:
@@ -191,6 +193,48 @@ def test_ctrl_c_is_not_kept_waiting_by_a_start(is_starting: bool, tmp_path: Path
     err = process.communicate(timeout=30)[1]
     assert process.returncode == 130 and "Traceback" not in err and not alive(tmp_path)
     assert "of 4 answered" in err
+
+
+def test_replicas_share_the_work_and_one_that_is_killed_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_quiz(tmp_path, 60)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,6,7,8")
+    given = {"model__replicas": 3, "model__gpus": 2, "model__max_concurrency": 2}
+    argv = quiz(tmp_path, serve(tmp_path, "--latency", "0.1"), 60, **given)
+    process = subprocess.Popen(
+        command(*argv), env=environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )  # fmt: skip
+    wait_until(lambda: find_runs(tmp_path / "results"))
+    (folder,) = find_runs(tmp_path / "results")
+    wait_until(lambda: (folder / "responses.jsonl").exists() and lines(folder) > 10)
+    os.kill(started(tmp_path)[0].pid, signal.SIGKILL)
+    err = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, err
+    assert sorted(s.gpus for s in started(tmp_path)) == ["2,3", "5,6", "7,8"]
+    assert not alive(tmp_path) and len([*folder.glob("server-*.log")]) == 3
+    (grading,) = find_gradings(tmp_path / "results")
+    record = read_record(grading)
+    assert (record.state, record.provenance["asked_again"], lines(folder)) == ("complete", "0", 60)
+    served_at = record.own.served_at
+    assert {*served_at} == {f"http://127.0.0.1:{s.port}/v1 test" for s in started(tmp_path)}
+    assert sum(served_at.values()) == 60
+    # their number decides no answer
+    assert run(tmp_path, serve(tmp_path, "--latency", "0.1"), 60) == 0
+    assert len(started(tmp_path)) == 3
+
+
+def test_gpus_that_are_not_there_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    write_quiz(tmp_path, 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    assert run(tmp_path, serve(tmp_path), 2, model__replicas=2, model__gpus=2) == 6
+    said = "2 server(s) with 2 GPU(s) each need 4, and 3 of 3 are free"
+    assert said in capsys.readouterr().err and not started(tmp_path)
+    assert (
+        run_command([*quiz(tmp_path, serve(tmp_path), 2), "model.serve=", "model.replicas=2"]) == 2
+    )
 
 
 def test_models_of_a_sweep_take_turns(tmp_path: Path) -> None:
