@@ -302,9 +302,10 @@ class Servers:
                 if not replicas:
                     self._failed[key] = ModelError(reason)
                     del self._up[key]
-                for host in server.hosts:  # the other replicas do its work
+                for host in server.hosts:
                     host.fatal, host.limiter.is_dead = reason, True
-                    host.limiter.pause(_FOREVER_S)
+                    if replicas:  # which do its work
+                        host.limiter.pause(_FOREVER_S)
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _stop(self, keys: Collection[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.grading.graders.panel import MISSING
+from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import jackknife
@@ -119,7 +120,7 @@ COLUMNS = (
     Column(
         name="rank",
         type="integer",
-        description="rank of the model on this benchmark; missing: not ranked",
+        description="rank of the model on this benchmark; missing: not ranked, or by a majority",
         heading="rank",
         interval=("rank_best", "rank_worst"),
     ),
@@ -253,7 +254,7 @@ def _judge(own: Jury, place: int) -> Row:
         "rated": rated,
         "coverage": rated / shown if shown else None,
         "n": len(ratings),
-        "score": ratings.mean() if len(ratings) else None,
+        "score": own.score_by(place),
         "alpha_without": _alpha(np.delete(answers, place, axis=1)),
         "rank_shift": (
             max(abs(full[m] - without[m]) for m in own.fit) if full and without else None
@@ -332,6 +333,18 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
         "agree since answers differ in quality, so that this is a lower bound; ratings by "
         "clinicians tell more.",
         _BRACKETS,
+    ]
+    found += [
+        f"{own.benchmark}: judges decide on {own.metric} by majority. A score here is the mean of what each judge "
+        "alone gives, not that of the benchmark, and ranks nobody."
+        for own in juries
+        if own.metric != JURY
+    ]
+    found += [
+        f"{own.benchmark}: left out, since what each judge alone gives is not in their gradings: "
+        f"{', '.join(own.without_judges)}; `medhelm score` adds it."
+        for own in juries
+        if own.without_judges
     ]
     silent = [
         f"{own.benchmark}: {judge}"

@@ -12,7 +12,7 @@ score is: over judges, then over an instance's answers. So nothing but the judge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, Ints, Pooling
-from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, means
+from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, by_judge, means
 from medhelm.tables.study.study import Estimate, Study, estimate
 
 _NONE = Answers(
@@ -87,8 +87,12 @@ class Jury:
 
     def __init__(self, study: Study, benchmark: str, metric: str) -> None:
         self.study, self.benchmark, self.metric = study, benchmark, metric
-        self.panel = study.panel(benchmark, metric)
-        views = dict.fromkeys(name for cell in self.panel.cells.values() for name in cell.scores)
+        panel = study.panel(benchmark, metric)
+        own = {m: c for m, c in panel.cells.items() if metric in by_judge(c.scores).values()}
+        self.panel = replace(panel, cells=own)
+        self.without_judges = [m for m in panel.cells if m not in own]
+        """Models whose gradings are of before what each judge alone gives was kept."""
+        views = dict.fromkeys(name for cell in own.values() for name in cell.scores)
         self.judges = [n[len(metric) + 1 : -1] for n in views if n.startswith(f"{metric}[")]
         self.ratings = {m: _ratings(c, metric, self.judges) for m, c in self.panel.cells.items()}
         self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
@@ -130,9 +134,7 @@ class Jury:
             return {}
         metric = self.panel.metric.name
         cells = {
-            m: replace(
-                c, scores={metric: _mean_over(self.ratings[m], kept, c.scores[metric].pooling)}
-            )
+            m: replace(c, scores={metric: self._mean_over(m, kept)})
             for m, c in self.panel.cells.items()
         }
         ids = clusters = self.panel.ids
@@ -144,8 +146,17 @@ class Jury:
         panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
         return estimate(panel, self.study.settings, self.benchmark)
 
+    def _mean_over(self, model: str, kept: Sequence[int]) -> MetricScores:
+        """Return a model's scores by some judges. Those of a majority are compared where all gave one, for an
+        answer that only a mild judge could score would be worth more."""
+        pooling = self.panel.cells[model].scores[self.metric].pooling
+        return _mean_over(self.ratings[model], kept, pooling, needs_all=self.metric != JURY)
+
     def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
-        """Return the ranks of the fit models by some estimates; empty without a rival."""
+        """Return the ranks of the fit models by some estimates; empty without a rival, and where the
+        benchmark ranks by a majority."""
+        if self.metric != JURY:
+            return {}
         values = np.array([found[m].normalised if m in found else np.nan for m in self.fit])
         if len(values) < 2 or np.isnan(values).any():
             return {}
@@ -156,19 +167,29 @@ class Jury:
         """Judge -> the ranks with it left out."""
         return {judge: self.ranks(self.without(judge)) for judge in self.judges}
 
-    @cached_property
-    def answers(self) -> tuple[Floats, Ints]:
-        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
-        values, keys = [], []
+    def _compared(self) -> Iterator[tuple[_Ratings, NDArray[np.bool_]]]:
+        """Yield the ratings of each model, and which are of compared answers that judges were shown."""
         for model in self.fit or self.panel.cells:
             own = self.ratings[model]
             is_used = ~own.floored
             if len(self.panel.ids):
                 is_used &= np.isin(own.ids, self.panel.ids)
-            values.append(own.values[is_used])
-            keys.append(own.clusters[is_used])
+            yield own, is_used
+
+    @cached_property
+    def answers(self) -> tuple[Floats, Ints]:
+        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
+        values = [own.values[used] for own, used in self._compared()]
+        keys = [own.clusters[used] for own, used in self._compared()]
         codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
         return np.concatenate(values), codes.astype(np.int64)
+
+    def score_by(self, place: int) -> float | None:
+        """Return the score of the compared answers of all models by one judge; None where it rated none."""
+        sums = np.concatenate([own.sums[used, place] for own, used in self._compared()])
+        sums = sums[~np.isnan(sums).any(axis=1)]
+        cell = next(iter(self.panel.cells.values()))
+        return float(cell.scores[self.metric].pooling(sums.sum(0))) if len(sums) else None
 
     def counts(self, metric: str) -> tuple[int, int]:
         """Return how many answers of all models were shown to judges, and how many have a value."""
@@ -179,11 +200,13 @@ class Jury:
         return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
 
 
-def _mean_over(own: _Ratings, kept: Sequence[int], pooling: Pooling) -> MetricScores:
-    """Return the scores of a jury of some of the judges: the mean of those that gave one."""
+def _mean_over(
+    own: _Ratings, kept: Sequence[int], pooling: Pooling, *, needs_all: bool
+) -> MetricScores:
+    """Return the scores of a jury of some of the judges: the mean of those that gave one, or of all of them."""
     values = own.values[:, kept]
     there = ~np.isnan(values)
-    rows = own.is_scored & there.any(axis=1)
+    rows = own.is_scored & (there.all(axis=1) if needs_all else there.any(axis=1))
     values, there, ids = values[rows], there[rows], own.ids[rows]
     votes = there.sum(axis=1)
     sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]

@@ -413,6 +413,7 @@ class RoleConduct(Metric):
     """
 
     name: str = CONDUCT
+    version: str = "2"
     source: str = "medhelm: roles that are measured"
     floor: float | None = None
     aggregation: Aggregation = Aggregation(

@@ -164,7 +164,7 @@ def _turned(verdict: Verdict) -> Verdict:
 class Completion(grader.GradedMetric):
     """A reading of which items of a rubric are met."""
 
-    version: str = "3"
+    version: str = "4"
     grader: grader.Grader = EVALUATIONS
     source: str = "Liang et al. 2026, MedSP1000"
 

@@ -243,21 +243,24 @@ def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int
 
 
 def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Verdict, ...]:
-    """Return what several evaluators say of each item: met where more than half of the valid verdicts are.
+    """Return what several evaluators say of each item: met where more than half of them say so.
 
-    Half is not enough: only explicit evidence counts. With fewer valid verdicts than `quorum` an item
-    has none. The turns are those that any of them names.
+    Half is not enough: only explicit evidence counts. With fewer valid verdicts than `quorum`, or where those
+    that are missing could turn it, an item has none. An evaluator without any valid verdict on the encounter is
+    not one of them. The turns are those that any of them names.
     """
     found = []
+    heard = [v for v in given if any(item.met is not None for item in v.items)] or given
     for n in range(size):
-        own = [verdicts.items[n] for verdicts in given]
+        own = [verdicts.items[n] for verdicts in heard]
         valid = [verdict for verdict in own if verdict.met is not None]
-        if len(valid) < max(quorum, 1):
+        yes = [verdict for verdict in valid if verdict.met]
+        is_met = 2 * len(yes) > len(own)
+        is_open = is_met != (2 * (len(yes) + len(own) - len(valid)) > len(own))
+        if len(valid) < max(quorum, 1) or is_open:
             faults = (verdict.fault for verdict in own if verdict.met is None)
             found.append(Verdict(fault=next(faults, "missing")))
             continue
-        yes = [verdict for verdict in valid if verdict.met]
-        is_met = 2 * len(yes) > len(valid)
         turns = tuple(sorted({turn for v in yes for turn in v.turns})) if is_met else ()
         fault = next((v.fault for v in valid if v.fault), "") if not is_met else ""
         found.append(Verdict(met=is_met, turns=turns, fault=fault))

@@ -15,7 +15,7 @@ from medhelm_benchmarks.encounters.packets import Packets
 from medhelm_benchmarks.encounters.prompts import prompt_text
 
 SCRIPT = ("script/words", "script/shown", "script/asked", "script/unasked")
-_LONG = 40
+_LONG = 12
 """The most words of a line that is one passage."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 

@@ -181,10 +181,11 @@ class StoredVerdicts:
             for judge, found in zip(self.judges, self._controls, strict=True)
             for one in count_controls(name, judge, found.values())
         ]
-        if len(self.judges) > 1:
-            keys = sorted(set[int]().union(*self._controls))
-            judged = ([own[key] for own in self._controls if key in own] for key in keys)
-            quorum = self._judging.terms.jury.quorum
+        asked = [own for own in self._controls if own]  # people are asked about none
+        if len(asked) > 1:
+            keys = sorted(set[int]().union(*asked))
+            judged = ([own[key] for own in asked if key in own] for key in keys)
+            quorum = min(self._judging.terms.jury.quorum, len(asked))
             counts += count_controls(name, "", (together(own, quorum) for own in judged))
         return tuple(counts)
 

@@ -51,7 +51,7 @@ class Decided(NamedTuple):
 class RubricMetric(GradedMetric):
     """A score of which criteria are met."""
 
-    version: str = "2"
+    version: str = "3"
     grader: Grader = RUBRIC
     needs_verdict: bool = True
     """True if a case of which no criterion has a valid verdict has no value."""

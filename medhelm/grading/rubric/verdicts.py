@@ -84,12 +84,19 @@ def read_verdicts(state: Mapping[str, Any], criteria: Sequence[Criterion], where
 
 
 def majority(votes: Sequence[Verdicts], quorum: int) -> tuple[bool | None, ...]:
-    """Return what several judges decided on each criterion: met by more than half of those who did.
+    """Return what several judges decided on each criterion: met by more than half. A tie is not met.
 
-    None: fewer than `quorum` gave a valid decision. A tie is not met.
+    None: fewer than `quorum` gave a valid decision, or those that are missing could turn it. A judge without any
+    valid decision on the case is not one of them.
     """
-    decided: list[bool | None] = []
-    for given in zip(*(vote.met for vote in votes), strict=True):
-        valid = [met for met in given if met is not None]
-        decided.append(2 * sum(valid) > len(valid) if len(valid) >= quorum else None)
-    return tuple(decided)
+    heard = [vote.met for vote in votes if any(met is not None for met in vote.met)]
+    return tuple(decide(own, quorum) for own in zip(*heard or (votes[0].met,), strict=True))
+
+
+def decide(given: Sequence[bool | None], quorum: int) -> bool | None:
+    """Return what more than half of several judges say; None where too few do, or where missing ones could turn it."""
+    missing, yes = given.count(None), given.count(True)
+    if len(given) - missing < quorum:
+        return None
+    is_met = 2 * yes > len(given)
+    return None if is_met != (2 * (yes + missing) > len(given)) else is_met

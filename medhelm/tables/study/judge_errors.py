@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import is_rankable
@@ -34,10 +35,10 @@ class JudgeError:
     kinds: dict[str, dict[str, int]]
     low: float
     high: float
-    can_pass: bool
-    """True if so many verdicts, none of them wrong, are within `LIMIT`."""
+    is_above: bool
+    """Whether it is above the limit over all controls."""
     above: tuple[str, ...]
-    """The kinds of controls on which it is clearly above the limit."""
+    """The kinds of controls on which it is."""
 
     @property
     def share(self) -> float | None:
@@ -77,11 +78,13 @@ def judge_errors(
             for kind, own in one.kinds.items():
                 kinds.setdefault(kind, Counter()).update(own)
         wrong, verdicts = sum(c.wrong for c in counts), sum(c.verdicts for c in counts)
-        aa, ab, bb = (sum(c.squares[n] for c in counts) / runs for n in range(3))
         cases = max(c.cases for c in counts)
-        low, high = exact_share(wrong / runs, verdicts / runs, (aa, ab, bb), cases, confidence)
-        _, best = exact_share(0, verdicts / runs, (0, 0, bb), cases, confidence)
-        lows = {kind: _low(own, runs, confidence) for kind, own in sorted(kinds.items())}
+        ww, wv, vv = (sum(c.squares[n] for c in counts) / runs for n in range(3))
+        whole = _Sums(wrong / runs, verdicts / runs, ww, wv, vv, cases)
+        low, high = whole.interval(confidence)
+        parts = {
+            kind: _Sums(*(own[n] / runs for n in _SUMS)) for kind, own in sorted(kinds.items())
+        }
         yield JudgeError(
             judge=judge,
             what=what,
@@ -93,16 +96,35 @@ def judge_errors(
             kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
             low=low,
             high=high,
-            can_pass=best <= limit,
-            above=tuple(kind for kind, end in lows.items() if end > limit),
+            is_above=whole.is_above(confidence, limit),
+            above=tuple(kind for kind, own in parts.items() if own.is_above(confidence, limit)),
         )
 
 
-def _low(sums: Counter[str], runs: int, confidence: float) -> float:
-    """Return the lower end of the share on one kind of controls, of the sums over runs on the same cases."""
-    names = ("wrong", "verdicts", "cases", "ww", "wv", "vv")
-    wrong, verdicts, cases, ww, wv, vv = (sums[name] / runs for name in names)
-    return exact_share(wrong, verdicts, (ww, wv, vv), round(cases), confidence)[0]
+_SUMS = ("wrong", "verdicts", "ww", "wv", "vv", "cases")
+
+
+class _Sums(NamedTuple):
+    """Sums over the controls of one run, on average of the runs on the same cases."""
+
+    wrong: float
+    verdicts: float
+    ww: float
+    wv: float
+    vv: float
+    cases: float
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the interval of the share that is wrong."""
+        squares = (self.ww, self.wv, self.vv)
+        return exact_share(self.wrong, self.verdicts, squares, round(self.cases), confidence)
+
+    def is_above(self, confidence: float, limit: float) -> bool:
+        """Return whether the share may be above a limit; of too few for a faultless judge to pass: whether it is."""
+        faultless = self._replace(wrong=0.0, ww=0.0, wv=0.0)
+        if faultless.interval(confidence)[1] <= limit:
+            return self.interval(confidence)[1] > limit
+        return self.wrong > limit * self.verdicts
 
 
 def of_score(
@@ -119,13 +141,15 @@ def of_score(
 def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> str:
     """Return why judges may rank nobody; empty where they may.
 
-    They are within the limit over all controls, and not clearly above it on any kind of them. Of controls that
-    are too few to show that a faultless judge is within the limit, only what is clearly above it counts.
+    They are within the limit over all controls, and on each kind of them, since one kind may be easy. Of controls
+    that are too few to show that a faultless judge is within the limit, the share itself counts.
     """
     own = of_score(records, metric, limit=limit).get(FALSE_POSITIVE)
-    if own is None or own.share is None:
+    if own is None:
         return ""
-    if not own.above and (own.high <= limit or (not own.can_pass and own.low <= limit)):
+    if own.share is None:
+        return f"{FAILED} (none of {own.invalid:,} verdicts that should be no is valid)"
+    if not own.above and not own.is_above:
         return ""
     worst = ((kind, own.kinds[kind]) for kind in own.above)
     said = "".join(f"; {kind}: {k['wrong']:,} of {k['verdicts']:,}" for kind, k in worst)

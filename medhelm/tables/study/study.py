@@ -164,7 +164,7 @@ def _unsettled(cells: Mapping[str, Cell], metric: str, ids: Keys) -> dict[str, s
         for model, (low, high) in ranges.items()
         if high - low > TIE
         and any(
-            low < top - TIE and bottom < high - TIE
+            low < top + TIE and bottom < high + TIE  # a tie that the bounds break is none
             for other, (bottom, top) in ranges.items()
             if other != model
         )
