@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from medhelm.grading.graders.controls import Sample, is_control, make_controls
+from medhelm.grading.graders.controls import Sample, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
@@ -100,10 +100,8 @@ class JudgeSum:
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
         """Yield the case of each control that is not stored; whatever the answers are, there are no more."""
-        if (own := self._grader.controls) is not None:
-            episodes = sample.episodes(self.sample_size(cases))
-            found = make_controls(own, self._terms.settings, episodes, lambda _: "-")
-            yield from (control.instance for control in islice(found, self._controlled, None))
+        found = self._judging.controls(sample.episodes(self.sample_size(cases)), lambda _: "-")
+        yield from (control.instance for control in islice(found, self._controlled, None))
 
     def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
         return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))

@@ -15,7 +15,7 @@ from itertools import islice
 
 from medhelm.errors import ModelError
 from medhelm.grading.answer_form import stated_episodes
-from medhelm.grading.graders.controls import Sample, brief, is_control, make_controls
+from medhelm.grading.graders.controls import Sample, brief, is_control
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.panel import Judging, end_of
 from medhelm.grading.panels import judgings
@@ -97,17 +97,13 @@ class Judge:
         return self._judging.sample_size(self.model.spec, self._run.controls, cases)
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Episode]:
-        """Yield the controls that the judge is asked about, of a run of so many cases."""
-        own, size = self._judging.grader.controls, self.sample_size(cases)
-        if own is None or not size:
-            return
-        settings = {**self._judging.grader.settings, **self._judging.terms.settings}
+        """Return the controls that the judge is asked about, of a run of so many cases."""
 
         def text_of(episode: Episode) -> str:
             shown = self._shown(episode)
             return shown.text if shown is not None else ""
 
-        yield from make_controls(own, settings, sample.episodes(size), text_of)
+        return self._judging.controls(sample.episodes(self.sample_size(cases)), text_of)
 
     async def _grade(self, episode: Episode, live: Live) -> None:
         """Ask for the verdicts on an answer and append them to the log.

@@ -23,7 +23,7 @@ import msgspec
 
 from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
 from medhelm.plugin import ShareExtremes, grader
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
+from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
 from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
@@ -74,28 +74,7 @@ class MeanOfCompetencies:
         return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
 
 
-@dataclass(frozen=True)
-class _RateExtremes:
-    """Returns the extremes of a mean of rates; the sums beside it, which it does not use, are 0."""
-
-    pair: tuple[str, str]
-
-    def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
-        """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""
-        low, high = ShareExtremes((self.pair,))(seen, minimum, maximum)
-        others = {name: 0.0 * column.max(0) for name, column in seen.items()}
-        return {**others, **low}, {**others, **high}
-
-
-def _case_mean(name: str, *sums: str) -> Aggregation:
-    """Return the mean of the first sum over the second. The others are for tables."""
-    part, whole = sums[:2]
-    return Aggregation(
-        name=name, sums=sums, of=share(part, whole), extremes=_RateExtremes((part, whole))
-    )
-
-
-CASE_MEAN = _case_mean("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
+CASE_MEAN = pooled_share("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
 POOLED = pooled_share("encounter_pooled", "met", "items")
 
 
@@ -251,6 +230,6 @@ METRICS = (
         name="encounter_competency_case_mean",
         aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
     ),
-    Completion(name=TURNED, aggregation=_case_mean("encounter_case_mean_turned", *FAILURES)),
+    Completion(name=TURNED, aggregation=pooled_share("encounter_case_mean_turned", *FAILURES)),
     Completion(name=LEFT_OUT, aggregation=pooled_share("encounter_case_mean_left_out", *OTHERS)),
 )

@@ -77,15 +77,6 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_EVIDENCE = "no evidence"
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the verdicts of a reply on the items of one batch."""
-
-    items: tuple[Verdict, ...]
-    extra: int
-    faults: tuple[str, ...]
-    """The faults of the reply, in words for its writer."""
-
-
 _EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
 _ENTRY = {
     QUOTED: {
@@ -130,7 +121,7 @@ def read_batch(
     turns: Sequence[Turn],
     shown: str = "",
     form: str = QUOTED,
-) -> Batch:
+) -> Verdicts:
     """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
 
     `shown`: the encounter, as the evaluator saw it.
@@ -153,7 +144,7 @@ def read_batch(
     ):  # an entry with the text of one item and the number of another may mean either
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
-    return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
+    return Verdicts(items=verdicts, extra=extra)
 
 
 def _places(text: object, items: Sequence[RubricItem]) -> list[int]:
@@ -232,14 +223,14 @@ def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
         return None
 
 
-def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int) -> list[str]:
+def _faults(items: Sequence[RubricItem], found: Verdicts) -> list[str]:
     """Return what is wrong with a reply, in words that repeat our own items alone."""
     said = [
         f"{verdict.fault}: {item.competency} {item.text[:60]!r}"
-        for item, verdict in zip(items, verdicts, strict=True)
+        for item, verdict in zip(items, found.items, strict=True)
         if verdict.fault
     ]
-    return said + [f"{extra} entries are no item of the list"] * bool(extra)
+    return said + [f"{found.extra} entries are no item of the list"] * bool(found.extra)
 
 
 def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Verdict, ...]:
@@ -361,7 +352,7 @@ def _verdict_tokens(item: RubricItem) -> int:
 
 async def _judge(
     shown: grader.Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
-) -> tuple[Batch, str]:
+) -> tuple[Verdicts, str]:
     """Return the verdicts on a batch, and how its call ended where it has none.
 
     A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
@@ -370,13 +361,13 @@ async def _judge(
     encounter = msgspec.convert(dict(shown.state), Encounter)
     form: str = terms.settings[FORM]
     first = messages(encounter, items, form)
-    best: Batch | None = None
+    best: Verdicts | None = None
 
-    def read(text: str) -> Batch:
+    def read(text: str) -> Verdicts:
         nonlocal best
         best = read_batch(text, items, encounter.turns, first[1].content, form)
-        if best.faults:
-            raise reply_form.BadReply("; ".join(best.faults))
+        if faults := _faults(items, best):
+            raise reply_form.BadReply("; ".join(faults))
         return best
 
     def again(_: tuple[Message, ...], text: str, fault: str) -> tuple[Message, ...]:
@@ -391,13 +382,10 @@ async def _judge(
         again,
         terms.settings[grader.REPAIRS],
     )
-    if found.end in ("error", "oversize"):
-        return _void(items, found.end), found.end
-    return best or _void(items, found.end), ""
-
-
-def _void(items: Sequence[RubricItem], fault: str) -> Batch:
-    return Batch(items=tuple(Verdict(fault=fault) for _ in items), extra=0, faults=(fault,))
+    is_lost = found.end in ("error", "oversize")
+    if best is None or is_lost:
+        best = Verdicts(items=(Verdict(fault=found.end),) * len(items))
+    return best, found.end if is_lost else ""
 
 
 def forecast(

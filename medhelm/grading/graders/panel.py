@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from medhelm.grading.graders.controls import (
     controlled,
     count_controls,
     is_control,
+    make_controls,
     together,
 )
 from medhelm.grading.graders.grader import (
@@ -103,6 +104,14 @@ class Judging:
         """Return of how many cases of a run a judge is asked about controls; people are asked about none."""
         own = self.grader.controls
         return own.size(share, cases) if own is not None and is_rankable(judge) else 0
+
+    def controls(
+        self, sample: Sequence[Episode], text_of: Callable[[Episode], str]
+    ) -> Iterator[Episode]:
+        """Yield the controls of a sample of episodes (`make_controls`)."""
+        if (own := self.grader.controls) is not None:
+            settings = {**self.grader.settings, **self.terms.settings}
+            yield from make_controls(own, settings, sample, text_of)
 
 
 class StoredVerdicts:

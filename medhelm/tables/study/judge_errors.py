@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from medhelm.grading.jury.metric import NAME as JURY
@@ -31,18 +31,21 @@ class JudgeError:
     wrong: int
     verdicts: int
     invalid: int
-    kinds: dict[str, dict[str, int]]
-    low: float
-    high: float
+    kinds: Mapping[str, Mapping[str, int]]
+    ends: tuple[float, float]
     can_pass: bool
     """True if so many verdicts, none of them wrong, are within `LIMIT`."""
-    above: tuple[str, ...]
+    above: Sequence[str]
     """The kinds of controls on which it is clearly above the limit."""
 
     @property
     def share(self) -> float | None:
         """Return the share of the valid verdicts that are wrong; None where there is none."""
         return self.wrong / self.verdicts if self.verdicts else None
+
+    def row(self, name: str) -> dict[str, float | None]:
+        """Return the share and the ends of its interval as the columns `name`."""
+        return {name: self.share, f"{name}_low": self.ends[0], f"{name}_high": self.ends[1]}
 
 
 def is_jury(metric: str) -> bool:
@@ -72,16 +75,13 @@ def judge_errors(
             if one.grader == grader:
                 found.setdefault((one.judge, one.what), []).append(one)
     for (judge, what), counts in found.items():
-        runs, kinds = len(counts), dict[str, Counter[str]]()
-        for one in counts:
-            for kind, own in one.kinds.items():
-                kinds.setdefault(kind, Counter()).update(own)
+        runs, kinds = len(counts), defaultdict[str, Counter[str]](Counter)
+        for kind, own in ((kind, own) for one in counts for kind, own in one.kinds.items()):
+            kinds[kind].update(own)
         wrong, verdicts = sum(c.wrong for c in counts), sum(c.verdicts for c in counts)
         aa, ab, bb = (sum(c.squares[n] for c in counts) / runs for n in range(3))
         cases = max(c.cases for c in counts)
-        low, high = exact_share(wrong / runs, verdicts / runs, (aa, ab, bb), cases, confidence)
         _, best = exact_share(0, verdicts / runs, (0, 0, bb), cases, confidence)
-        lows = {kind: _low(own, runs, confidence) for kind, own in sorted(kinds.items())}
         yield JudgeError(
             judge=judge,
             what=what,
@@ -90,15 +90,14 @@ def judge_errors(
             wrong=wrong,
             verdicts=verdicts,
             invalid=sum(c.invalid for c in counts),
-            kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
-            low=low,
-            high=high,
+            kinds=kinds,
+            ends=exact_share(wrong / runs, verdicts / runs, (aa, ab, bb), cases, confidence),
             can_pass=best <= limit,
-            above=tuple(kind for kind, end in lows.items() if end > limit),
+            above=[k for k in sorted(kinds) if _low(kinds[k], runs, confidence) > limit],
         )
 
 
-def _low(sums: Counter[str], runs: int, confidence: float) -> float:
+def _low(sums: Mapping[str, int], runs: int, confidence: float) -> float:
     """Return the lower end of the share on one kind of controls, of the sums over runs on the same cases."""
     names = ("wrong", "verdicts", "cases", "ww", "wv", "vv")
     wrong, verdicts, cases, ww, wv, vv = (sums[name] / runs for name in names)
@@ -125,11 +124,12 @@ def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> 
     own = of_score(records, metric, limit=limit).get(FALSE_POSITIVE)
     if own is None or own.share is None:
         return ""
-    if not own.above and (own.high <= limit or (not own.can_pass and own.low <= limit)):
+    low, high = own.ends
+    if not own.above and (high <= limit or (not own.can_pass and low <= limit)):
         return ""
     worst = ((kind, own.kinds[kind]) for kind in own.above)
     said = "".join(f"; {kind}: {k['wrong']:,} of {k['verdicts']:,}" for kind, k in worst)
-    return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%}{said})"
+    return f"{FAILED} (false positives {own.share:.0%}, up to {high:.0%}{said})"
 
 
 def control_notes(
@@ -144,7 +144,7 @@ def control_notes(
         judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
         errors = of_score(judged, metric, confidence)
         said = [
-            f"{e.share:.1%} {what}s (up to {e.high:.1%})"
+            f"{e.share:.1%} {what}s (up to {e.ends[1]:.1%})"
             for what, e in errors.items()
             if e.verdicts
         ]
@@ -167,11 +167,9 @@ def error_columns(
     records: Iterable[RunRecord], metric: str, confidence: float
 ) -> dict[str, float | None]:
     """Return the shares of wrong verdicts with their intervals, under the names of `ERRORS`."""
-    row: dict[str, float | None] = {}
-    for what, one in of_score(records, metric, confidence).items():
-        name = f"{what}s".replace(" ", "_")
-        row |= {name: one.share, f"{name}_low": one.low, f"{name}_high": one.high}
-    return row
+    found = of_score(records, metric, confidence).items()
+    rows = [one.row(f"{what}s".replace(" ", "_")) for what, one in found]
+    return {name: value for row in rows for name, value in row.items()}
 
 
 ERRORS = tuple(
