@@ -177,19 +177,18 @@ def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
         by_case = [_case_means(run.values) for run in crossed]
         common = set(by_case[0]).intersection(*by_case[1:]) if by_case else set()
         means = {
-            (run.run.model, run.cast): _mean(own[case] for case in common)
+            (run.run.model, run.cast): sum(own[case] for case in common) / len(common)
             for run, own in zip(crossed, by_case, strict=True)
+            if common
         }
-        ranks: dict[tuple[str, str], int] = {}
-        for key, mean in means.items():
-            if mean is not None:
-                rivals = (v for (_, cast), v in means.items() if cast == key[1] and v is not None)
-                ranks[key] = 1 + sum(v > mean for v in rivals)
-        for (model, cast), mean in means.items():
-            own_ranks = [rank for (name, _), rank in ranks.items() if name == model]
-            row: dict[str, object] = {"benchmark": benchmark, "model": model, "cast": cast}
-            row |= {"cases": len(common), "mean": mean, "rank": ranks.get((model, cast))}
-            if own_ranks:
+        ranks = {
+            (model, cast): 1 + sum(v > mean for (_, c), v in means.items() if c == cast)
+            for (model, cast), mean in means.items()
+        }
+        for key in ((run.run.model, run.cast) for run in crossed):
+            row: dict[str, object] = {"benchmark": benchmark, "model": key[0], "cast": key[1]}
+            row |= {"cases": len(common), "mean": means.get(key), "rank": ranks.get(key)}
+            if own_ranks := [rank for (model, _), rank in ranks.items() if model == key[0]]:
                 row["moved"] = max(own_ranks) - min(own_ranks)
             yield row
 
@@ -325,8 +324,3 @@ def _by_benchmark(runs: Iterable[CheckedRun]) -> Iterator[tuple[str, list[Checke
     for run in runs:
         found[run.run.benchmark].append(run)
     yield from sorted(found.items())
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
