@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,28 +98,12 @@ def _runs(args: argparse.Namespace) -> list[stored_decisions.GradedRun]:
     for line in damaged:
         print(f"medhelm: left out, damaged: {line}", file=sys.stderr)
     own = [r for r in runs if r.record.spec.protocol in PROTOCOLS]
-    own = _chosen(own, "--benchmark", args.benchmark, lambda r: r.benchmark)
-    own = _chosen(own, "--model", args.model, lambda r: r.model)
     if not own:
         raise UsageError(
             f"no run below {args.results_dir} has encounters; `medhelm run model=... "
             "benchmark=medsp1000 data=sample` makes one"
         )
-    return own
-
-
-def _chosen(
-    runs: list[stored_decisions.GradedRun],
-    option: str,
-    wanted: list[str] | None,
-    name: Callable[[stored_decisions.GradedRun], str],
-) -> list[stored_decisions.GradedRun]:
-    """Return the runs with one of the names that an option was given; all where it was not."""
-    known = sorted({name(r) for r in runs})
-    for one in wanted or ():
-        if one not in known:
-            raise UsageError(f"{option} {one}: no stored encounters; there are {', '.join(known)}")
-    return [r for r in runs if name(r) in wanted] if wanted else runs
+    return stored_decisions.of_names(own, args.benchmark, args.model)
 
 
 def _judge(

@@ -43,6 +43,7 @@ from medhelm.tables.instances import main_metric
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import is_ranked as is_ranked
+from medhelm.tables.study.selection import of_names as of_names
 
 ANSWERS = 30
 
