@@ -34,7 +34,7 @@ from medhelm_benchmarks.encounters.grading.completion import (
     POOLED,
     TURNED,
 )
-from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
+from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
 DRAWS = 10_000
@@ -256,12 +256,8 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         record = panel.cells[model].record
         row |= studies.error_columns([record], own.metric, own.settings.confidence)
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
-    if own.metric == COMPLETION:
-        yield from sorted(
-            _competencies(own, models), key=lambda row: models.index(str(row["model"]))
-        )
-    specialties = _specialties(own, models, asked)
-    yield from sorted(specialties, key=lambda row: models.index(str(row["model"])))
+    for part in (_competencies(own, models), _specialties(own, models, asked)):
+        yield from sorted(part, key=lambda row: models.index(str(row["model"])))
     yield from _lengths(own, models)
     for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
         yield {"benchmark": own.benchmark, **row}
@@ -299,49 +295,24 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     row: dict[str, object] = {
         n: sums.get(n) for n in ("met", "items", "invalid", "no_evidence", "extra")
     }
-    ended = sums["encounters"]
-    if not ended:
-        return row
     means = ("turns", "questions", "actions", "unsupported", "corrections", "overruled")
-    for name in (*means, "capped", "tests_first", "input_chars"):
-        row[name] = sums[name] / ended
-    row["turns_to_decision"] = (
-        sums["turns_to_decision"] / sums["decided"] if sums["decided"] else None
-    )
+    if ended := sums["encounters"]:
+        for name in (*means, "capped", "tests_first", "input_chars"):
+            row[name] = sums[name] / ended
+        if sums["decided"]:
+            row["turns_to_decision"] = sums["turns_to_decision"] / sums["decided"]
     return row
 
 
 def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
     """Yield each competency of each model, pooled and as a mean over the cases that have it."""
-    for competency in COMPETENCIES:
+    for code, name in COMPETENCY_NAMES.items() if own.metric == COMPLETION else ():
         ways = {
-            "pooled": (f"met/{competency}", f"items/{competency}"),
-            "case_mean": (f"rate/{competency}", f"cases/{competency}"),
+            "pooled": pooled_share(f"pooled_{code}", f"met/{code}", f"items/{code}"),
+            "case_mean": pooled_share(f"case_mean_{code}", f"rate/{code}", f"cases/{code}"),
         }
-        found = {
-            column: own.estimates(
-                own.panel,
-                pooled_share(f"{column}_{competency}", *pair),
-                column,
-                competency,
-            )
-            for column, pair in ways.items()
-        }
-        for model in models:
-            sums = own.totals(model, own.panel.ids)
-            if not sums[f"items/{competency}"]:
-                continue
-            row = _row(
-                own, model, "competency", group=f"{competency}: {COMPETENCY_NAMES[competency]}"
-            )
-            for column, estimates in found.items():
-                row |= _ends(column, estimates[model])
-            cases = round(sums[f"cases/{competency}"])
-            yield row | {
-                "n": cases,
-                "met": sums[f"met/{competency}"],
-                "items": sums[f"items/{competency}"],
-            }
+        found = {way: own.estimates(own.panel, share, way, code) for way, share in ways.items()}
+        yield from _parts_of(own, models, f"{code}: {name}", found, own.panel.ids, f"/{code}")
 
 
 def _specialties(
@@ -355,10 +326,27 @@ def _specialties(
     for name in sorted(name for name, cases in members.items() if len(cases) >= LEAST_CASES):
         ids = np.array(sorted(members[name]), dtype=np.uint64)
         found = own.estimates(studies.restrict(own.panel, ids), reading, "specialty", name)
-        for model in models:
-            row = _row(own, model, "specialty", group=name, n=found[model].n)
-            sums = own.totals(model, ids)
-            yield row | _ends(column, found[model]) | {n: sums.get(n) for n in ("met", "items")}
+        yield from _parts_of(own, models, name, {column: found}, ids)
+
+
+def _parts_of(
+    own: _Encounters,
+    models: list[str],
+    group: str,
+    found: Mapping[str, Mapping[str, studies.Estimate]],
+    ids: studies.Keys,
+    competency: str = "",
+) -> Iterator[dict[str, object]]:
+    """Yield the rows of one specialty, or of one competency, which ends the names of its sums."""
+    for model in models:
+        sums = own.totals(model, ids)
+        if competency and not sums[f"items{competency}"]:
+            continue
+        row = _row(own, model, "competency" if competency else "specialty", group=group)
+        row |= {name: sums.get(f"{name}{competency}") for name in ("met", "items")}
+        for column, estimates in found.items():
+            row |= {"n": estimates[model].n} | _ends(column, estimates[model])
+        yield row | ({"n": round(sums[f"cases{competency}"])} if competency else {})
 
 
 def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
@@ -459,7 +447,7 @@ def _pair(
     swapped = intervals.swap_differences(
         sums[0], sums[1], value, permutations=intervals.PERMUTATIONS, seed=seed
     )
-    yield {
+    row: dict[str, object] = {
         "level": "strategy",
         "model": plain,
         "group": " less ".join(spec.strategy or "none" for spec in specs),
@@ -469,13 +457,11 @@ def _pair(
         "score_other": second,
         "difference": first - second,
         "p_holm": intervals.permutation_p(first - second, swapped),
-    } | _gap_ends(gaps, settings, np.bincount(codes))
-
-
-def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> dict[str, object]:
-    if len(sizes) < 2:
-        return {}
-    return intervals.clustered_percentile(gaps, settings.confidence, sizes).ends("difference")
+    }
+    if len(keys) > 1:
+        ends = intervals.clustered_percentile(gaps, settings.confidence, np.bincount(codes))
+        row |= ends.ends("difference")
+    yield row
 
 
 def _refuse_other_items(own: _Encounters) -> None:
@@ -490,7 +476,7 @@ def _refuse_other_items(own: _Encounters) -> None:
             seen[model] = items[scores.among(own.panel.ids)]
     first = next(iter(seen), None)
     for model, items in seen.items():
-        if first is not None and not np.allclose(items, seen[first], equal_nan=True):
+        if not np.allclose(items, seen[first], equal_nan=True):
             cases = int(np.count_nonzero(~np.isclose(items, seen[first])))
             raise UsageError(
                 f"{own.benchmark}: {model} and {first} were scored on other items in {cases:,} cases; "

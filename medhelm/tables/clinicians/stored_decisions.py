@@ -40,6 +40,7 @@ from medhelm.tables.clinicians.ratings import (
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
 from medhelm.tables.instances import main_metric
+from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import is_ranked as is_ranked
