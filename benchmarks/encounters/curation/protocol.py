@@ -145,7 +145,9 @@ def _reasons(ended: questions.Unwritten) -> tuple[str, ...]:
 async def _article(writer: _Writer) -> CuratedArticle:
     article = writer.article
     triage: Triage = await writer.reply(
-        "triage", prompts.triage_messages(article), partial(triage_faults, article)
+        "triage",
+        prompts.messages("triage", prompts.documents(article)),
+        partial(triage_faults, article),
     )
     if not triage.is_simulatable:
         missing = tuple(name for name, c in triage.criteria.items() if not c.is_met)
@@ -185,9 +187,10 @@ async def _scenario(
 ) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
     """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
     article, name = writer.article, meta.scenario_id
+    whole, stated = prompts.documents(article), prompts.meta_text(meta)
     partition: Partition = await writer.reply(
         f"partition/{name}",
-        prompts.partition_messages(article, meta),
+        prompts.messages("partition", whole, stated),
         partial(partition_faults, article, meta),
         partial(partition_doubts, article, meta),
     )
@@ -196,13 +199,13 @@ async def _scenario(
     draft = draft_of(meta, partition)
     audit: Audit = await writer.reply(
         f"audit/{name}",
-        prompts.audit_messages(article, draft),
+        prompts.messages("audit", whole, stated, *prompts.kept(draft)),
         partial(audit_faults, article, draft),
     )
     draft = audited(draft, audit)
     extraction: Extraction = await writer.reply(
         f"rubric/{name}",
-        prompts.rubric_messages(article, draft),
+        prompts.messages("rubric", prompts.documents(article, draft.packets["evaluator"].kept)),
         partial(extraction_faults, article, draft),
     )
     items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)

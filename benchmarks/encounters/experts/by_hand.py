@@ -100,15 +100,12 @@ class SheetModel:
             finished_at=time.time(),
         )
         if own is None:
-            return _with(done, finish="error", error="the encounter is not filled in on the sheet")
-        return _with(done, text=_reply(own, items, encounter))
+            error = "the encounter is not filled in on the sheet"
+            return msgspec.structs.replace(done, finish="error", error=error)
+        return msgspec.structs.replace(done, text=_reply(own, items, encounter))
 
     async def close(self) -> None:
         """Close nothing."""
-
-
-def _with(response: Response, **changes: str) -> Response:
-    return msgspec.structs.replace(response, **changes)
 
 
 def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter: str) -> str:

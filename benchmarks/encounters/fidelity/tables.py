@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 
 import msgspec
@@ -234,12 +234,9 @@ def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
         for (model, others), found in sorted(values.items()):
             parts = components(found, FACTORS)
             for part in parts if any(one.variance is not None for one in parts) else ():
-                row: dict[str, object] = {"benchmark": benchmark, "model": model}
-                row |= {"others": others, "factor": part.factor, "levels": part.levels}
-                row["variance"] = part.variance
-                if part.variance is not None and part.variance > 0:
-                    row["sd"] = part.variance**0.5
-                yield row
+                sd = part.variance**0.5 if part.variance and part.variance > 0 else None
+                row = {"benchmark": benchmark, "model": model, "others": others, "sd": sd}
+                yield row | asdict(part)
 
 
 Cellkey = tuple[str, ...]

@@ -42,6 +42,7 @@ from medhelm_benchmarks.encounters.record import (
     COMPLETED,
     Encounter,
     Turn,
+    as_state,
 )
 
 SIZE, FORM = "batch", "form"
@@ -322,8 +323,7 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
     ending = "partly invalid" if invalid else ""
     if invalid and len(invalid) == len(verdicts.items):
         ending = "unreadable"
-    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
-    return FinalAnswer(state=state, ending=ending)
+    return FinalAnswer(state=as_state(verdicts), ending=ending)
 
 
 def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequence[RubricItem]]:
@@ -423,9 +423,7 @@ def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]
         Verdict(fault="no deed") if item.deed is None else _by_rule(item.deed, encounter)
         for item in items
     ]
-    verdicts = Verdicts(items=tuple(found), rubric=items if settings[RUBRIC] else None)
-    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
-    return state
+    return as_state(Verdicts(items=tuple(found), rubric=items if settings[RUBRIC] else None))
 
 
 def _by_rule(deed: Deed, encounter: Encounter) -> Verdict:

@@ -351,24 +351,16 @@ def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
 
 def coverage_table(compared: Comparison, settings: Settings | None = None) -> Table:
     """Return each judge's share of criteria met, corrected by each group of experts."""
-    groups = []
+    groups: list[list[Judged]] = []
     for pair in compared.pairs():
         if pair.grader.is_judge:
-            graded = pair.by_model
             models = (plain_name(compared.aliases.get(r.model, r.model)) for r in pair.grader.rows)
             names = {"judge": pair.grader.name, "reference": pair.reference.name}
-            groups.append(
-                [
-                    Judged(
-                        {**names, "model": compared.model(model)},
-                        graded[model].met.astype(np.float64),
-                        graded[model].human,
-                        graded[model].cases,
-                    )
-                    for model in dict.fromkeys(models)
-                    if model in graded
-                ]
-            )
+            groups.append([])
+            for model in dict.fromkeys(m for m in models if m in pair.by_model):
+                met, cases, human = zip(*pair.by_model[model], strict=True)
+                head = {**names, "model": compared.model(model)}
+                groups[-1].append(Judged(head, np.array(met, float), np.array(human), cases))
     title = "Share of criteria met, corrected by experts"
     return corrected_table(title, groups, [], settings or Settings())
 
