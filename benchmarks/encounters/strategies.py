@@ -193,9 +193,8 @@ Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]
 def by_trajectory(conduct: Conduct, role: str) -> Conduct:
     """Return a conduct that plays a case several times and keeps the course that most agree with.
 
-    Decision points are the actions that any course orders. An action is the majority's where more than
-    half of the courses order it. Kept is the course with the most decisions as the majority has them,
-    the first of equals: no course is stitched together of pieces that never met.
+    Decision points are the actions that more than half of the courses order. No course is stitched together
+    of pieces that never met.
     """
 
     async def several(

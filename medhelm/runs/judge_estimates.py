@@ -53,10 +53,7 @@ class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSum:
-    """Sums what a grader asks one judge over the answers of a run, by the grader's own forecast.
-
-    `reply`: the mean output tokens of its stored replies; None where none is stored.
-    """
+    """Sums what a grader asks one judge. `reply`: mean output tokens of its stored replies, if any."""
 
     def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
         self._run, self._judging, self._grader = run, judging, judging.grader

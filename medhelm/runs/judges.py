@@ -106,10 +106,7 @@ class Judge:
         return self._judging.controls(sample.episodes(self.sample_size(cases)), text_of)
 
     async def _grade(self, episode: Episode, live: Live) -> None:
-        """Ask for the verdicts on an answer and append them to the log.
-
-        What the log holds of an earlier process is given back. Raises what stops the run.
-        """
+        """Ask for the verdicts on an answer, as far as the log lacks them, and append them to it."""
         try:
             with self.desk.border():
                 await self._ask(episode, live)
@@ -134,7 +131,6 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
     """Ask every judge for every answer of a run that it has not judged yet.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
-    Raises what stops the run. A budget that is reached stops the sweep.
     """
     if sweep.desk.stopped:
         return
@@ -165,8 +161,7 @@ async def judge_answers(run: Run, plan: Plan, sweep: Sweep, served: ServedCheck)
 
 
 async def _share_out(run: Run, plan: Plan, judges: Collection[Judge], desk: Desk) -> None:
-    """Read the answers once, in a thread, and hand each to the judges that have not graded it, then the
-    controls."""
+    """Read the answers once, in a thread, and hand each to the judges that lack it, then the controls."""
     sample = Sample(max(judge.sample_size(plan.instances) for judge in judges))
     try:
         with desk.border(), desk.stoppable():

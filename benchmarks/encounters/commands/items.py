@@ -1,7 +1,4 @@
-"""`medhelm agreement items`: people tick the items of stored encounters.
-
-A filled sheet scores them too: `medhelm run` with `jury.judges=[rater/SHEET.csv]`.
-"""
+"""`medhelm agreement items`: people tick the items of stored encounters."""
 
 from __future__ import annotations
 

@@ -55,12 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"write up to {_EXAMPLES} faults of each kind and role there, one JSON object a line; "
         "with the words of the line where the benchmark's data are public",
     )
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "csv", "json", "markdown", "latex", "parquet"),
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    options.add_options(parser, "--out")
+    tables.add_file(parser)
     options.add_options(parser, "--budget-usd", help="cap for the judge")
     options.add_options(parser, "--budget-tokens", help="cap for the judge in tokens")
     options.add_options(parser, "--plugin")

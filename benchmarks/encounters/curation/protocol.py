@@ -244,10 +244,7 @@ class _Writer:
         *,
         role: str = CURATOR,
     ) -> Any:
-        """Return a phase's reply without faults, in its form; raises Unwritten.
-
-        Doubts go back once, and discard nothing.
-        """
+        """Return a phase's reply without faults, in its form; doubts go back once, and discard nothing."""
         stage = PHASES[phase.partition("/")[0]]
         budget = stage.budget_of(self.players[role])
         return await questions.send_until_written(

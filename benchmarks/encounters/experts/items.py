@@ -61,10 +61,7 @@ class Judged:
 
 
 def read_judged(folder: Path) -> tuple[list[Judged], int]:
-    """Return the encounters of a results folder that can be ticked, and how many are not public.
-
-    Raises UsageError where there is none.
-    """
+    """Return the encounters of a results folder that can be ticked, and how many are not public."""
     found: dict[str, Judged] = {}
     left_out = 0
     for gradings in encounter_runs(folder).values():

@@ -56,10 +56,7 @@ class Checked:
 
     @property
     def fidelity(self) -> float | None:
-        """Return the share of the cast's lines without a fault.
-
-        None where none of those said anything whose faults somebody could find.
-        """
+        """Return the share of the cast's lines without a fault; None where nobody could find any."""
         roles = seen_roles(self.sums) if self.by_judge is None else CAST
         own = {line.number for line in self.cast_lines if line.role in roles}
         return 1 - len(own & {fault.line for fault in self.faults}) / len(own) if own else None

@@ -82,10 +82,7 @@ def simulation_table(
     controls: Sequence[Tally] | None = None,
     level: str | None = None,
 ) -> Table:
-    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first.
-
-    `controls`: of the judge; None: there was none.
-    """
+    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
     newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
     settings = Settings()
     rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]

@@ -1,11 +1,6 @@
 """Completion of a frozen rubric: one set of verdicts, and every reading of the paper by its own name.
 
-| metric | reading | in the paper |
-|---|---|---|
-| `encounter_completion` | mean over cases of each case's share of items | equation 2, the figures |
-| `encounter_pooled` | items met / items, over all cases | the headline |
-| `encounter_competency_mean` | mean over competencies of the pooled share | "macro" of table 1 |
-| `encounter_competency_case_mean` | mean over competencies of the mean over cases | equation 3 |
+`docs/encounters.md` has the readings with an example, and where the paper uses them.
 
 Items without a verdict count as not met. `encounter_completion_highest` is the first reading if all were met.
 An item counts by its weight. One that is harmful costs its weight if it is met or without a verdict, and a share

@@ -123,10 +123,7 @@ def read_batch(
     shown: str = "",
     form: str = QUOTED,
 ) -> Verdicts:
-    """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
-
-    `shown`: the encounter, as the evaluator saw it.
-    """
+    """Return the verdicts on a batch of items. `shown`: the encounter, as the evaluator saw it."""
     found = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
     moved: set[int] = set()
@@ -327,10 +324,7 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
 
 
 def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequence[RubricItem]]:
-    """Return the items in batches, in order: of at most so many, whose verdicts fit a budget of output tokens.
-
-    Raises DataError for a size below 1.
-    """
+    """Return the items in batches of at most so many, whose verdicts fit a budget of output tokens."""
     if size < 1:
         raise DataError(f"grader.{SIZE}={size}: a batch has at least one item")
     found: list[list[RubricItem]] = []
@@ -413,10 +407,7 @@ def forecast(
 
 
 def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings.
-
-    An item without a deed has no verdict: only a reader can tell.
-    """
+    """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings."""
     encounter = msgspec.convert(dict(shown.state), Encounter)
     items = items_of(shown.instance, settings[RUBRIC])
     found = [

@@ -18,10 +18,7 @@ RUBRIC = "rubric"
 
 
 def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
-    """Return the frozen items of a case: its own, or those that a file of rubrics has for it.
-
-    Raises DataError where there are none: an encounter without items cannot be scored.
-    """
+    """Return the frozen items of a case: its own, or those that a file of rubrics has for it."""
     if not rubric:
         items = packets_of(instance).evaluator.items
         if not items:

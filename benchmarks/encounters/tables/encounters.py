@@ -350,10 +350,7 @@ def _parts_of(
 
 
 def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
-    """Yield ten equal bins of the encounters by the input of the clinician: each model's, and all's.
-
-    Models that are not ranked, such as rules that read the rubric, are in no row over all.
-    """
+    """Yield ten equal bins of the encounters by the clinician's input: each model's, and all ranked ones'."""
     column, reading = next(iter(own.readings.items()))
     pairs = []
     for model in models:
@@ -398,12 +395,7 @@ def _bins(
 def _strategies(
     panel: studies.Panel, reading: Aggregation, settings: Settings
 ) -> Iterator[dict[str, object]]:
-    """Return a row for each pair of strategies of one model, on the cases that both have a score of.
-
-    The difference is that of a reading, the first strategy less the second. Its interval is of a
-    bootstrap over source articles, its p of swaps of the two within articles, corrected by Holm over
-    the rows.
-    """
+    """Yield a row for each pair of strategies of one model: the first less the second on common cases."""
     rows = [row for pair in _pairs(panel) for row in _pair(panel, reading, settings, *pair)]
     corrected = aggregation.holm([float(str(row["p_holm"])) for row in rows])
     for row, p in zip(rows, corrected, strict=True):

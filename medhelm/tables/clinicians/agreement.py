@@ -306,10 +306,7 @@ def judged_runs(rated: Rated) -> list[list[Judged]]:
 
 
 def scores_table(rated: Rated, settings: Settings, threshold: float | None = None) -> Table:
-    """Return the jury's mean of each rated run, corrected by the answers that clinicians rated.
-
-    With a threshold, its share of answers with at least that score.
-    """
+    """Return the jury's mean of each rated run, or its share above a threshold, corrected by clinicians."""
     groups = judged_runs(rated)
     of, more = "Scores", rated_settings(rated)
     if threshold is not None:

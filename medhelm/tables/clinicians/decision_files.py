@@ -56,10 +56,7 @@ def read_graders(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bo
 
 
 def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> Grader:
-    """Return the decisions of files, or of the files of folders; raises DataError.
-
-    `cases` gives the texts of files that hold ids alone.
-    """
+    """Return the decisions of files, or of the files of folders. `cases`: texts of those with ids alone."""
     files = [file for path in paths for file in _files(path)]
     rows = tuple(row for file in files for row in _read_decisions(file, cases, is_judge))
     if all({*row.decisions.values()} <= {"none"} for row in rows):
@@ -301,9 +298,7 @@ def read_case_criteria(path: Path) -> dict[str, CaseCriteria]:
 def write_judge_files(grader: Grader, folder: Path, cases: Cases) -> list[Path]:
     """Write a file of the exchange format for each model of a judge; returns them.
 
-    Rows are in the order of the cases, decisions in that of their criteria; what was no decision is
-    null, so that it is not lost. Raises UsageError for an answer that no case has, or two answers
-    to one.
+    Rows are in the order of the cases. What was no decision is null, so that it is not lost.
     """
     by_model: dict[str, dict[str, DecisionRow]] = {}
     for row in grader.rows:

@@ -82,8 +82,7 @@ def plain_name(name: str) -> str:
 def known_models(graders: Iterable[Grader], aliases: Mapping[str, str]) -> dict[str, str]:
     """Return the name to show of each plain name of a model; those of the first grader come first.
 
-    `aliases` maps names of files to the name that they stand for. Raises DataError where one file
-    spells two names that would become one, since their rows would be taken for repeats.
+    Raises DataError where one file spells two names that would become one: rows would seem repeated.
     """
     shown: dict[str, str] = {}
     unused = dict(aliases)

@@ -212,10 +212,7 @@ _SHOWN = (
 
 
 def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
-    """Return the rows of all models as they are kept beside the runs of a benchmark.
-
-    `asked`: the `grader_hash` of each judge.
-    """
+    """Return the rows of all models as they are kept. `asked`: the `grader_hash` of each judge."""
     fields = set(Agreement.__struct_fields__) - {"asked"}
     return KeptFidelity(
         benchmark=benchmark,
@@ -258,10 +255,7 @@ def figures(
     names: Sequence[str],
     some: two_class.Bools | slice = slice(None),
 ) -> Row:
-    """Return the figures of what two graders decided, or of some of their decisions.
-
-    `names` decide the draws of the bootstrap.
-    """
+    """Return the figures of what two graders decided, or of some of it; `names` decide the draws."""
     rows = np.arange(len(pair.found))[some]
     row: Row = {"decisions": len(rows), "answers": len(np.unique(pair.answer_of[rows]))}
     if not len(rows):

@@ -203,8 +203,7 @@ def criteria_sheet(
 ) -> RatingSheet:
     """Return a sheet with the criteria of stored answers.
 
-    As many answers of each model, drawn by the seed; a larger sheet holds the smaller one's. Raises
-    PrivacyRefused, UsageError where there is nothing to rate.
+    As many answers of each model, drawn by the seed; a larger sheet holds the smaller one's.
     """
     most, seed = sample.units or ANSWERS, sample.seed
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}

@@ -135,10 +135,7 @@ def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> 
 def control_notes(
     of: Iterable[tuple[str, str, Sequence[RunRecord]]], confidence: float
 ) -> Iterator[str]:
-    """Yield the notes on the errors of judges, and where they were asked about no controls.
-
-    `of`: the name of each benchmark, its metric, its runs.
-    """
+    """Yield the notes on judges' errors. `of`: the name of each benchmark, its metric, its runs."""
     known, without = [], []
     for benchmark, metric, records in of:
         judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
