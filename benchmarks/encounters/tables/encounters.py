@@ -7,7 +7,7 @@ none is ranked. Intervals are of a bootstrap over source articles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -188,35 +188,17 @@ ENCOUNTERS = TableSpec(
 )
 
 
-@dataclass(frozen=True)
 class _Encounters:
-    """One benchmark of encounters."""
+    """One benchmark of encounters: the metric whose sums hold all that is counted, and their readings by column."""
 
-    study: studies.Study
-    benchmark: str
-
-    @property
-    def metric(self) -> str:
-        """Return the metric whose sums hold all that is counted."""
-        names = set(self.study.metrics(self.benchmark))
-        return COMPLETION if COMPLETION in names else ACCURACY
-
-    @property
-    def panel(self) -> studies.Panel:
-        """Return the scores of all models."""
-        return self.study.panel(self.benchmark, self.metric)
-
-    @property
-    def settings(self) -> Settings:
-        """Return the settings of intervals: those of the study, with enough draws."""
-        return replace(self.study.settings, draws=max(DRAWS, self.study.settings.draws))
-
-    @property
-    def readings(self) -> Mapping[str, Aggregation]:
-        """Return the readings of the sums by their columns."""
-        if self.metric == COMPLETION:
-            return _READINGS
-        return {"accuracy": pooled_share("accuracy", "right", "cases")}
+    def __init__(self, study: studies.Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        is_rated = COMPLETION in study.metrics(benchmark)
+        self.metric = COMPLETION if is_rated else ACCURACY
+        self.panel = study.panel(benchmark, self.metric)
+        self.settings = replace(study.settings, draws=max(DRAWS, study.settings.draws))
+        accuracy = pooled_share("accuracy", "right", "cases")
+        self.readings = _READINGS if is_rated else {"accuracy": accuracy}
 
     def estimates(
         self, panel: studies.Panel, reading: Aggregation, *names: str
