@@ -276,13 +276,8 @@ def models() -> list[ModelSpec]:
     ]
 
 
-PROOFS = {
-    "oracle": "oracle",
-    "empty": "silent",
-    "ends_at_once": "ends_at_once",
-    "asks_everything": "asks_everything",
-    "orders_everything": "orders_everything",
-}
+PROOFS = {"oracle": "oracle", "empty": "silent"}
+PROOFS |= {name: name for name in ("ends_at_once", "asks_everything", "orders_everything")}
 """Names of the proofs, and the rule that is the clinician."""
 
 

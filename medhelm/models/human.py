@@ -10,7 +10,7 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Request, Response
-from medhelm.schema.model import Model, ModelSpec
+from medhelm.schema.model import ModelSpec
 
 NO_ANSWER = "no answer in the file"
 
@@ -42,12 +42,18 @@ def spec_of(file: str) -> ModelSpec:
     )
 
 
-class HumanModel(Model):
-    """Gives the answers of a file, without slots; where there is none, the instance is an error and in no mean."""
+class HumanModel:
+    """Gives the answers of a file; where there is none, the instance is an error and in no mean."""
 
     def __init__(self, spec: ModelSpec, answers: dict[str, str]) -> None:
         self.spec = spec
         self._answers = answers
+
+    async def acquire(self, place: int = 0) -> None:
+        """Need no slot."""
+
+    def release(self) -> None:
+        """Give nothing back."""
 
     async def respond(self, request: Request) -> Response:
         """Return what a person answered."""
@@ -61,6 +67,9 @@ class HumanModel(Model):
             served_model=self.spec.name,
             finished_at=time.time(),
         )
+
+    async def close(self) -> None:
+        """Close nothing."""
 
 
 def open_human(spec: ModelSpec) -> HumanModel:

@@ -230,12 +230,18 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
     )
 
 
-class _Embedded(Model):
-    """A baseline in a role, without slots: it answers by rule from the instance, at once and for nothing."""
+class _Embedded:
+    """A baseline in a role: it answers by rule from the instance, at once and for nothing."""
 
     def __init__(self, model: InstanceModel, stage: Stage, instance: Instance, repeat: int) -> None:
         self.spec = model.spec
         self._model, self._stage, self._instance, self._repeat = model, stage, instance, repeat
+
+    async def acquire(self, place: int = 0) -> None:
+        """Need no slot."""
+
+    def release(self) -> None:
+        """Give nothing back."""
 
     async def respond(self, request: Request) -> Response:
         """Return the baseline's answer to the instance."""
@@ -254,6 +260,9 @@ class _Embedded(Model):
             served_model=self.spec.name,
             finished_at=time.time(),
         )
+
+    async def close(self) -> None:
+        """Close nothing."""
 
 
 def place_of(error: BaseException) -> str:

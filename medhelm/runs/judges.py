@@ -1,8 +1,7 @@
 """The judges of a sweep: every stored answer of a run is shown to every judge, all at once.
 
-A judge of a jury or of any other grader is asked by the one way. What it is asked about one answer
-is an episode of its own log. Judges share the sweep's connections, limits and budget with the models
-that are asked.
+What it is asked about one answer is an episode of its own log. Judges share the sweep's connections, limits and
+budget with the models that are asked.
 """
 
 from __future__ import annotations

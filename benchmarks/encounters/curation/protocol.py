@@ -1,8 +1,6 @@
 """The protocol of curation: an article becomes scenarios with packets and rubrics, phase by phase.
 
-Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks. What is wrong with
-a reply goes back to its writer at most twice. What a check still finds in a finished scenario is a flag for
-a person.
+Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks.
 """
 
 from __future__ import annotations

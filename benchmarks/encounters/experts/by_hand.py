@@ -1,8 +1,7 @@
 """Items that a person has ticked on a sheet, as a judge: stored encounters are scored by hand.
 
-`jury.judges=[rater/anna.csv]` names a filled sheet. Its reply to a batch of items has the form of any
-evaluator's and is read by the same rules: an item counts that is named verbatim, once, under its own
-competency, and is met only by the turns that show it. A corrected sheet is another judge.
+`jury.judges=[rater/anna.csv]` names a filled sheet. Its replies are read as any evaluator's; a corrected sheet is
+another judge.
 """
 
 from __future__ import annotations

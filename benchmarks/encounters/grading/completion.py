@@ -1,11 +1,7 @@
 """Completion of a frozen rubric: one set of verdicts, and every reading of the paper by its own name.
 
-`docs/encounters.md` has the readings with an example, and where the paper uses them.
-
-Items without a verdict count as not met. `encounter_completion_highest` is the first reading if all were met.
-An item counts by its weight. One that is harmful costs its weight if it is met or without a verdict, and a share
-is never below 0. Of items that are worded as failures `encounter_completion_turned` counts those that are not met,
-`encounter_completion_left_out` none.
+`docs/encounters.md` has the readings with an example ("Readings of the paper"), and what weights and harmful items
+do ("Rubrics of an examiner").
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
 """The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item.
 
-    {"items": [{"number": 3, "item": "TEXT", "met": true, "evidence": [{"turn": 2, "quote": "WORDS"}]}, ...]}
-
-An entry counts for the one item that its number and its text name; quotation marks, dashes, white space
-and forms of a character do not tell texts apart. Met needs a turn in which the clinician says or does what
-is quoted. An item that is missing, named twice, judged without a boolean, or met without such evidence has
-no verdict; an entry that names no item is counted.
-
-`grader.form=published` has the paper's form: the competency in place of the number, and turns without a
-quote, of which any will do; an item met without one counts as not met.
+`docs/encounters.md` ("Grading") has the two forms of its replies, and what is a valid verdict.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from medhelm import (
     make_table,
     pooled_share,
 )
-from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
+from medhelm.plugin import UsageError, aggregation, compare, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
@@ -238,11 +238,10 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         record = panel.cells[model].record
         row |= studies.error_columns([record], own.metric, own.settings.confidence)
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
-    for part in (_competencies(own, models), _specialties(own, models, asked)):
-        yield from sorted(part, key=lambda row: models.index(str(row["model"])))
+    for rows in (_competencies(own, models), _specialties(own, models, asked)):
+        yield from sorted(rows, key=lambda row: models.index(str(row["model"])))
     yield from _lengths(own, models)
-    for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
-        yield {"benchmark": own.benchmark, **row}
+    yield from _strategies(own)
 
 
 def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dict[str, object]:
@@ -374,68 +373,44 @@ def _bins(
         }
 
 
-def _strategies(
-    panel: studies.Panel, reading: Aggregation, settings: Settings
-) -> Iterator[dict[str, object]]:
+def _strategies(own: _Encounters) -> Iterator[dict[str, object]]:
     """Yield a row for each pair of strategies of one model: the first less the second on common cases."""
-    rows = [row for pair in _pairs(panel) for row in _pair(panel, reading, settings, *pair)]
-    corrected = aggregation.holm([float(str(row["p_holm"])) for row in rows])
-    for row, p in zip(rows, corrected, strict=True):
-        yield row | {"p_holm": p}
+    panel = studies.with_reading(own.panel, next(iter(own.readings.values())))
+    rows = [row for pair in _pairs(panel) if (row := _pair(own, panel, *pair))]
+    for row, p in zip(rows, aggregation.holm([p for _, p in rows]), strict=True):
+        yield row[0] | {"p_holm": p}
 
 
-def _pairs(panel: studies.Panel) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of models that are one model with different strategies, the plain one last."""
+def _pairs(panel: studies.Panel) -> Iterator[tuple[str, str, str]]:
+    """Yield the pairs of strategies of one model after its plain name, the plain one last."""
     by_model: dict[str, list[str]] = {}
     for name, cell in panel.cells.items():
-        by_model.setdefault(_plain(name, cell.record.spec.model.strategy), []).append(name)
+        strategy = cell.record.spec.model.strategy
+        plain = name.removesuffix(f"+{strategy}") if strategy else name
+        by_model.setdefault(plain, []).append(name)
     for plain, names in sorted(by_model.items()):
         names.sort(key=lambda name: (name == plain, name))
-        yield from combinations(names, 2)
-
-
-def _plain(name: str, strategy: str) -> str:
-    return name.removesuffix(f"+{strategy}") if strategy else name
+        yield from ((plain, *pair) for pair in combinations(names, 2))
 
 
 def _pair(
-    panel: studies.Panel, reading: Aggregation, settings: Settings, one: str, other: str
-) -> Iterator[dict[str, object]]:
-    scores = [panel.scores(name) for name in (one, other)]
-    ids = np.intersect1d(scores[0].ids, scores[1].ids)
-    if not len(ids):
-        return
-    at = [own.among(ids) for own in scores]
-    keys, codes = np.unique(scores[0].clusters[at[0]], return_inverse=True)
-    sums = [
-        intervals.cluster_sums(own.pooling.columns(own.sums, reading.sums)[there], codes, len(keys))
-        for own, there in zip(scores, at, strict=True)
-    ]
-    value, width = aggregation.Pooling(reading, reading.sums), len(reading.sums)
-    specs = [panel.cells[name].record.spec.model for name in (one, other)]
-    plain = _plain(one, specs[0].strategy)
-    seed = intervals.seed_of(settings.bootstrap_seed, plain, one, other)
-    first, second = (float(value(part.sum(axis=0)[None])[0]) for part in sums)
-    drawn = intervals.bootstrap(np.hstack(sums), settings.draws, seed)
-    gaps = value(drawn[:, :width]) - value(drawn[:, width:])
-    swapped = intervals.swap_differences(
-        sums[0], sums[1], value, permutations=intervals.PERMUTATIONS, seed=seed
-    )
-    row: dict[str, object] = {
-        "level": "strategy",
+    own: _Encounters, panel: studies.Panel, plain: str, one: str, other: str
+) -> tuple[dict[str, object], float] | None:
+    """Return the row of two strategies, and p by swaps within source articles; None without a common case."""
+    seed = intervals.seed_of(own.settings.bootstrap_seed, plain, one, other)
+    cells = panel.cells[one], panel.cells[other]
+    found = compare.pair(*cells, panel.metric, own.settings, own.benchmark, (seed, seed))
+    if found is None:
+        return None
+    row = _row(own, None, "strategy", n=found.n, clusters=found.clusters) | {
         "model": plain,
-        "group": " less ".join(spec.strategy or "none" for spec in specs),
-        "n": len(ids),
-        "clusters": len(keys),
-        "score_one": first,
-        "score_other": second,
-        "difference": first - second,
-        "p_holm": intervals.permutation_p(first - second, swapped),
+        "group": " less ".join(cell.record.spec.model.strategy or "none" for cell in cells),
+        "score_one": found.scores[0],
+        "score_other": found.scores[1],
+        "difference": found.difference,
+        **found.interval.ends("difference"),
     }
-    if len(keys) > 1:
-        ends = intervals.clustered_percentile(gaps, settings.confidence, np.bincount(codes))
-        row |= ends.ends("difference")
-    yield row
+    return row, intervals.permutation_p(found.difference, found.swaps)
 
 
 def _refuse_other_items(own: _Encounters) -> None:
@@ -448,7 +423,7 @@ def _refuse_other_items(own: _Encounters) -> None:
         if np.isin(own.panel.ids, scores.ids).all():
             items = scores.pooling.by_name(scores.sums)["items"]
             seen[model] = items[scores.among(own.panel.ids)]
-    first = next(iter(seen), None)
+    first = next(iter(seen), "")
     for model, items in seen.items():
         if not np.allclose(items, seen[first], equal_nan=True):
             cases = int(np.count_nonzero(~np.isclose(items, seen[first])))

@@ -178,11 +178,7 @@ def _ends(
     scale: tuple[float, float],
 ) -> Row:
     found_ends = agreement.t_interval(found, clusters, confidence)
-    values = (found.value, found_ends.low, found_ends.high)
-    value, low, high = (None if v is None else min(scale[1], max(scale[0], v)) for v in values)
-    return {
-        name: value,
-        f"{name}_low": low,
-        f"{name}_high": high,
-        f"{name}_method": found_ends.method,
-    }
+    names = (name, f"{name}_low", f"{name}_high")
+    values = zip(names, (found.value, found_ends.low, found_ends.high), strict=True)
+    row: Row = {n: None if v is None else min(scale[1], max(scale[0], v)) for n, v in values}
+    return row | {f"{name}_method": found_ends.method}

@@ -1,12 +1,7 @@
 """One table of ratings, whoever rated what: unit, rater, item, value; and the sheets it is read from.
 
-A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a
-criterion, an aspect). A sheet has one row for each item of a unit:
-
-    unit, item, text, rater, value
-
-The key of a blinded sheet lies beside it and says which stored answer a unit is. Errors name file
-and row, never a text.
+A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a criterion, an
+aspect). A sheet has one row for each item of a unit. Errors name file and row, never a text.
 """
 
 from __future__ import annotations
