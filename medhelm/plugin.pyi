@@ -51,7 +51,6 @@ from medhelm.similarity.word_model import WordModel as WordModel  # a classifier
 
 # -- Tables of a study: columns, and the runs behind them
 from medhelm.tables.format import column_kinds as column_kinds  # columns of counts, numbers, texts, intervals
-from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table's intervals
 from medhelm.tables import compare as compare  # two models, paired on the instances that both have
 from medhelm.tables import notes as notes  # the notes that every table has
 from medhelm.tables.slices import instance_tags as instance_tags  # metadata of instances

@@ -20,7 +20,6 @@ from medhelm import (
     Message,
     Request,
     Response,
-    Sampling,
     Send,
     SendToRole,
     Strategy,
@@ -46,8 +45,8 @@ def _text(name: str) -> str:
 def _warm(request: Request, n: int) -> Request:
     """Return a request for the n-th candidate."""
     seed = None if request.seed is None else request.seed + n * SEEDS_APART
-    values = msgspec.to_builtins(request.sampling) | {"temperature": TEMPERATURE}
-    return msgspec.structs.replace(request, sampling=msgspec.convert(values, Sampling), seed=seed)
+    sampling = msgspec.structs.replace(request.sampling, temperature=TEMPERATURE)
+    return msgspec.structs.replace(request, sampling=sampling, seed=seed)
 
 
 def _then(request: Request, *texts: str) -> Request:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-import msgspec
-
 from medhelm import Message
-from medhelm_benchmarks.encounters.curation.drafts import Draft, ScenarioMeta, copy_of
+from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of
 from medhelm_benchmarks.encounters.curation.sources import Article, Place
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES
 from medhelm_benchmarks.encounters.packets import RubricItem
@@ -69,11 +67,6 @@ def documents(article: Article, places: Collection[Place] | None = None) -> str:
 
 def _document(name: str, lines: Sequence[str]) -> str:
     return "\n".join((f"Document {name}:", *lines, f"End of {name}."))
-
-
-def meta_text(meta: ScenarioMeta) -> str:
-    """Return what the source states of a scenario."""
-    return f"The scenario: {msgspec.json.encode(meta).decode()}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -185,7 +185,8 @@ async def _scenario(
 ) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
     """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
     article, name = writer.article, meta.scenario_id
-    whole, stated = prompts.documents(article), prompts.meta_text(meta)
+    whole = prompts.documents(article)
+    stated = f"The scenario: {msgspec.json.encode(meta).decode()}"
     partition: Partition = await writer.reply(
         f"partition/{name}",
         prompts.messages("partition", whole, stated),

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Part, Table, make_table
-from medhelm.plugin import Settings, stored_decisions
+from medhelm import Part, Settings, Table, make_table
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import stored_decisions
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ANY,
@@ -224,7 +224,8 @@ def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     for benchmark, group in _by_benchmark(runs):
         values: dict[tuple[str, str], dict[Cellkey, float]] = defaultdict(dict)
         for run in group:
-            patient, evaluator = _patient_of(run.run), _evaluator_of(run.run)
+            spec, evaluator = run.run.record.spec, _evaluator_of(run.run)
+            patient = f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
             own = values[run.run.model, _others_of(run.run)]
             for (case, repeat), value in run.values.items():
                 own[case, str(repeat), patient, evaluator] = value
@@ -283,11 +284,6 @@ def components(values: Mapping[Cellkey, float], factors: Sequence[str]) -> list[
             variance = (square - rest) / per_level
         result.append(Component(factor, size, variance))
     return [*result, Component(REST, left, rest)]
-
-
-def _patient_of(run: stored_decisions.GradedRun) -> str:
-    spec = run.record.spec
-    return f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
 
 
 def _others_of(run: stored_decisions.GradedRun) -> str:

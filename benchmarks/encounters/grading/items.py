@@ -60,10 +60,6 @@ def _played(instance: Instance, *turns: Turn) -> Episode:
     return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
 
 
-def _silent(instance: Instance) -> Episode:
-    return _played(instance, Turn(eos=True))
-
-
 def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     """Return the encounter in which every deed of the rubric is done; an item without one as an action of
     its own words."""
@@ -87,5 +83,9 @@ def _material(instance: Instance) -> str:
 
 
 CONTROLS = grader.Controls(
-    items=_items, decide=_decided, empty=_silent, right=_scripted, material=_material
+    items=_items,
+    decide=_decided,
+    empty=lambda instance: _played(instance, Turn(eos=True)),
+    right=_scripted,
+    material=_material,
 )
