@@ -53,15 +53,14 @@ def controls(study: Study) -> Table:
 def _rows(study: Study) -> Iterator[Row]:
     for benchmark, panel in study.panels.items():
         records = [cell.record for cell in panel.cells.values()]
-        seen: set[str] = set()
+        first: dict[str, str] = {}
         for metric in study.metrics(benchmark):
+            first.setdefault(grader_of(records[0], metric), metric)
+        for metric in first.values():
             for one in judge_errors(records, metric, study.settings.confidence):
-                if grader_of(records[0], metric) in seen:
-                    continue
                 row: Row = {"benchmark": benchmark, "metric": metric, "judge": one.judge or ALL}
                 row |= {name: getattr(one, name) for name in _COUNTED} | one.row("share")
                 yield row | {kind: _of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)}
-            seen.add(grader_of(records[0], metric))
 
 
 def _of(own: Mapping[str, int] | None) -> str | None:

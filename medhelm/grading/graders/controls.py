@@ -103,10 +103,8 @@ class Sample:
             return
         digest = hashlib.blake2b(f"control {episode.instance_id}".encode(), digest_size=8).digest()
         entry = (-int.from_bytes(digest), episode.instance_id, episode)
-        if len(self._heap) < self._size:
-            heapq.heappush(self._heap, entry)
-        else:
-            heapq.heappushpop(self._heap, entry)
+        push = heapq.heappush if len(self._heap) < self._size else heapq.heappushpop
+        push(self._heap, entry)
 
     def episodes(self, size: int) -> list[Episode]:
         """Return the episodes of the first cases, in the order of their keys."""

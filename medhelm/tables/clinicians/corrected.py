@@ -147,9 +147,8 @@ def _row(
     row["mean"] = own.judge.mean()
     if labelled.any():
         row["labelled_mean"] = own.human[labelled].mean()
-        own_codes = np.unique(clusters, return_inverse=True)[1].astype(np.int64)
-        powered = agreement.powered_mean(own.judge, own.human, own_codes)
-        held = len(np.unique(own_codes[labelled]))
+        powered = agreement.powered_mean(own.judge, own.human, clusters)
+        held = len(np.unique(clusters[labelled]))
         row |= _ends("powered", powered, held, confidence, own.scale)
     else:
         row["powered_method"] = f"none (no label{' of this model' * bool(others)})"
