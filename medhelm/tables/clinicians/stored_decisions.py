@@ -171,28 +171,24 @@ def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
         return Asked(answer, f"{answer.model}, {answer.instance}", items, YES_NO)
 
     table = to_table(read_ratings(paths), asked)
+    if shared := table.asked.keys() & {judge.name for judge in stored.judges}:
+        raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
     words: Mapping[float | None, Verdict] = {None: "none", 0.0: "unmet", 1.0: "met"}
     decided = {(r.rater, r.unit, r.item): r.value for r in table.ratings}
-    found: dict[str, dict[Answer, dict[str, Verdict]]] = {}
+    graders = []
     for rater, places in table.asked.items():
+        found: dict[Answer, dict[str, Verdict]] = {}
         for answer, item in places:
-            own = found.setdefault(rater, {}).setdefault(answer, {})
             criterion = stored.cases[answer.instance].criteria[item]
-            own[criterion] = words[decided.get((rater, answer, item))]
-    if shared := found.keys() & {judge.name for judge in stored.judges}:
-        raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
-    return [
-        Grader(
-            rater,
-            False,
-            tuple(
-                DecisionRow(rater, a.model, stored.cases[a.instance].text, own, a.instance, rater)
-                for a, own in answers.items()
-                if {*own.values()} != {"none"}
-            ),
+            own = words[decided.get((rater, answer, item))]
+            found.setdefault(answer, {})[criterion] = own
+        rows = (
+            DecisionRow(rater, a.model, stored.cases[a.instance].text, said, a.instance, rater)
+            for a, said in found.items()
+            if {*said.values()} != {"none"}
         )
-        for rater, answers in found.items()
-    ]
+        graders.append(Grader(rater, False, tuple(rows)))
+    return graders
 
 
 # The sheet --------------------------------------------------------------------------------------
