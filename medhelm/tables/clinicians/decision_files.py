@@ -47,21 +47,18 @@ Cases = Mapping[str, CaseCriteria]
 
 
 def read_graders(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> list[Grader]:
-    """Return the decisions of files, as one group or, of several labels a row, one for each place."""
-    whole = read_grader(name, paths, cases, is_judge=is_judge)
-    groups: dict[str, list[DecisionRow]] = {}
-    for row in whole.rows:
-        groups.setdefault(f"{name} {row.group}".strip(), []).append(row)
-    return [Grader(own, is_judge, tuple(rows)) for own, rows in groups.items()]
+    """Return the decisions of files and folders, as one group or, of several labels a row, one for each place.
 
-
-def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> Grader:
-    """Return the decisions of files, or of the files of folders. `cases`: texts of those with ids alone."""
+    `cases`: the texts of files that hold ids alone.
+    """
     files = [file for path in paths for file in _files(path)]
-    rows = tuple(row for file in files for row in _read_decisions(file, cases, is_judge))
+    rows = [row for file in files for row in _read_decisions(file, cases, is_judge)]
     if all({*row.decisions.values()} <= {"none"} for row in rows):
         raise DataError(f"{', '.join(map(str, paths))}: no row holds a decision of {name}")
-    return Grader(name, is_judge, rows)
+    groups: dict[str, list[DecisionRow]] = {}
+    for row in rows:
+        groups.setdefault(f"{name} {row.group}".strip(), []).append(row)
+    return [Grader(own, is_judge, tuple(found)) for own, found in groups.items()]
 
 
 def _files(path: Path) -> list[Path]:
