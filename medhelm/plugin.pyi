@@ -51,7 +51,7 @@ from medhelm.similarity.word_model import WordModel as WordModel  # a classifier
 
 # -- Tables of a study: columns, and the runs behind them
 from medhelm.tables.format import column_kinds as column_kinds  # columns of counts, numbers, texts, intervals
-from medhelm.tables.format.table import Settings as Settings  # draws, seed and confidence of a table's intervals
+from medhelm.tables import compare as compare  # two models, paired on the instances that both have
 from medhelm.tables import notes as notes  # the notes that every table has
 from medhelm.tables.slices import instance_tags as instance_tags  # metadata of instances
 from medhelm.tables.study import study as study  # the selected runs of a table, panels of models on the same instances, estimates

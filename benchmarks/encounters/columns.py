@@ -22,22 +22,6 @@ _DECIDES = re.compile(
 )
 """Words by which an action counts as a decision."""
 
-DESCRIPTIVE = (
-    "encounters",
-    "capped",
-    "turns",
-    "questions",
-    "actions",
-    "unsupported",
-    "tests_first",
-    "decided",
-    "turns_to_decision",
-    "corrections",
-    "overruled",
-    "input_chars",
-)
-"""Sums of encounters that came to an end, in the order of the table."""
-
 
 def share(part: str, whole: str) -> Callable[[Sums], Floats]:
     """Return what divides one sum by another, for an aggregation that has further sums."""
@@ -75,3 +59,7 @@ def describe(packet: str, encounter: Encounter, ending: str) -> dict[str, float]
         "input_chars": input_chars(packet, encounter),
     }
     return {name: float(value) for name, value in found.items()}
+
+
+DESCRIPTIVE = tuple(describe("", Encounter(), ""))
+"""Sums of encounters that came to an end, in the order of the table."""

@@ -1,14 +1,7 @@
 """Messages to the roles: the first one, and one for each turn.
 
-role        sees                                           does not see
-clinician   its packet, replies to it                      all other packets, where the states are
-patient     its packet, the talk                           actions, results, states, any rubric
-controller  its packet as far as it has come, actions,     the patient's packet, any rubric
-            the talk
-grader      the rubric, the transcript                     the other packets
-
-What a role may see is what the function that writes to it takes. A packet is written once, in the first
-message; each turn adds one more. History is the messages as they were sent.
+`docs/encounters.md` says which role sees what: it is what the function that writes to it takes. A packet is
+written once, in the first message; each turn adds one more. History is the messages as they were sent.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ class Encounter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The diagnosis that was given as an action, in protocols that ask for one."""
 
 
-def as_state(encounter: Encounter) -> dict[str, Any]:
-    """Return an encounter as the JSON values of an episode's end state."""
-    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(encounter))
+def as_state(value: msgspec.Struct) -> dict[str, Any]:
+    """Return an encounter, or verdicts on one, as the JSON values of an episode's end state."""
+    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return state
 
 

@@ -94,8 +94,7 @@ NAMED = "diagnosis:"
 def read_markers(text: str) -> tuple[ClinicianReply, str]:
     """Return a reply in plain text with marker lines, as AgentClinic's clinician writes it.
 
-    A line `REQUEST TEST: NAME` is an action, `DIAGNOSIS READY: NAME` ends the encounter, all else is said
-    to the patient. Raises BadReply.
+    `REQUEST TEST: NAME` is an action, `DIAGNOSIS READY: NAME` ends the encounter, all else is said.
     """
     shown = visible_text(text)
     if not shown:

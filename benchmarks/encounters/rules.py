@@ -1,14 +1,4 @@
-"""Roles played by rule, so that whole encounters need no model.
-
-| rule | role | what it does |
-|---|---|---|
-| `script/packet` | patient | says what the facts of its script say on what it is asked |
-| `script/packet` | controller | returns the results of its material for what is ordered, and the next state by `eos` |
-| `encounter/silent` | clinician | neither says nor does anything, and ends nothing |
-| `encounter/ends_at_once` | clinician | ends each state without a word |
-| `encounter/asks_everything` | clinician | asks for every fact of the patient's script, then ends |
-| `encounter/orders_everything` | clinician | orders every result of the material, then ends |
-| `encounter/oracle` | clinician | does what fulfils each item of the rubric, or names the gold diagnosis |
+"""Roles played by rule, so that whole encounters need no model (`docs/encounters.md` lists them).
 
 The script sees what a model in its role is sent, and no more. The clinicians but the first two read
 packets that no clinician may see: they are shown, never ranked.
@@ -286,13 +276,8 @@ def models() -> list[ModelSpec]:
     ]
 
 
-PROOFS = {
-    "oracle": "oracle",
-    "empty": "silent",
-    "ends_at_once": "ends_at_once",
-    "asks_everything": "asks_everything",
-    "orders_everything": "orders_everything",
-}
+PROOFS = {"oracle": "oracle", "empty": "silent"}
+PROOFS |= {name: name for name in ("ends_at_once", "asks_everything", "orders_everything")}
 """Names of the proofs, and the rule that is the clinician."""
 
 

@@ -20,7 +20,6 @@ from medhelm import (
     Message,
     Request,
     Response,
-    Sampling,
     Send,
     SendToRole,
     Strategy,
@@ -46,8 +45,8 @@ def _text(name: str) -> str:
 def _warm(request: Request, n: int) -> Request:
     """Return a request for the n-th candidate."""
     seed = None if request.seed is None else request.seed + n * SEEDS_APART
-    values = msgspec.to_builtins(request.sampling) | {"temperature": TEMPERATURE}
-    return msgspec.structs.replace(request, sampling=msgspec.convert(values, Sampling), seed=seed)
+    sampling = msgspec.structs.replace(request.sampling, temperature=TEMPERATURE)
+    return msgspec.structs.replace(request, sampling=sampling, seed=seed)
 
 
 def _then(request: Request, *texts: str) -> Request:
@@ -133,14 +132,14 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     Where more valid votes are against a reply than for it, it is written once more. The state is ended
     only where the reply ends it and more than half of the valid votes find it finished.
     """
-    advice = await together(
-        send(
-            _then(request, _text("advice").format(who=who)),
-            step=f"{step}/advice/{n}",
-            attempt=attempt,
+
+    async def ask_all(phase: str, *shown: str) -> list[Response]:
+        asked = [_then(request, _text(phase).format(who=who), *shown) for who in SPECIALISTS]
+        return await together(
+            send(one, step=f"{step}/{phase}/{n}", attempt=attempt) for n, one in enumerate(asked)
         )
-        for n, who in enumerate(SPECIALISTS)
-    )
+
+    advice = await ask_all("advice")
     given = [
         f"{who[0].upper()}{who[1:]}: {visible_text(a.text)}"
         for who, a in zip(SPECIALISTS, advice, strict=True)
@@ -151,15 +150,11 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     if reply.finish not in ("stop", "length"):
         return reply
     shown = visible_text(reply.text)
-    said = await together(
-        send(
-            _then(request, _text("vote").format(who=who), shown),
-            step=f"{step}/vote/{n}",
-            attempt=attempt,
-        )
-        for n, who in enumerate(SPECIALISTS)
-    )
-    votes = [vote for response in said if (vote := read_vote(response)) is not None]
+    votes = [
+        vote
+        for response in await ask_all("vote", shown)
+        if (vote := read_vote(response)) is not None
+    ]
     if sum(not v.agree for v in votes) > sum(v.agree for v in votes):
         remarks = [f"- {v.change}" for v in votes if v.change]
         asked = _then(request, _text("revision"), shown, *remarks)
@@ -197,9 +192,8 @@ Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]
 def by_trajectory(conduct: Conduct, role: str) -> Conduct:
     """Return a conduct that plays a case several times and keeps the course that most agree with.
 
-    Decision points are the actions that any course orders. An action is the majority's where more than
-    half of the courses order it. Kept is the course with the most decisions as the majority has them,
-    the first of equals: no course is stitched together of pieces that never met.
+    Decision points are the actions that more than half of the courses order. No course is stitched together
+    of pieces that never met.
     """
 
     async def several(

@@ -203,15 +203,10 @@ class StressedJudge:
         for pair in compared.pairs() if compared is not None and not self.is_of_jury else ():
             if pair.grader.is_judge and pair.grader.name == self.spec.name:
                 found = np.where(pair.invalid, np.nan, pair.found)
-                yield (
-                    pair.reference.name,
-                    [
-                        _Mark(
-                            a.case, a.length, _mean(found[a.places]), pair.expected[a.places].mean()
-                        )
-                        for a in pair.answers
-                    ],
-                )
+                experts = [pair.expected[a.places].mean() for a in pair.answers]
+                own = [_Mark(a.case, a.length, _mean(found[a.places])) for a in pair.answers]
+                marks = zip(own, experts, strict=True)
+                yield pair.reference.name, [mark._replace(experts=e) for mark, e in marks]
 
     @property
     def is_of_jury(self) -> bool:

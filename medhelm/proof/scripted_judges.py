@@ -1,4 +1,4 @@
-"""Prove a jury and binary criteria without a model: replies of scripted judges come back as scores."""
+"""Prove a jury without a model: replies of scripted judges come back as scores."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict
 from medhelm.grading.jury.metric import jury_metrics
 from medhelm.grading.jury.prompt import judge_messages, read_reply
-from medhelm.grading.rubric.metrics import Decided, RubricAccuracy
-from medhelm.grading.rubric.verdicts import Verdicts, majority, read_decision
-from medhelm.schema.data import Criterion, Instance, Rubric
+from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 
 _RATED = Instance(id="check", context="A case.", question="A question?", references=("A gold.",))
@@ -48,20 +46,3 @@ def jury_fault(rubric: Rubric) -> str:
     if score.value != fmean((low, high)):
         return f"rubric {rubric.name}: {low} and {high} of two judges give {score.value}"
     return ""
-
-
-_CRITERIA = tuple(Criterion(name=f"c{n}", text=f"Names {n}.") for n in (1, 2, 3))
-_DECIDED = Instance(id="check", question="A question?", criteria=_CRITERIA)
-_DECISIONS = (True, False, True)
-
-
-def rubric_fault() -> str:
-    """Return what is wrong with the reading of decisions; empty where scripted judges are heard."""
-    try:
-        replies = [json.dumps({"explanation": "So.", "criteria_met": said}) for said in _DECISIONS]
-        met = tuple(read_decision(reply).is_met for reply in replies)
-    except BadReply as e:
-        return f"a reply in the form that is asked for is not read: {e}"
-    decided = majority([Verdicts(met=met)], 1)
-    score = RubricAccuracy().of(_DECIDED, Decided(_CRITERIA, decided))
-    return "" if score.value == 2 / 3 else f"2 of 3 criteria met give {score.value}"

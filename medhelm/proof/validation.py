@@ -30,7 +30,6 @@ from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import with_stand_ins
-from medhelm.grading.rubric.metrics import RubricMetric
 from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
@@ -50,7 +49,7 @@ from medhelm.proof.checks import (
 )
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
-from medhelm.proof.scripted_judges import jury_fault, rubric_fault
+from medhelm.proof.scripted_judges import jury_fault
 from medhelm.runs.asking import as_proved, gold_reply
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking
@@ -197,7 +196,7 @@ def _measure(
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
-    _check_judging(benchmark, registry, findings)
+    _check_judging(benchmark, findings)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
         fixed = with_stand_ins(benchmark, fixed, protocol)
@@ -236,11 +235,8 @@ def _measure(
     return facts
 
 
-def _check_judging(benchmark: Benchmark, registry: Registry, findings: Findings) -> None:
+def _check_judging(benchmark: Benchmark, findings: Findings) -> None:
     """Add the faults of how judges' replies are read, as scripted judges show them."""
-    metrics = [registry.metric(name) for name in benchmark.metrics]
-    if any(isinstance(m, RubricMetric) for m in metrics) and (fault := rubric_fault()):
-        findings.add("failure", "rubric", fault)
     if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
         findings.add("failure", "jury", fault, metric=JURY)
 

@@ -12,7 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from medhelm.grading.graders.controls import Sample, is_control, make_controls
+from medhelm.grading.graders.controls import Sample, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
@@ -53,10 +53,7 @@ class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeSum:
-    """Sums what a grader asks one judge over the answers of a run, by the grader's own forecast.
-
-    `reply`: the mean output tokens of its stored replies; None where none is stored.
-    """
+    """Sums what a grader asks one judge. `reply`: mean output tokens of its stored replies, if any."""
 
     def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
         self._run, self._judging, self._grader = run, judging, judging.grader
@@ -100,10 +97,8 @@ class JudgeSum:
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
         """Yield the case of each control that is not stored; whatever the answers are, there are no more."""
-        if (own := self._grader.controls) is not None:
-            episodes = sample.episodes(self.sample_size(cases))
-            found = make_controls(own, self._terms.settings, episodes, lambda _: "-")
-            yield from (control.instance for control in islice(found, self._controlled, None))
+        found = self._judging.controls(sample.episodes(self.sample_size(cases)), lambda _: "-")
+        yield from (control.instance for control in islice(found, self._controlled, None))
 
     def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
         return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))

@@ -1,8 +1,7 @@
 """The judges of a sweep: every stored answer of a run is shown to every judge, all at once.
 
-A judge of a jury or of any other grader is asked by the one way. What it is asked about one answer
-is an episode of its own log. Judges share the sweep's connections, limits and budget with the models
-that are asked.
+What it is asked about one answer is an episode of its own log. Judges share the sweep's connections, limits and
+budget with the models that are asked.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import chain, islice
 
 from medhelm.errors import ModelError
 from medhelm.grading.answer_form import stated_episodes
-from medhelm.grading.graders.controls import Sample, brief, is_control, make_controls
+from medhelm.grading.graders.controls import Sample, brief, is_control
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.panel import Judging, end_of
 from medhelm.grading.panels import judgings
@@ -98,23 +97,16 @@ class Judge:
         return self._judging.sample_size(self.model.spec, self._run.controls, cases)
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Episode]:
-        """Yield the controls that the judge is asked about, of a run of so many cases."""
-        own, size = self._judging.grader.controls, self.sample_size(cases)
-        if own is None or not size:
-            return
-        settings = {**self._judging.grader.settings, **self._judging.terms.settings}
+        """Return the controls that the judge is asked about, of a run of so many cases."""
 
         def text_of(episode: Episode) -> str:
             shown = self._shown(episode)
             return shown.text if shown is not None else ""
 
-        yield from make_controls(own, settings, sample.episodes(size), text_of)
+        return self._judging.controls(sample.episodes(self.sample_size(cases)), text_of)
 
     async def _grade(self, episode: Episode, live: Live) -> None:
-        """Ask for the verdicts on an answer and append them to the log.
-
-        What the log holds of an earlier process is given back. Raises what stops the run.
-        """
+        """Ask for the verdicts on an answer, as far as the log lacks them, and append them to it."""
         try:
             with self.desk.border():
                 await self._ask(episode, live)
@@ -141,7 +133,6 @@ async def judge_answers(
     """Ask every judge for every answer of a run that it has not judged yet; of a shard, of its `share`.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
-    Raises what stops the run. A budget that is reached stops the sweep.
     """
     if sweep.desk.stopped:
         return
@@ -174,8 +165,8 @@ async def judge_answers(
 async def _share_out(
     run: Run, plan: Plan, judges: Collection[Judge], desk: Desk, share: Container[int] | None
 ) -> None:
-    """Read the answers once, in a thread, and hand each to the judges that have not graded it, then the
-    controls, which need answers of all cases."""
+    """Read the answers once, in a thread, and hand each to the judges that lack it, then the controls, which
+    need answers of all cases."""
     sample = Sample(max(judge.sample_size(plan.instances) for judge in judges))
     try:
         with desk.border(), desk.stoppable():

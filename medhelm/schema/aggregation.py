@@ -72,11 +72,13 @@ class ShareExtremes:
 
     shares: tuple[tuple[str, str], ...]
     """Names of the sum and of the other one; they may end in `/*`."""
+    unused: tuple[str, ...] = ()
+    """Names of sums that are 0 in the extremes, since the value does not use them."""
 
     def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
         """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""
-        low: dict[str, Floats] = {}
-        high: dict[str, Floats] = {}
+        low: dict[str, Floats] = {name: 0.0 * seen[name].max(0) for name in self.unused}
+        high = dict(low)
         for part, whole in self._pairs(seen):
             size = seen[whole].max(0)
             low |= {part: minimum * size, whole: size}
@@ -93,13 +95,13 @@ class ShareExtremes:
             yield from ((name, heads[1] + name.removeprefix(heads[0])) for name in own)
 
 
-def pooled_share(name: str, part: str, whole: str) -> Aggregation:
-    """Return the aggregation part / whole of two sums."""
+def pooled_share(name: str, part: str, whole: str, *unused: str) -> Aggregation:
+    """Return the aggregation part / whole of two sums; further sums are for tables."""
     return Aggregation(
         name=name,
-        sums=(part, whole),
+        sums=(part, whole, *unused),
         of=Share(part, whole),
-        extremes=ShareExtremes(((part, whole),)),
+        extremes=ShareExtremes(((part, whole),), unused),
     )
 
 

@@ -208,8 +208,18 @@ def _row(
     }, found
 
 
-def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str) -> Paired | None:
-    """Return two cells of one benchmark, paired; None where they share no instance."""
+def pair(
+    a: Cell,
+    b: Cell,
+    metric: MetricRef,
+    settings: Settings,
+    benchmark: str,
+    seeds: tuple[int, int] | None = None,
+) -> Paired | None:
+    """Return two cells of one benchmark, paired; None where they share no instance.
+
+    `seeds`: of the bootstrap and of the swaps; None: by the name of the benchmark.
+    """
     one, two = a.scores[metric.name], b.scores[metric.name]
     ids = np.intersect1d(one.ids, two.ids)
     if not len(ids):
@@ -227,14 +237,15 @@ def pair(a: Cell, b: Cell, metric: MetricRef, settings: Settings, benchmark: str
         return stats.normalise(x, metric.minimum, metric.maximum, metric.higher_is_better)
 
     scores = (float(value(sums[0].sum(0))), float(value(sums[1].sum(0))))
-    seed = seed_of(settings.bootstrap_seed, benchmark)
-    drawn = np.split(bootstrap(np.concatenate(sums, axis=1), settings.draws, seed), 2, axis=1)
+    first, second = seeds or (
+        seed_of(settings.bootstrap_seed, benchmark, *more) for more in ((), ("swaps",))
+    )
+    drawn = np.split(bootstrap(np.concatenate(sums, axis=1), settings.draws, first), 2, axis=1)
     draws = scale(value(drawn[0])) - scale(value(drawn[1]))
     width = (metric.maximum - metric.minimum) * (1 if metric.higher_is_better else -1)
 
     def swap() -> Floats:
-        seed = seed_of(settings.bootstrap_seed, benchmark, "swaps")
-        drawn = swap_differences(sums[0], sums[1], value, permutations=PERMUTATIONS, seed=seed)
+        drawn = swap_differences(sums[0], sums[1], value, permutations=PERMUTATIONS, seed=second)
         return drawn / width
 
     left, right = scale(one.values[at]), scale(two.values[bt])

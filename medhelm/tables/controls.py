@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
 from medhelm.tables.format.column_kinds import count, measured, text
@@ -27,6 +27,7 @@ CONTROLS = (
     text("other", "the same of answers to another case", "other case"),
     text("right", "the same of right answers", "right"),
 )  # fmt: skip
+_COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
 
 
 def controls(study: Study) -> Table:
@@ -52,28 +53,15 @@ def controls(study: Study) -> Table:
 def _rows(study: Study) -> Iterator[Row]:
     for benchmark, panel in study.panels.items():
         records = [cell.record for cell in panel.cells.values()]
-        seen: set[str] = set()
+        first: dict[str, str] = {}
         for metric in study.metrics(benchmark):
+            first.setdefault(grader_of(records[0], metric), metric)
+        for metric in first.values():
             for one in judge_errors(records, metric, study.settings.confidence):
-                if grader_of(records[0], metric) in seen:
-                    continue
-                yield {
-                    "benchmark": benchmark,
-                    "metric": metric,
-                    "judge": one.judge or ALL,
-                    "what": one.what,
-                    "share": one.share,
-                    "share_low": one.low,
-                    "share_high": one.high,
-                    "wrong": one.wrong,
-                    "verdicts": one.verdicts,
-                    "invalid": one.invalid,
-                    "cases": one.cases,
-                    "runs": one.runs,
-                    **{kind: _of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)},
-                }
-            seen.add(grader_of(records[0], metric))
+                row: Row = {"benchmark": benchmark, "metric": metric, "judge": one.judge or ALL}
+                row |= {name: getattr(one, name) for name in _COUNTED} | one.row("share")
+                yield row | {kind: _of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)}
 
 
-def _of(own: dict[str, int] | None) -> str | None:
+def _of(own: Mapping[str, int] | None) -> str | None:
     return f"{own['wrong']:,} of {own['verdicts']:,}" if own else None

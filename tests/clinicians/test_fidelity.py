@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 from sklearn import metrics as sklearn_metrics
 
 from medhelm.cli import run_command
-from medhelm.tables.clinicians.decision_files import read_grader
+from medhelm.tables.clinicians.decision_files import read_graders
 from medhelm.tables.clinicians.decisions import Grader, Lost, align, plain, plain_name
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
@@ -193,7 +193,7 @@ def test_orders_of_the_models(shell: Shell, files: list[str]) -> None:
 
 def experts(folder: Path, rows: Sequence[object]) -> Grader:
     """Return a group of experts read from a file of these rows."""
-    return read_grader("experts", [Path(write(folder / "e.jsonl", rows))], {}, is_judge=False)
+    return read_graders("experts", [Path(write(folder / "e.jsonl", rows))], {}, is_judge=False)[0]
 
 
 def test_files_are_matched_by_what_they_are_about(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) 
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
     key = next(iter(panel._asked))
     for said in panel._gradings:
-        said[key] = (b"", "refused")  # both gave a final answer: nobody is still to be asked
+        said[key] = (b"", "refused", False)  # both gave a final answer: nobody is still to be asked
     panel.verdicts(GOLD, episode(GOLD, "Flu."))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
 

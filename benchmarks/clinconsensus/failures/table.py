@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from medhelm import Part, Table, make_table
-from medhelm.plugin import Settings, intervals
+from medhelm import Part, Settings, Table, make_table
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import intervals
 from medhelm_benchmarks.clinconsensus.failures.labels import Answer, Name, failure_types
 
 UNLABELLED = "unlabelled"

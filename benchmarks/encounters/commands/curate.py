@@ -179,8 +179,7 @@ def write_products(
 ) -> list[CuratedArticle]:
     """Write the files of all articles that have ended, and return how they did, in the order of their names.
 
-    Documents and copies are those of `articles`, each with the folder that it was read from; a file that
-    has changed there since is flagged. Files of other articles stay as they are.
+    A file that has changed since it was read is flagged. Files of other articles stay as they are.
     """
     from medhelm.plugin import own_runs
 

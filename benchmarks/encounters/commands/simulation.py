@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,12 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"write up to {_EXAMPLES} faults of each kind and role there, one JSON object a line; "
         "with the words of the line where the benchmark's data are public",
     )
-    parser.add_argument(
-        "--format",
-        choices=("terminal", "csv", "json", "markdown", "latex", "parquet"),
-        help="output format (default: by the suffix of --out, else terminal)",
-    )
-    options.add_options(parser, "--out")
+    tables.add_file(parser)
     options.add_options(parser, "--budget-usd", help="cap for the judge")
     options.add_options(parser, "--budget-tokens", help="cap for the judge in tokens")
     options.add_options(parser, "--plugin")
@@ -98,28 +93,12 @@ def _runs(args: argparse.Namespace) -> list[stored_decisions.GradedRun]:
     for line in damaged:
         print(f"medhelm: left out, damaged: {line}", file=sys.stderr)
     own = [r for r in runs if r.record.spec.protocol in PROTOCOLS]
-    own = _chosen(own, "--benchmark", args.benchmark, lambda r: r.benchmark)
-    own = _chosen(own, "--model", args.model, lambda r: r.model)
     if not own:
         raise UsageError(
             f"no run below {args.results_dir} has encounters; `medhelm run model=... "
             "benchmark=medsp1000 data=sample` makes one"
         )
-    return own
-
-
-def _chosen(
-    runs: list[stored_decisions.GradedRun],
-    option: str,
-    wanted: list[str] | None,
-    name: Callable[[stored_decisions.GradedRun], str],
-) -> list[stored_decisions.GradedRun]:
-    """Return the runs with one of the names that an option was given; all where it was not."""
-    known = sorted({name(r) for r in runs})
-    for one in wanted or ():
-        if one not in known:
-            raise UsageError(f"{option} {one}: no stored encounters; there are {', '.join(known)}")
-    return [r for r in runs if name(r) in wanted] if wanted else runs
+    return stored_decisions.of_names(own, args.benchmark, args.model)
 
 
 def _judge(

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-import msgspec
-
 from medhelm import Message
-from medhelm_benchmarks.encounters.curation.drafts import Draft, ScenarioMeta, copy_of
+from medhelm_benchmarks.encounters.curation.drafts import Draft, copy_of
 from medhelm_benchmarks.encounters.curation.sources import Article, Place
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES
 from medhelm_benchmarks.encounters.packets import RubricItem
@@ -24,24 +22,9 @@ from medhelm_benchmarks.encounters.prompts import prompt_text
 PROMPT_VERSION = "1"
 
 
-def triage_messages(article: Article) -> tuple[Message, ...]:
-    """Return what phase 1 is sent."""
-    return _messages("triage", _documents(article))
-
-
-def partition_messages(article: Article, meta: ScenarioMeta) -> tuple[Message, ...]:
-    """Return what phase 2 is sent."""
-    return _messages("partition", _documents(article), _meta(meta))
-
-
-def audit_messages(article: Article, draft: Draft) -> tuple[Message, ...]:
-    """Return what phase 3 is sent."""
-    return _messages("audit", _documents(article), _meta(draft.meta), *_kept(draft))
-
-
-def rubric_messages(article: Article, draft: Draft) -> tuple[Message, ...]:
-    """Return what the extraction is sent: the evaluator's lines, under their numbers in the source."""
-    return _messages("rubric", _documents(article, draft.packets["evaluator"].kept))
+def messages(phase: str, *parts: str) -> tuple[Message, ...]:
+    """Return what a phase is sent."""
+    return Message("system", prompt_text(phase)), Message("user", "\n\n".join(parts))
 
 
 def leak_messages(
@@ -52,14 +35,10 @@ def leak_messages(
     lines = "\n".join(filter(None, copies)).splitlines()
     briefing = _document("briefing", [f"{n}| {line}" for n, line in enumerate(lines, 1)])
     listed = "\n".join(f"{n}. {' '.join(item.text.split())}" for n, item in enumerate(items, 1))
-    return _messages("leaks", briefing, f"Items:\n{listed}")
+    return messages("leaks", briefing, f"Items:\n{listed}")
 
 
-def _messages(phase: str, *parts: str) -> tuple[Message, ...]:
-    return Message("system", prompt_text(phase)), Message("user", "\n\n".join(parts))
-
-
-def _kept(draft: Draft) -> Iterator[str]:
+def kept(draft: Draft) -> Iterator[str]:
     """Yield what each role keeps."""
     for role in PACKET_ROLES:
         kept = sorted(draft.packets[role].kept)
@@ -70,12 +49,16 @@ def _kept(draft: Draft) -> Iterator[str]:
             yield f"For the {role} line {line} of {name} reads: {text}"
 
 
-def _documents(article: Article, kept: Collection[Place] | None = None) -> str:
-    """Return the documents with numbered lines; of `kept`, those lines alone."""
+def documents(article: Article, places: Collection[Place] | None = None) -> str:
+    """Return the documents with numbered lines; of `places`, those lines alone."""
     shown = (
         (
             d.name,
-            [f"{n}| {x}" for n, x in enumerate(d.lines, 1) if kept is None or (d.name, n) in kept],
+            [
+                f"{n}| {x}"
+                for n, x in enumerate(d.lines, 1)
+                if places is None or (d.name, n) in places
+            ],
         )
         for d in article.documents
     )
@@ -84,10 +67,6 @@ def _documents(article: Article, kept: Collection[Place] | None = None) -> str:
 
 def _document(name: str, lines: Sequence[str]) -> str:
     return "\n".join((f"Document {name}:", *lines, f"End of {name}."))
-
-
-def _meta(meta: ScenarioMeta) -> str:
-    return f"The scenario: {msgspec.json.encode(meta).decode()}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

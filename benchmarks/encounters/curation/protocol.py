@@ -1,8 +1,6 @@
 """The protocol of curation: an article becomes scenarios with packets and rubrics, phase by phase.
 
-Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks. What is wrong with
-a reply goes back to its writer at most twice. What a check still finds in a finished scenario is a flag for
-a person.
+Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks.
 """
 
 from __future__ import annotations
@@ -145,7 +143,9 @@ def _reasons(ended: questions.Unwritten) -> tuple[str, ...]:
 async def _article(writer: _Writer) -> CuratedArticle:
     article = writer.article
     triage: Triage = await writer.reply(
-        "triage", prompts.triage_messages(article), partial(triage_faults, article)
+        "triage",
+        prompts.messages("triage", prompts.documents(article)),
+        partial(triage_faults, article),
     )
     if not triage.is_simulatable:
         missing = tuple(name for name, c in triage.criteria.items() if not c.is_met)
@@ -185,9 +185,11 @@ async def _scenario(
 ) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
     """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
     article, name = writer.article, meta.scenario_id
+    whole = prompts.documents(article)
+    stated = f"The scenario: {msgspec.json.encode(meta).decode()}"
     partition: Partition = await writer.reply(
         f"partition/{name}",
-        prompts.partition_messages(article, meta),
+        prompts.messages("partition", whole, stated),
         partial(partition_faults, article, meta),
         partial(partition_doubts, article, meta),
     )
@@ -196,13 +198,13 @@ async def _scenario(
     draft = draft_of(meta, partition)
     audit: Audit = await writer.reply(
         f"audit/{name}",
-        prompts.audit_messages(article, draft),
+        prompts.messages("audit", whole, stated, *prompts.kept(draft)),
         partial(audit_faults, article, draft),
     )
     draft = audited(draft, audit)
     extraction: Extraction = await writer.reply(
         f"rubric/{name}",
-        prompts.rubric_messages(article, draft),
+        prompts.messages("rubric", prompts.documents(article, draft.packets["evaluator"].kept)),
         partial(extraction_faults, article, draft),
     )
     items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)
@@ -241,10 +243,7 @@ class _Writer:
         *,
         role: str = CURATOR,
     ) -> Any:
-        """Return a phase's reply without faults, in its form; raises Unwritten.
-
-        Doubts go back once, and discard nothing.
-        """
+        """Return a phase's reply without faults, in its form; doubts go back once, and discard nothing."""
         stage = PHASES[phase.partition("/")[0]]
         budget = stage.budget_of(self.players[role])
         return await questions.send_until_written(

@@ -54,10 +54,7 @@ class Article:
 
 
 def find_articles(folder: Path) -> list[Path]:
-    """Return the folders of articles: those below a folder, or itself where it holds files alone.
-
-    Raises UsageError where there is neither, DataError where a link leads out of one.
-    """
+    """Return the folders of articles: those below a folder, or itself where it holds files alone."""
     try:
         shown = entries(folder)
     except OSError as e:

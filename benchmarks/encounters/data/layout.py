@@ -99,9 +99,7 @@ def without_struck(text: str) -> str:
 def read_scenarios(folder: Path) -> Iterator[Scenario]:
     """Yield the scenarios of a folder of cases, or of the tables in it, in the order of their names.
 
-    Raises DataError with the place for a role that is missing, empty or there twice, for folders of texts
-    none of which is of a role, for a link that leads out of the folder, and where there is no scenario at
-    all. No message holds text of a packet.
+    Raises DataError, whose message holds no text of a packet.
     """
     shown = _visible(folder, folder)
     tables = [p for p in shown if p.suffix in _TABLES and p.is_file()]

@@ -43,10 +43,7 @@ CASES, RUBRICS, SUBSET = "cases", "rubrics.jsonl", "subset.json"
 
 def read_rows(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield a row of each scenario: `paths` are the folder of cases, the rubrics and, for a split that
-    is a part of the cases, the list of its scenarios.
-
-    Rubrics whose scenario is not in the folder are passed over. Raises DataError where no scenario
-    has a rubric, and for one of the list that is not there.
+    is a part of the cases, the list of its scenarios. Rubrics without a scenario there are passed over.
     """
     folder, rubrics = paths[0], read_rubrics(paths[1])
     wanted = read_subset(paths[2]) if len(paths) > 2 else None

@@ -1,8 +1,7 @@
 """Items that a person has ticked on a sheet, as a judge: stored encounters are scored by hand.
 
-`jury.judges=[rater/anna.csv]` names a filled sheet. Its reply to a batch of items has the form of any
-evaluator's and is read by the same rules: an item counts that is named verbatim, once, under its own
-competency, and is met only by the turns that show it. A corrected sheet is another judge.
+`jury.judges=[rater/anna.csv]` names a filled sheet. Its replies are read as any evaluator's; a corrected sheet is
+another judge.
 """
 
 from __future__ import annotations
@@ -100,15 +99,12 @@ class SheetModel:
             finished_at=time.time(),
         )
         if own is None:
-            return _with(done, finish="error", error="the encounter is not filled in on the sheet")
-        return _with(done, text=_reply(own, items, encounter))
+            error = "the encounter is not filled in on the sheet"
+            return msgspec.structs.replace(done, finish="error", error=error)
+        return msgspec.structs.replace(done, text=_reply(own, items, encounter))
 
     async def close(self) -> None:
         """Close nothing."""
-
-
-def _with(response: Response, **changes: str) -> Response:
-    return msgspec.structs.replace(response, **changes)
 
 
 def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter: str) -> str:

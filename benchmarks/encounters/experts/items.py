@@ -61,21 +61,16 @@ class Judged:
 
 
 def read_judged(folder: Path) -> tuple[list[Judged], int]:
-    """Return the encounters of a results folder that can be ticked, and how many are not public.
-
-    Raises UsageError where there is none.
-    """
-    found: dict[str, Judged] = {}
-    left_out = 0
-    for gradings in encounter_runs(folder).values():
-        for judged in _judged(gradings):
-            if gradings[0].record.card.data_class == "public":
-                found[judged.unit.name] = judged
-            else:
-                left_out += 1
-    if not found and not left_out:
+    """Return the encounters of a results folder that can be ticked, and how many are not public."""
+    found = [
+        (gradings[0].record.card.data_class == "public", judged)
+        for gradings in encounter_runs(folder).values()
+        for judged in _judged(gradings)
+    ]
+    if not found:
         raise UsageError(f"no run below {folder} has encounters with the items of a rubric")
-    return [*found.values()], left_out
+    shown = {judged.unit.name: judged for is_public, judged in found if is_public}
+    return [*shown.values()], sum(not is_public for is_public, _ in found)
 
 
 def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:

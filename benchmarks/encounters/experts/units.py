@@ -63,17 +63,9 @@ class RatedFolder:
     left_out: int = 0
     """Encounters whose text must not be shown."""
 
-    @property
-    def aspects(self) -> Mapping[str, str]:
-        """Return the aspects that are rated, and their wording."""
-        return ASPECTS[self.kind]
-
 
 def open_folder(folder: Path) -> RatedFolder:
-    """Return the cases of a folder that `curate` made, or the encounters of a results folder.
-
-    Raises UsageError where the folder holds neither.
-    """
+    """Return the cases of a folder that `curate` made, or the encounters of a results folder."""
     if (folder / CASES).is_dir():
         return RatedFolder("construction", tuple(_cases(folder / CASES)))
     if not (folder / "runs").is_dir():
@@ -190,11 +182,11 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     """Return mean, exact and within-one agreement and mean difference of each aspect and of all."""
     own = {
         aspect: rated.matrix([(unit.name, aspect) for unit in folder.units])
-        for aspect in folder.aspects
+        for aspect in ASPECTS[folder.kind]
     }
     rows = [_row(aspect, ratings) for aspect, ratings in own.items()]
     rows.append(_row(ALL, np.concatenate([*own.values()])))
-    notes = [f"{aspect}: {question}" for aspect, question in folder.aspects.items()]
+    notes = [f"{aspect}: {question}" for aspect, question in ASPECTS[folder.kind].items()]
     notes.append(
         f"Raters: {', '.join(rated.raters)}. Agreement near the top of a scale is high by chance; "
         "alpha takes chance out, and has no value where all ratings are equal."

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from medhelm import DataError, Episode, Instance
+from medhelm import Episode, Instance
 from medhelm.plugin import runlog, stored_decisions
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     CAST,
@@ -56,10 +56,7 @@ class Checked:
 
     @property
     def fidelity(self) -> float | None:
-        """Return the share of the cast's lines without a fault.
-
-        None where none of those said anything whose faults somebody could find.
-        """
+        """Return the share of the cast's lines without a fault; None where nobody could find any."""
         roles = seen_roles(self.sums) if self.by_judge is None else CAST
         own = {line.number for line in self.cast_lines if line.role in roles}
         return 1 - len(own & {fault.line for fault in self.faults}) / len(own) if own else None
@@ -151,12 +148,7 @@ def _column(
     run: stored_decisions.GradedRun, metric: str, name: str
 ) -> Mapping[tuple[str, int], Any]:
     """Return a column of a metric's scores by case and repeat."""
-    import pyarrow.parquet as pq
-
-    columns = ["instance_id", "repeat", "metric", name]
-    try:
-        table = pq.read_table(run.path / "scores.parquet", columns=columns)
-    except (OSError, ValueError, KeyError):
-        raise DataError(f"{run.folder}: its scores cannot be read; run `medhelm score`") from None
-    rows = zip(*(table[column].to_pylist() for column in columns), strict=True)
-    return {(i, r): value for i, r, m, value in rows if m == metric}
+    columns = ("instance_id", "repeat", "metric", name)
+    batches = stored_decisions.read_scores(run, columns)
+    rows = (row for batch in batches for row in batch.to_pylist() if row["metric"] == metric)
+    return {(row["instance_id"], row["repeat"]): row[name] for row in rows}

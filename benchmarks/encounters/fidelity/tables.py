@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Part, Table, make_table
-from medhelm.plugin import Settings, stored_decisions
+from medhelm import Part, Settings, Table, make_table
 from medhelm.plugin import column_kinds as kinds
+from medhelm.plugin import stored_decisions
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ANY,
@@ -82,10 +82,7 @@ def simulation_table(
     controls: Sequence[Tally] | None = None,
     level: str | None = None,
 ) -> Table:
-    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first.
-
-    `controls`: of the judge; None: there was none.
-    """
+    """Return the rows of all levels, or of one. `runs`: all gradings, the older ones first."""
     newest = [*{run.run.path.parents[1]: run for run in runs}.values()]
     settings = Settings()
     rows = [*role_rows(_tallies(newest), settings), *_clinicians(newest, least)]
@@ -177,19 +174,18 @@ def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
         by_case = [_case_means(run.values) for run in crossed]
         common = set(by_case[0]).intersection(*by_case[1:]) if by_case else set()
         means = {
-            (run.run.model, run.cast): _mean(own[case] for case in common)
+            (run.run.model, run.cast): sum(own[case] for case in common) / len(common)
             for run, own in zip(crossed, by_case, strict=True)
+            if common
         }
-        ranks: dict[tuple[str, str], int] = {}
-        for key, mean in means.items():
-            if mean is not None:
-                rivals = (v for (_, cast), v in means.items() if cast == key[1] and v is not None)
-                ranks[key] = 1 + sum(v > mean for v in rivals)
-        for (model, cast), mean in means.items():
-            own_ranks = [rank for (name, _), rank in ranks.items() if name == model]
-            row: dict[str, object] = {"benchmark": benchmark, "model": model, "cast": cast}
-            row |= {"cases": len(common), "mean": mean, "rank": ranks.get((model, cast))}
-            if own_ranks:
+        ranks = {
+            (model, cast): 1 + sum(v > mean for (_, c), v in means.items() if c == cast)
+            for (model, cast), mean in means.items()
+        }
+        for key in ((run.run.model, run.cast) for run in crossed):
+            row: dict[str, object] = {"benchmark": benchmark, "model": key[0], "cast": key[1]}
+            row |= {"cases": len(common), "mean": means.get(key), "rank": ranks.get(key)}
+            if own_ranks := [rank for (model, _), rank in ranks.items() if model == key[0]]:
                 row["moved"] = max(own_ranks) - min(own_ranks)
             yield row
 
@@ -228,19 +224,17 @@ def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     for benchmark, group in _by_benchmark(runs):
         values: dict[tuple[str, str], dict[Cellkey, float]] = defaultdict(dict)
         for run in group:
-            patient, evaluator = _patient_of(run.run), _evaluator_of(run.run)
+            spec, evaluator = run.run.record.spec, _evaluator_of(run.run)
+            patient = f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
             own = values[run.run.model, _others_of(run.run)]
             for (case, repeat), value in run.values.items():
                 own[case, str(repeat), patient, evaluator] = value
         for (model, others), found in sorted(values.items()):
             parts = components(found, FACTORS)
             for part in parts if any(one.variance is not None for one in parts) else ():
-                row: dict[str, object] = {"benchmark": benchmark, "model": model}
-                row |= {"others": others, "factor": part.factor, "levels": part.levels}
-                row["variance"] = part.variance
-                if part.variance is not None and part.variance > 0:
-                    row["sd"] = part.variance**0.5
-                yield row
+                sd = part.variance**0.5 if part.variance and part.variance > 0 else None
+                row = {"benchmark": benchmark, "model": model, "others": others, "sd": sd}
+                yield row | asdict(part)
 
 
 Cellkey = tuple[str, ...]
@@ -292,11 +286,6 @@ def components(values: Mapping[Cellkey, float], factors: Sequence[str]) -> list[
     return [*result, Component(REST, left, rest)]
 
 
-def _patient_of(run: stored_decisions.GradedRun) -> str:
-    spec = run.record.spec
-    return f"{spec.cast['patient'].name} {spec.settings.get('patient_seed', 0)}"
-
-
 def _others_of(run: stored_decisions.GradedRun) -> str:
     """Return what else decides an encounter: runs that differ in it are not pooled."""
     spec = run.record.spec
@@ -325,8 +314,3 @@ def _by_benchmark(runs: Iterable[CheckedRun]) -> Iterator[tuple[str, list[Checke
     for run in runs:
         found[run.run.benchmark].append(run)
     yield from sorted(found.items())
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None

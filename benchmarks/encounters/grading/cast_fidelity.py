@@ -379,9 +379,8 @@ BY_ROLE = tuple(f"{role}/lines" for role in ROLES) + tuple(
 class SimulationFidelity(Metric):
     """The share of lines of patient and surroundings in which no rule finds a fault: it measures the cast.
 
-    Lines of a role whose packet is text alone are not in it: no rule could find most faults there. An
-    encounter without others has none. What the clinician could not be read in is in no mean: it says
-    nothing of the cast.
+    Lines of a role whose packet is text alone are not in it: no rule could find most faults there. What the
+    clinician could not be read in is in no mean: it says nothing of the cast.
     """
 
     name: str = FIDELITY
@@ -407,10 +406,7 @@ class SimulationFidelity(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleConduct(Metric):
-    """The share of lines, the clinician's too, that repeat none and are not spoken for another role.
-
-    Rules can tell it of every packet. The table of the cast is made of its sums.
-    """
+    """The share of lines, the clinician's too, that repeat none and are not spoken for another role."""
 
     name: str = CONDUCT
     version: str = "2"

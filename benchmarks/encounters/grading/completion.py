@@ -1,16 +1,7 @@
 """Completion of a frozen rubric: one set of verdicts, and every reading of the paper by its own name.
 
-| metric | reading | in the paper |
-|---|---|---|
-| `encounter_completion` | mean over cases of each case's share of items | equation 2, the figures |
-| `encounter_pooled` | items met / items, over all cases | the headline |
-| `encounter_competency_mean` | mean over competencies of the pooled share | "macro" of table 1 |
-| `encounter_competency_case_mean` | mean over competencies of the mean over cases | equation 3 |
-
-Items without a verdict count as not met. `encounter_completion_highest` is the first reading if all were met.
-An item counts by its weight. One that is harmful costs its weight if it is met or without a verdict, and a share
-is never below 0. Of items that are worded as failures `encounter_completion_turned` counts those that are not met,
-`encounter_completion_left_out` none.
+`docs/encounters.md` has the readings with an example ("Readings of the paper"), and what weights and harmful items
+do ("Rubrics of an examiner").
 """
 
 from __future__ import annotations
@@ -23,7 +14,7 @@ import msgspec
 
 from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
 from medhelm.plugin import ShareExtremes, grader
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
+from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
 from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
@@ -74,28 +65,7 @@ class MeanOfCompetencies:
         return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
 
 
-@dataclass(frozen=True)
-class _RateExtremes:
-    """Returns the extremes of a mean of rates; the sums beside it, which it does not use, are 0."""
-
-    pair: tuple[str, str]
-
-    def __call__(self, seen: Sums, minimum: float, maximum: float) -> tuple[Sums, Sums]:
-        """Return the sums of a cluster as large as the largest seen, at its lowest and highest."""
-        low, high = ShareExtremes((self.pair,))(seen, minimum, maximum)
-        others = {name: 0.0 * column.max(0) for name, column in seen.items()}
-        return {**others, **low}, {**others, **high}
-
-
-def _case_mean(name: str, *sums: str) -> Aggregation:
-    """Return the mean of the first sum over the second. The others are for tables."""
-    part, whole = sums[:2]
-    return Aggregation(
-        name=name, sums=sums, of=share(part, whole), extremes=_RateExtremes((part, whole))
-    )
-
-
-CASE_MEAN = _case_mean("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
+CASE_MEAN = pooled_share("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
 POOLED = pooled_share("encounter_pooled", "met", "items")
 
 
@@ -251,6 +221,6 @@ METRICS = (
         name="encounter_competency_case_mean",
         aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
     ),
-    Completion(name=TURNED, aggregation=_case_mean("encounter_case_mean_turned", *FAILURES)),
+    Completion(name=TURNED, aggregation=pooled_share("encounter_case_mean_turned", *FAILURES)),
     Completion(name=LEFT_OUT, aggregation=pooled_share("encounter_case_mean_left_out", *OTHERS)),
 )

@@ -122,31 +122,23 @@ class DiagnosisAccuracy(grader.GradedMetric):
         if episode.ending == UNREADABLE:
             return Score(value=None, outcome="unparsed", reason=UNREADABLE)
         encounter = encounter_of(episode)
-        if encounter.diagnosis is None:
-            return self._scored(
-                0.0, "scored", f"no diagnosis: {episode.ending}", encounter, episode
-            )
-        said = self.verdicts(instance, episode)
-        given = [v.state["same"] for v in said if v.state and v.state["same"] is not None]
-        if len(given) < self.quorum or 2 * sum(given) == len(given):
-            why = "; ".join(f"{v.judge}: {v.reason}" for v in said)
-            reason = f"{sum(given)} of {len(given)} verdicts say yes ({why or 'none asked'})"
-            return Score(value=None, outcome="unscored", reason=reason)
-        right = float(2 * sum(given) > len(given))
-        return self._scored(right, "scored", episode.ending, encounter, episode)
+        right, reason = 0.0, f"no diagnosis: {episode.ending}"
+        if encounter.diagnosis is not None:
+            said = self.verdicts(instance, episode)
+            given = [v.state["same"] for v in said if v.state and v.state["same"] is not None]
+            if len(given) < self.quorum or 2 * sum(given) == len(given):
+                why = "; ".join(f"{v.judge}: {v.reason}" for v in said)
+                reason = f"{sum(given)} of {len(given)} verdicts say yes ({why or 'none asked'})"
+                return Score(value=None, outcome="unscored", reason=reason)
+            right, reason = float(2 * sum(given) > len(given)), episode.ending
+        sums = {"right": right, "cases": 1.0}
+        sums |= describe(episode.instance.context, encounter, episode.ending)
+        return Score(value=right, extracted=encounter.diagnosis or "", reason=reason, sums=sums)
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return 0 and a case without a diagnosis."""
         sums = dict.fromkeys(self.aggregation.sums, 0.0) | {"cases": 1.0}
         return Score(value=0.0, outcome=outcome, reason=reason, sums=sums)
-
-    def _scored(
-        self, right: float, outcome: Outcome, reason: str, encounter: Encounter, episode: Episode
-    ) -> Score:
-        own = describe(episode.instance.context, encounter, episode.ending)
-        sums = {"right": right, "cases": 1.0, **own}
-        given = encounter.diagnosis or ""
-        return Score(value=right, outcome=outcome, extracted=given, reason=reason, sums=sums)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,6 @@
 """The evaluator: a grader that is shown the frozen rubric and the encounter, and judges item by item.
 
-    {"items": [{"number": 3, "item": "TEXT", "met": true, "evidence": [{"turn": 2, "quote": "WORDS"}]}, ...]}
-
-An entry counts for the one item that its number and its text name; quotation marks, dashes, white space
-and forms of a character do not tell texts apart. Met needs a turn in which the clinician says or does what
-is quoted. An item that is missing, named twice, judged without a boolean, or met without such evidence has
-no verdict; an entry that names no item is counted.
-
-`grader.form=published` has the paper's form: the competency in place of the number, and turns without a
-quote, of which any will do; an item met without one counts as not met.
+`docs/encounters.md` ("Grading") has the two forms of its replies, and what is a valid verdict.
 """
 
 from __future__ import annotations
@@ -42,6 +34,7 @@ from medhelm_benchmarks.encounters.record import (
     COMPLETED,
     Encounter,
     Turn,
+    as_state,
 )
 
 SIZE, FORM = "batch", "form"
@@ -75,15 +68,6 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_EVIDENCE = "no evidence"
-
-
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """Holds the verdicts of a reply on the items of one batch."""
-
-    items: tuple[Verdict, ...]
-    extra: int
-    faults: tuple[str, ...]
-    """The faults of the reply, in words for its writer."""
 
 
 _EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
@@ -130,11 +114,8 @@ def read_batch(
     turns: Sequence[Turn],
     shown: str = "",
     form: str = QUOTED,
-) -> Batch:
-    """Return the verdicts on a batch of items; raises BadReply where there is nothing to read.
-
-    `shown`: the encounter, as the evaluator saw it.
-    """
+) -> Verdicts:
+    """Return the verdicts on a batch of items. `shown`: the encounter, as the evaluator saw it."""
     found = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
     moved: set[int] = set()
@@ -153,7 +134,7 @@ def read_batch(
     ):  # an entry with the text of one item and the number of another may mean either
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
-    return Batch(items=verdicts, extra=extra, faults=tuple(_faults(items, verdicts, extra)))
+    return Verdicts(items=verdicts, extra=extra)
 
 
 def _places(text: object, items: Sequence[RubricItem]) -> list[int]:
@@ -232,14 +213,14 @@ def _fitted(value: object, schema: Mapping[str, Any]) -> Any:
         return None
 
 
-def _faults(items: Sequence[RubricItem], verdicts: Sequence[Verdict], extra: int) -> list[str]:
+def _faults(items: Sequence[RubricItem], found: Verdicts) -> list[str]:
     """Return what is wrong with a reply, in words that repeat our own items alone."""
     said = [
         f"{verdict.fault}: {item.competency} {item.text[:60]!r}"
-        for item, verdict in zip(items, verdicts, strict=True)
+        for item, verdict in zip(items, found.items, strict=True)
         if verdict.fault
     ]
-    return said + [f"{extra} entries are no item of the list"] * bool(extra)
+    return said + [f"{found.extra} entries are no item of the list"] * bool(found.extra)
 
 
 def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Verdict, ...]:
@@ -334,15 +315,11 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
     ending = "partly invalid" if invalid else ""
     if invalid and len(invalid) == len(verdicts.items):
         ending = "unreadable"
-    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
-    return FinalAnswer(state=state, ending=ending)
+    return FinalAnswer(state=as_state(verdicts), ending=ending)
 
 
 def batched(items: Sequence[RubricItem], size: int, budget: int) -> list[Sequence[RubricItem]]:
-    """Return the items in batches, in order: of at most so many, whose verdicts fit a budget of output tokens.
-
-    Raises DataError for a size below 1.
-    """
+    """Return the items in batches of at most so many, whose verdicts fit a budget of output tokens."""
     if size < 1:
         raise DataError(f"grader.{SIZE}={size}: a batch has at least one item")
     found: list[list[RubricItem]] = []
@@ -364,7 +341,7 @@ def _verdict_tokens(item: RubricItem) -> int:
 
 async def _judge(
     shown: grader.Shown, terms: Terms, ask: Send, number: int, items: Sequence[RubricItem]
-) -> tuple[Batch, str]:
+) -> tuple[Verdicts, str]:
     """Return the verdicts on a batch, and how its call ended where it has none.
 
     A reply with any invalid verdict is asked for again, as often as the terms allow; of the last
@@ -373,13 +350,13 @@ async def _judge(
     encounter = msgspec.convert(dict(shown.state), Encounter)
     form: str = terms.settings[FORM]
     first = messages(encounter, items, form)
-    best: Batch | None = None
+    best: Verdicts | None = None
 
-    def read(text: str) -> Batch:
+    def read(text: str) -> Verdicts:
         nonlocal best
         best = read_batch(text, items, encounter.turns, first[1].content, form)
-        if best.faults:
-            raise reply_form.BadReply("; ".join(best.faults))
+        if faults := _faults(items, best):
+            raise reply_form.BadReply("; ".join(faults))
         return best
 
     def again(_: tuple[Message, ...], text: str, fault: str) -> tuple[Message, ...]:
@@ -394,13 +371,10 @@ async def _judge(
         again,
         terms.settings[grader.REPAIRS],
     )
-    if found.end in ("error", "oversize"):
-        return _void(items, found.end), found.end
-    return best or _void(items, found.end), ""
-
-
-def _void(items: Sequence[RubricItem], fault: str) -> Batch:
-    return Batch(items=tuple(Verdict(fault=fault) for _ in items), extra=0, faults=(fault,))
+    is_lost = found.end in ("error", "oversize")
+    if best is None or is_lost:
+        best = Verdicts(items=(Verdict(fault=found.end),) * len(items))
+    return best, found.end if is_lost else ""
 
 
 def forecast(
@@ -428,19 +402,14 @@ def forecast(
 
 
 def stand_in(shown: grader.Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings.
-
-    An item without a deed has no verdict: only a reader can tell.
-    """
+    """Return verdicts by rule: an item is met in the turns that hold one of its deed's wordings."""
     encounter = msgspec.convert(dict(shown.state), Encounter)
     items = items_of(shown.instance, settings[RUBRIC])
     found = [
         Verdict(fault="no deed") if item.deed is None else _by_rule(item.deed, encounter)
         for item in items
     ]
-    verdicts = Verdicts(items=tuple(found), rubric=items if settings[RUBRIC] else None)
-    state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(verdicts))
-    return state
+    return as_state(Verdicts(items=tuple(found), rubric=items if settings[RUBRIC] else None))
 
 
 def _by_rule(deed: Deed, encounter: Encounter) -> Verdict:

@@ -18,10 +18,7 @@ RUBRIC = "rubric"
 
 
 def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
-    """Return the frozen items of a case: its own, or those that a file of rubrics has for it.
-
-    Raises DataError where there are none: an encounter without items cannot be scored.
-    """
+    """Return the frozen items of a case: its own, or those that a file of rubrics has for it."""
     if not rubric:
         items = packets_of(instance).evaluator.items
         if not items:
@@ -63,10 +60,6 @@ def _played(instance: Instance, *turns: Turn) -> Episode:
     return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
 
 
-def _silent(instance: Instance) -> Episode:
-    return _played(instance, Turn(eos=True))
-
-
 def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
     """Return the encounter in which every deed of the rubric is done; an item without one as an action of
     its own words."""
@@ -90,5 +83,9 @@ def _material(instance: Instance) -> str:
 
 
 CONTROLS = grader.Controls(
-    items=_items, decide=_decided, empty=_silent, right=_scripted, material=_material
+    items=_items,
+    decide=_decided,
+    empty=lambda instance: _played(instance, Turn(eos=True)),
+    right=_scripted,
+    material=_material,
 )

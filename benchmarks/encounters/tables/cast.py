@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
-from medhelm.plugin import Settings, aggregation, intervals, notes
+from medhelm import (
+    Column,
+    Layout,
+    Part,
+    Settings,
+    Table,
+    TableRequest,
+    TableSpec,
+    make_table,
+    pooled_share,
+)
+from medhelm.plugin import aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (

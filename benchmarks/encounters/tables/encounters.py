@@ -7,7 +7,7 @@ none is ranked. Intervals are of a bootstrap over source articles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +24,7 @@ from medhelm import (
     make_table,
     pooled_share,
 )
-from medhelm.plugin import Settings, UsageError, aggregation, instance_tags, intervals, notes
+from medhelm.plugin import UsageError, aggregation, compare, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
@@ -34,7 +34,7 @@ from medhelm_benchmarks.encounters.grading.completion import (
     POOLED,
     TURNED,
 )
-from medhelm_benchmarks.encounters.packets import COMPETENCIES, COMPETENCY_NAMES
+from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
 COMPLETION, ACCURACY = "encounter_completion", "diagnosis_accuracy"
 DRAWS = 10_000
@@ -188,35 +188,17 @@ ENCOUNTERS = TableSpec(
 )
 
 
-@dataclass(frozen=True)
 class _Encounters:
-    """One benchmark of encounters."""
+    """One benchmark of encounters: the metric whose sums hold all that is counted, and their readings by column."""
 
-    study: studies.Study
-    benchmark: str
-
-    @property
-    def metric(self) -> str:
-        """Return the metric whose sums hold all that is counted."""
-        names = set(self.study.metrics(self.benchmark))
-        return COMPLETION if COMPLETION in names else ACCURACY
-
-    @property
-    def panel(self) -> studies.Panel:
-        """Return the scores of all models."""
-        return self.study.panel(self.benchmark, self.metric)
-
-    @property
-    def settings(self) -> Settings:
-        """Return the settings of intervals: those of the study, with enough draws."""
-        return replace(self.study.settings, draws=max(DRAWS, self.study.settings.draws))
-
-    @property
-    def readings(self) -> Mapping[str, Aggregation]:
-        """Return the readings of the sums by their columns."""
-        if self.metric == COMPLETION:
-            return _READINGS
-        return {"accuracy": pooled_share("accuracy", "right", "cases")}
+    def __init__(self, study: studies.Study, benchmark: str) -> None:
+        self.study, self.benchmark = study, benchmark
+        is_rated = COMPLETION in study.metrics(benchmark)
+        self.metric = COMPLETION if is_rated else ACCURACY
+        self.panel = study.panel(benchmark, self.metric)
+        self.settings = replace(study.settings, draws=max(DRAWS, study.settings.draws))
+        accuracy = pooled_share("accuracy", "right", "cases")
+        self.readings = _READINGS if is_rated else {"accuracy": accuracy}
 
     def estimates(
         self, panel: studies.Panel, reading: Aggregation, *names: str
@@ -256,15 +238,10 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         record = panel.cells[model].record
         row |= studies.error_columns([record], own.metric, own.settings.confidence)
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
-    if own.metric == COMPLETION:
-        yield from sorted(
-            _competencies(own, models), key=lambda row: models.index(str(row["model"]))
-        )
-    specialties = _specialties(own, models, asked)
-    yield from sorted(specialties, key=lambda row: models.index(str(row["model"])))
+    for rows in (_competencies(own, models), _specialties(own, models, asked)):
+        yield from sorted(rows, key=lambda row: models.index(str(row["model"])))
     yield from _lengths(own, models)
-    for row in _strategies(panel, next(iter(own.readings.values())), own.settings):
-        yield {"benchmark": own.benchmark, **row}
+    yield from _strategies(own)
 
 
 def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dict[str, object]:
@@ -299,49 +276,24 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     row: dict[str, object] = {
         n: sums.get(n) for n in ("met", "items", "invalid", "no_evidence", "extra")
     }
-    ended = sums["encounters"]
-    if not ended:
-        return row
     means = ("turns", "questions", "actions", "unsupported", "corrections", "overruled")
-    for name in (*means, "capped", "tests_first", "input_chars"):
-        row[name] = sums[name] / ended
-    row["turns_to_decision"] = (
-        sums["turns_to_decision"] / sums["decided"] if sums["decided"] else None
-    )
+    if ended := sums["encounters"]:
+        for name in (*means, "capped", "tests_first", "input_chars"):
+            row[name] = sums[name] / ended
+        if sums["decided"]:
+            row["turns_to_decision"] = sums["turns_to_decision"] / sums["decided"]
     return row
 
 
 def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
     """Yield each competency of each model, pooled and as a mean over the cases that have it."""
-    for competency in COMPETENCIES:
+    for code, name in COMPETENCY_NAMES.items() if own.metric == COMPLETION else ():
         ways = {
-            "pooled": (f"met/{competency}", f"items/{competency}"),
-            "case_mean": (f"rate/{competency}", f"cases/{competency}"),
+            "pooled": pooled_share(f"pooled_{code}", f"met/{code}", f"items/{code}"),
+            "case_mean": pooled_share(f"case_mean_{code}", f"rate/{code}", f"cases/{code}"),
         }
-        found = {
-            column: own.estimates(
-                own.panel,
-                pooled_share(f"{column}_{competency}", *pair),
-                column,
-                competency,
-            )
-            for column, pair in ways.items()
-        }
-        for model in models:
-            sums = own.totals(model, own.panel.ids)
-            if not sums[f"items/{competency}"]:
-                continue
-            row = _row(
-                own, model, "competency", group=f"{competency}: {COMPETENCY_NAMES[competency]}"
-            )
-            for column, estimates in found.items():
-                row |= _ends(column, estimates[model])
-            cases = round(sums[f"cases/{competency}"])
-            yield row | {
-                "n": cases,
-                "met": sums[f"met/{competency}"],
-                "items": sums[f"items/{competency}"],
-            }
+        found = {way: own.estimates(own.panel, share, way, code) for way, share in ways.items()}
+        yield from _parts_of(own, models, f"{code}: {name}", found, own.panel.ids, f"/{code}")
 
 
 def _specialties(
@@ -355,17 +307,31 @@ def _specialties(
     for name in sorted(name for name, cases in members.items() if len(cases) >= LEAST_CASES):
         ids = np.array(sorted(members[name]), dtype=np.uint64)
         found = own.estimates(studies.restrict(own.panel, ids), reading, "specialty", name)
-        for model in models:
-            row = _row(own, model, "specialty", group=name, n=found[model].n)
-            sums = own.totals(model, ids)
-            yield row | _ends(column, found[model]) | {n: sums.get(n) for n in ("met", "items")}
+        yield from _parts_of(own, models, name, {column: found}, ids)
+
+
+def _parts_of(
+    own: _Encounters,
+    models: list[str],
+    group: str,
+    found: Mapping[str, Mapping[str, studies.Estimate]],
+    ids: studies.Keys,
+    competency: str = "",
+) -> Iterator[dict[str, object]]:
+    """Yield the rows of one specialty, or of one competency, which ends the names of its sums."""
+    for model in models:
+        sums = own.totals(model, ids)
+        if competency and not sums[f"items{competency}"]:
+            continue
+        row = _row(own, model, "competency" if competency else "specialty", group=group)
+        row |= {name: sums.get(f"{name}{competency}") for name in ("met", "items")}
+        for column, estimates in found.items():
+            row |= {"n": estimates[model].n} | _ends(column, estimates[model])
+        yield row | ({"n": round(sums[f"cases{competency}"])} if competency else {})
 
 
 def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
-    """Yield ten equal bins of the encounters by the input of the clinician: each model's, and all's.
-
-    Models that are not ranked, such as rules that read the rubric, are in no row over all.
-    """
+    """Yield ten equal bins of the encounters by the clinician's input: each model's, and all ranked ones'."""
     column, reading = next(iter(own.readings.items()))
     pairs = []
     for model in models:
@@ -407,75 +373,44 @@ def _bins(
         }
 
 
-def _strategies(
-    panel: studies.Panel, reading: Aggregation, settings: Settings
-) -> Iterator[dict[str, object]]:
-    """Return a row for each pair of strategies of one model, on the cases that both have a score of.
-
-    The difference is that of a reading, the first strategy less the second. Its interval is of a
-    bootstrap over source articles, its p of swaps of the two within articles, corrected by Holm over
-    the rows.
-    """
-    rows = [row for pair in _pairs(panel) for row in _pair(panel, reading, settings, *pair)]
-    corrected = aggregation.holm([float(str(row["p_holm"])) for row in rows])
-    for row, p in zip(rows, corrected, strict=True):
-        yield row | {"p_holm": p}
+def _strategies(own: _Encounters) -> Iterator[dict[str, object]]:
+    """Yield a row for each pair of strategies of one model: the first less the second on common cases."""
+    panel = studies.with_reading(own.panel, next(iter(own.readings.values())))
+    rows = [row for pair in _pairs(panel) if (row := _pair(own, panel, *pair))]
+    for row, p in zip(rows, aggregation.holm([p for _, p in rows]), strict=True):
+        yield row[0] | {"p_holm": p}
 
 
-def _pairs(panel: studies.Panel) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of models that are one model with different strategies, the plain one last."""
+def _pairs(panel: studies.Panel) -> Iterator[tuple[str, str, str]]:
+    """Yield the pairs of strategies of one model after its plain name, the plain one last."""
     by_model: dict[str, list[str]] = {}
     for name, cell in panel.cells.items():
-        by_model.setdefault(_plain(name, cell.record.spec.model.strategy), []).append(name)
+        strategy = cell.record.spec.model.strategy
+        plain = name.removesuffix(f"+{strategy}") if strategy else name
+        by_model.setdefault(plain, []).append(name)
     for plain, names in sorted(by_model.items()):
         names.sort(key=lambda name: (name == plain, name))
-        yield from combinations(names, 2)
-
-
-def _plain(name: str, strategy: str) -> str:
-    return name.removesuffix(f"+{strategy}") if strategy else name
+        yield from ((plain, *pair) for pair in combinations(names, 2))
 
 
 def _pair(
-    panel: studies.Panel, reading: Aggregation, settings: Settings, one: str, other: str
-) -> Iterator[dict[str, object]]:
-    scores = [panel.scores(name) for name in (one, other)]
-    ids = np.intersect1d(scores[0].ids, scores[1].ids)
-    if not len(ids):
-        return
-    at = [own.among(ids) for own in scores]
-    keys, codes = np.unique(scores[0].clusters[at[0]], return_inverse=True)
-    sums = [
-        intervals.cluster_sums(own.pooling.columns(own.sums, reading.sums)[there], codes, len(keys))
-        for own, there in zip(scores, at, strict=True)
-    ]
-    value, width = aggregation.Pooling(reading, reading.sums), len(reading.sums)
-    specs = [panel.cells[name].record.spec.model for name in (one, other)]
-    plain = _plain(one, specs[0].strategy)
-    seed = intervals.seed_of(settings.bootstrap_seed, plain, one, other)
-    first, second = (float(value(part.sum(axis=0)[None])[0]) for part in sums)
-    drawn = intervals.bootstrap(np.hstack(sums), settings.draws, seed)
-    gaps = value(drawn[:, :width]) - value(drawn[:, width:])
-    swapped = intervals.swap_differences(
-        sums[0], sums[1], value, permutations=intervals.PERMUTATIONS, seed=seed
-    )
-    yield {
-        "level": "strategy",
+    own: _Encounters, panel: studies.Panel, plain: str, one: str, other: str
+) -> tuple[dict[str, object], float] | None:
+    """Return the row of two strategies, and p by swaps within source articles; None without a common case."""
+    seed = intervals.seed_of(own.settings.bootstrap_seed, plain, one, other)
+    cells = panel.cells[one], panel.cells[other]
+    found = compare.pair(*cells, panel.metric, own.settings, own.benchmark, (seed, seed))
+    if found is None:
+        return None
+    row = _row(own, None, "strategy", n=found.n, clusters=found.clusters) | {
         "model": plain,
-        "group": " less ".join(spec.strategy or "none" for spec in specs),
-        "n": len(ids),
-        "clusters": len(keys),
-        "score_one": first,
-        "score_other": second,
-        "difference": first - second,
-        "p_holm": intervals.permutation_p(first - second, swapped),
-    } | _gap_ends(gaps, settings, np.bincount(codes))
-
-
-def _gap_ends(gaps: np.ndarray, settings: Settings, sizes: np.ndarray) -> dict[str, object]:
-    if len(sizes) < 2:
-        return {}
-    return intervals.clustered_percentile(gaps, settings.confidence, sizes).ends("difference")
+        "group": " less ".join(cell.record.spec.model.strategy or "none" for cell in cells),
+        "score_one": found.scores[0],
+        "score_other": found.scores[1],
+        "difference": found.difference,
+        **found.interval.ends("difference"),
+    }
+    return row, intervals.permutation_p(found.difference, found.swaps)
 
 
 def _refuse_other_items(own: _Encounters) -> None:
@@ -488,9 +423,9 @@ def _refuse_other_items(own: _Encounters) -> None:
         if np.isin(own.panel.ids, scores.ids).all():
             items = scores.pooling.by_name(scores.sums)["items"]
             seen[model] = items[scores.among(own.panel.ids)]
-    first = next(iter(seen), None)
+    first = next(iter(seen), "")
     for model, items in seen.items():
-        if first is not None and not np.allclose(items, seen[first], equal_nan=True):
+        if not np.allclose(items, seen[first], equal_nan=True):
             cases = int(np.count_nonzero(~np.isclose(items, seen[first])))
             raise UsageError(
                 f"{own.benchmark}: {model} and {first} were scored on other items in {cases:,} cases; "

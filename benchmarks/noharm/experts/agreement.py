@@ -18,8 +18,8 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Column, Floats, Layout, Part, Table, make_table
-from medhelm.plugin import Settings, UsageError, aggregation, intervals, measured, ratings
+from medhelm import Column, Floats, Layout, Part, Settings, Table, make_table
+from medhelm.plugin import UsageError, aggregation, intervals, measured, ratings
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES

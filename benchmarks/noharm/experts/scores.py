@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Floats, Layout, Part, Table, make_table
-from medhelm.plugin import Settings, UsageError, aggregation, intervals
+from medhelm import Column, Floats, Layout, Part, Settings, Table, make_table
+from medhelm.plugin import UsageError, aggregation, intervals
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes

@@ -103,10 +103,8 @@ class Sample:
             return
         digest = hashlib.blake2b(f"control {episode.instance_id}".encode(), digest_size=8).digest()
         entry = (-int.from_bytes(digest), episode.instance_id, episode)
-        if len(self._heap) < self._size:
-            heapq.heappush(self._heap, entry)
-        else:
-            heapq.heappushpop(self._heap, entry)
+        push = heapq.heappush if len(self._heap) < self._size else heapq.heappushpop
+        push(self._heap, entry)
 
     def episodes(self, size: int) -> list[Episode]:
         """Return the episodes of the first cases, in the order of their keys."""
@@ -222,46 +220,35 @@ def count_controls(grader: str, judge: str, judged: Iterable[Controlled]) -> Ite
     """Yield how many due verdicts are wrong, of those that should be no and of those that should be yes."""
     found = [*judged]
     for what, sign in ((FALSE_POSITIVE, "-"), (FALSE_NEGATIVE, "+")):
-        kinds: dict[str, dict[str, Counter[str]]] = {}
-        cases: dict[str, Counter[str]] = {}
-        for own in found:
-            given = own.given or (None,) * len(own.due)
-            due = [v for v, s in zip(given, own.due, strict=True) if s == sign]
-            if not due:
-                continue
-            told = [v for v in due if v is not None]
-            added = {
-                "wrong": sum(v is (sign == "-") for v in told),
-                "verdicts": len(told),
-                "invalid": len(due) - len(told),
-            }
-            for of in (kinds.setdefault(own.kind, {}), cases):
-                of.setdefault(own.case, Counter()).update(added)
-        if not kinds:
+        given = [
+            (own.kind, own.case, verdict)
+            for own in found
+            for verdict, due in zip(own.given or (None,) * len(own.due), own.due, strict=True)
+            if due == sign
+        ]
+        if not given:
             continue
-        sums = _sums(cases.values())
+        kinds = {
+            kind: [g for g in given if g[0] == kind] for kind in sorted({k for k, *_ in given})
+        }
+        sums = _sums(given, sign)
+        squares = (sums.pop("ww"), sums.pop("wv"), sums.pop("vv"))
+        kept = {kind: _sums(own, sign) for kind, own in kinds.items()}
         yield ControlCount(
-            grader=grader,
-            judge=judge,
-            what=what,
-            cases=sums["cases"],
-            wrong=sums["wrong"],
-            verdicts=sums["verdicts"],
-            invalid=sums["invalid"],
-            squares=(sums["ww"], sums["wv"], sums["vv"]),
-            kinds={kind: _sums(of.values()) for kind, of in sorted(kinds.items())},
+            grader=grader, judge=judge, what=what, **sums, squares=squares, kinds=kept
         )
 
 
-def _sums(cases: Iterable[Counter[str]]) -> dict[str, int]:
+def _sums(given: Sequence[tuple[str, str, bool | None]], due: str) -> dict[str, int]:
     """Return the sums over cases, of their squares and products, and how many have a valid verdict."""
-    pairs = [(own["wrong"], own["verdicts"], own["invalid"]) for own in cases]
+    wrong = Counter(case for _, case, verdict in given if verdict is (due == "-"))
+    valid = Counter(case for _, case, verdict in given if verdict is not None)
     return {
-        "wrong": sum(w for w, *_ in pairs),
-        "verdicts": sum(v for _, v, _ in pairs),
-        "invalid": sum(n for *_, n in pairs),
-        "cases": sum(v > 0 for _, v, _ in pairs),
-        "ww": sum(w * w for w, *_ in pairs),
-        "wv": sum(w * v for w, v, _ in pairs),
-        "vv": sum(v * v for _, v, _ in pairs),
+        "wrong": wrong.total(),
+        "verdicts": valid.total(),
+        "invalid": len(given) - valid.total(),
+        "cases": len(valid),
+        "ww": sum(n * n for n in wrong.values()),
+        "wv": sum(n * valid[case] for case, n in wrong.items()),
+        "vv": sum(n * n for n in valid.values()),
     }

@@ -61,18 +61,20 @@ def shown_of(protocol: EpisodeProtocol, episode: Episode) -> Shown | None:
     if episode.finish not in ("stop", "length") or episode.unread:
         return None
     answer = visible_text(episode.text)
-    transcript: Iterable[tuple[str, str]] = [(protocol.roles[0], answer)]
+    transcript: tuple[tuple[str, str], ...] = ((protocol.roles[0], answer),)
+    text = answer
     if protocol.transcript is not None:
         transcript = tuple(protocol.transcript(episode))
+        text = "\n\n".join(f"{who}: {said}" for who, said in transcript)
     return Shown(
         instance=episode.instance,
         repeat=episode.repeat,
         answer=answer,
-        transcript=tuple(transcript),
+        transcript=transcript,
         ending=episode.ending,
         state=episode.state,
         is_cut=episode.finish == "length",
-        text=_one_text(protocol, answer, transcript),
+        text=text,
     )
 
 
@@ -84,12 +86,6 @@ def judgement_key(episode: Episode) -> int:
         answer.update(msgspec.json.encode((said, episode.ending, episode.state), order="sorted"))
     instance = msgspec.json.encode(without_due(episode.instance))
     return episode_key(instance + answer.digest(), episode.repeat)
-
-
-def _one_text(protocol: EpisodeProtocol, answer: str, transcript: Iterable[tuple[str, str]]) -> str:
-    if protocol.transcript is None:
-        return answer
-    return "\n\n".join(f"{who}: {text}" for who, text in transcript)
 
 
 def has_answer(shown: Shown) -> bool:

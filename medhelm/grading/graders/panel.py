@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from medhelm.grading.graders.controls import (
     controlled,
     count_controls,
     is_control,
+    make_controls,
     together,
 )
 from medhelm.grading.graders.grader import (
@@ -104,6 +105,14 @@ class Judging:
         own = self.grader.controls
         return own.size(share, cases) if own is not None and is_rankable(judge) else 0
 
+    def controls(
+        self, sample: Sequence[Episode], text_of: Callable[[Episode], str]
+    ) -> Iterator[Episode]:
+        """Yield the controls of a sample of episodes (`make_controls`)."""
+        if (own := self.grader.controls) is not None:
+            settings = {**self.grader.settings, **self.terms.settings}
+            yield from make_controls(own, settings, sample, text_of)
+
 
 class StoredVerdicts:
     """Judges whose gradings are in the logs of a run. Holds some 300 bytes for each grading."""
@@ -111,15 +120,13 @@ class StoredVerdicts:
     def __init__(self, judging: Judging, protocol: Protocol) -> None:
         self.judges = tuple(judge.name for judge in judging.judges)
         self._judging, self._protocol = judging, protocol
-        self._gradings: list[dict[int, tuple[bytes, str]]] = []
-        self._again: list[set[int]] = []
+        self._gradings: list[dict[int, tuple[bytes, str, bool]]] = []
         self._asked: set[int] = set()
         self._controls: list[dict[int, Controlled]] = []
         self.replaced: set[int] = set()
         """Keys of controls, and of answers that others have replaced. What judges used for them was paid for."""
         for folder in judging.folders:
-            gradings: dict[int, tuple[bytes, str]] = {}
-            again: set[int] = set()
+            gradings: dict[int, tuple[bytes, str, bool]] = {}
             controls: dict[int, Controlled] = {}
             for key, grading in read_keyed(folder):
                 if is_control(grading.instance):
@@ -127,12 +134,11 @@ class StoredVerdicts:
                         controls[key] = found
                     self.replaced.add(key)
                     continue
-                if key in gradings and gradings[key][1] not in MISSING:
-                    again.add(key)
+                _, before, again = gradings.get(key, (b"", NOT_ASKED, False))
                 state = {k: v for k, v in grading.state.items() if k != REASONS}
-                gradings[key] = (_encode(state) if has_verdict(grading) else b"", end_of(grading))
+                said = _encode(state) if has_verdict(grading) else b""
+                gradings[key] = (said, end_of(grading), again or before not in MISSING)
             self._gradings.append(gradings)
-            self._again.append(again)
             self._controls.append(controls)
         self.not_judged = 0
         """Gradings that are still missing: judges that were not asked or could not be reached."""
@@ -154,9 +160,9 @@ class StoredVerdicts:
         key = judgement_key(episode)
         self._asked.add(key)
         found = []
-        for judge, gradings, again in zip(self.judges, self._gradings, self._again, strict=True):
-            state, end = gradings.get(key, (b"", NOT_ASKED))
-            self.asked_again += key in again and end not in MISSING
+        for judge, gradings in zip(self.judges, self._gradings, strict=True):
+            state, end, again = gradings.get(key, (b"", NOT_ASKED, False))
+            self.asked_again += again and end not in MISSING
             verdict = _decode(state) if state else None
             found.append(GraderVerdict(judge=judge, state=verdict, reason=end))
         missing = sum(v.reason in MISSING for v in found)

@@ -41,10 +41,7 @@ def with_judges(metrics: Sequence[Metric], jury: JurySpec | None) -> tuple[Metri
 def grader_terms(
     benchmark: Benchmark, metrics: Iterable[Metric], jury: JurySpec, chosen: Mapping[str, Any]
 ) -> tuple[GraderTerms, ...]:
-    """Return what is recorded of the graders that metrics of a benchmark need.
-
-    Raises UsageError where a setting is not of its default's type.
-    """
+    """Return what is recorded of the graders that metrics of a benchmark need."""
     graded = [m for m in metrics if isinstance(m, GradedMetric)]
     return tuple(
         GraderTerms(

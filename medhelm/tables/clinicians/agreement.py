@@ -176,7 +176,7 @@ def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]
             level=level,
             ratings=rated.ratings[rows],
             measures={m: values[rows] for m, values in rated.measures.items()},
-            clusters=(codes := cluster_codes(rated.clusters[rows])),
+            clusters=(codes := np.unique(rated.clusters[rows], return_inverse=True)[1]),
             weights=agreement.resampled(
                 codes, settings.draws, seed_of(settings.bootstrap_seed, "agreement", level, name)
             ),
@@ -185,11 +185,6 @@ def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]
         )
         for name, level, rows in groups
     ]
-
-
-def cluster_codes(clusters: NDArray[np.int64] | NDArray[np.uint64]) -> Ints:
-    """Return clusters as codes 0..C-1."""
-    return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
 
 
 def _against(group: _Group, measure: str, confidence: float) -> Row:
@@ -306,10 +301,7 @@ def judged_runs(rated: Rated) -> list[list[Judged]]:
 
 
 def scores_table(rated: Rated, settings: Settings, threshold: float | None = None) -> Table:
-    """Return the jury's mean of each rated run, corrected by the answers that clinicians rated.
-
-    With a threshold, its share of answers with at least that score.
-    """
+    """Return the jury's mean of each rated run, or its share above a threshold, corrected by clinicians."""
     groups = judged_runs(rated)
     of, more = "Scores", rated_settings(rated)
     if threshold is not None:

@@ -147,9 +147,8 @@ def _row(
     row["mean"] = own.judge.mean()
     if labelled.any():
         row["labelled_mean"] = own.human[labelled].mean()
-        own_codes = np.unique(clusters, return_inverse=True)[1].astype(np.int64)
-        powered = agreement.powered_mean(own.judge, own.human, own_codes)
-        held = len(np.unique(own_codes[labelled]))
+        powered = agreement.powered_mean(own.judge, own.human, clusters)
+        held = len(np.unique(clusters[labelled]))
         row |= _ends("powered", powered, held, confidence, own.scale)
     else:
         row["powered_method"] = f"none (no label{' of this model' * bool(others)})"
@@ -178,11 +177,7 @@ def _ends(
     scale: tuple[float, float],
 ) -> Row:
     found_ends = agreement.t_interval(found, clusters, confidence)
-    values = (found.value, found_ends.low, found_ends.high)
-    value, low, high = (None if v is None else min(scale[1], max(scale[0], v)) for v in values)
-    return {
-        name: value,
-        f"{name}_low": low,
-        f"{name}_high": high,
-        f"{name}_method": found_ends.method,
-    }
+    names = (name, f"{name}_low", f"{name}_high")
+    values = zip(names, (found.value, found_ends.low, found_ends.high), strict=True)
+    row: Row = {n: None if v is None else min(scale[1], max(scale[0], v)) for n, v in values}
+    return row | {f"{name}_method": found_ends.method}

@@ -47,24 +47,18 @@ Cases = Mapping[str, CaseCriteria]
 
 
 def read_graders(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> list[Grader]:
-    """Return the decisions of files, as one group or, of several labels a row, one for each place."""
-    whole = read_grader(name, paths, cases, is_judge=is_judge)
-    groups: dict[str, list[DecisionRow]] = {}
-    for row in whole.rows:
-        groups.setdefault(f"{name} {row.group}".strip(), []).append(row)
-    return [Grader(own, is_judge, tuple(rows)) for own, rows in groups.items()]
+    """Return the decisions of files and folders, as one group or, of several labels a row, one for each place.
 
-
-def read_grader(name: str, paths: Sequence[Path], cases: Cases, *, is_judge: bool) -> Grader:
-    """Return the decisions of files, or of the files of folders; raises DataError.
-
-    `cases` gives the texts of files that hold ids alone.
+    `cases`: the texts of files that hold ids alone.
     """
     files = [file for path in paths for file in _files(path)]
-    rows = tuple(row for file in files for row in _read_decisions(file, cases, is_judge))
+    rows = [row for file in files for row in _read_decisions(file, cases, is_judge)]
     if all({*row.decisions.values()} <= {"none"} for row in rows):
         raise DataError(f"{', '.join(map(str, paths))}: no row holds a decision of {name}")
-    return Grader(name, is_judge, rows)
+    groups: dict[str, list[DecisionRow]] = {}
+    for row in rows:
+        groups.setdefault(f"{name} {row.group}".strip(), []).append(row)
+    return [Grader(own, is_judge, tuple(found)) for own, found in groups.items()]
 
 
 def _files(path: Path) -> list[Path]:
@@ -301,9 +295,7 @@ def read_case_criteria(path: Path) -> dict[str, CaseCriteria]:
 def write_judge_files(grader: Grader, folder: Path, cases: Cases) -> list[Path]:
     """Write a file of the exchange format for each model of a judge; returns them.
 
-    Rows are in the order of the cases, decisions in that of their criteria; what was no decision is
-    null, so that it is not lost. Raises UsageError for an answer that no case has, or two answers
-    to one.
+    Rows are in the order of the cases. What was no decision is null, so that it is not lost.
     """
     by_model: dict[str, dict[str, DecisionRow]] = {}
     for row in grader.rows:

@@ -82,8 +82,7 @@ def plain_name(name: str) -> str:
 def known_models(graders: Iterable[Grader], aliases: Mapping[str, str]) -> dict[str, str]:
     """Return the name to show of each plain name of a model; those of the first grader come first.
 
-    `aliases` maps names of files to the name that they stand for. Raises DataError where one file
-    spells two names that would become one, since their rows would be taken for repeats.
+    Raises DataError where one file spells two names that would become one: rows would seem repeated.
     """
     shown: dict[str, str] = {}
     unused = dict(aliases)
@@ -146,16 +145,6 @@ class Matched:
     """Of the grader's row."""
 
 
-@dataclass(frozen=True)
-class Graded:
-    """All decisions i = 1..n of a grader on the answers of one model, beside the reference's."""
-
-    met: Bools
-    cases: Sequence[str]
-    human: Floats
-    """Decisions of the reference, 1 or 0; NaN where it has none."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """Decisions i = 1..n of two graders on the same criteria of the same answers."""
@@ -200,7 +189,9 @@ class Aligned(Compared):
     answers: tuple[Matched, ...]
     lost_of_reference: Lost
     lost_of_grader: Lost
-    by_model: Mapping[str, Graded]
+    by_model: Mapping[str, Sequence[tuple[bool, str, float]]]
+    """All decisions of the grader on the answers of a model, each with its case, and the decision of the
+    reference: 1, 0, or NaN where it has none."""
 
 
 def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None = None) -> Aligned:
@@ -256,12 +247,7 @@ def align(reference: Grader, grader: Grader, aliases: Mapping[str, str] | None =
         absent=np.asarray([own in ("none", None) for own in decided], dtype=np.bool_),
         lost_of_reference=_lost(rows, others, lost["criteria"], lost["undecided"]),
         lost_of_grader=_lost(others, rows, lost["criteria of grader"], lost["undecided of grader"]),
-        by_model={
-            model: Graded(np.asarray(met), cases, np.asarray(human))
-            for model, own in graded.items()
-            if own
-            for met, cases, human in [zip(*own, strict=True)]
-        },
+        by_model={model: own for model, own in graded.items() if own},
     )
 
 

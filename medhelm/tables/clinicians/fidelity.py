@@ -212,10 +212,7 @@ _SHOWN = (
 
 
 def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
-    """Return the rows of all models as they are kept beside the runs of a benchmark.
-
-    `asked`: the `grader_hash` of each judge.
-    """
+    """Return the rows of all models as they are kept. `asked`: the `grader_hash` of each judge."""
     fields = set(Agreement.__struct_fields__) - {"asked"}
     return KeptFidelity(
         benchmark=benchmark,
@@ -258,10 +255,7 @@ def figures(
     names: Sequence[str],
     some: two_class.Bools | slice = slice(None),
 ) -> Row:
-    """Return the figures of what two graders decided, or of some of their decisions.
-
-    `names` decide the draws of the bootstrap.
-    """
+    """Return the figures of what two graders decided, or of some of it; `names` decide the draws."""
     rows = np.arange(len(pair.found))[some]
     row: Row = {"decisions": len(rows), "answers": len(np.unique(pair.answer_of[rows]))}
     if not len(rows):
@@ -351,24 +345,16 @@ def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
 
 def coverage_table(compared: Comparison, settings: Settings | None = None) -> Table:
     """Return each judge's share of criteria met, corrected by each group of experts."""
-    groups = []
+    groups: list[list[Judged]] = []
     for pair in compared.pairs():
         if pair.grader.is_judge:
-            graded = pair.by_model
             models = (plain_name(compared.aliases.get(r.model, r.model)) for r in pair.grader.rows)
             names = {"judge": pair.grader.name, "reference": pair.reference.name}
-            groups.append(
-                [
-                    Judged(
-                        {**names, "model": compared.model(model)},
-                        graded[model].met.astype(np.float64),
-                        graded[model].human,
-                        graded[model].cases,
-                    )
-                    for model in dict.fromkeys(models)
-                    if model in graded
-                ]
-            )
+            groups.append([])
+            for model in dict.fromkeys(m for m in models if m in pair.by_model):
+                met, cases, human = zip(*pair.by_model[model], strict=True)
+                head = {**names, "model": compared.model(model)}
+                groups[-1].append(Judged(head, np.array(met, float), np.array(human), cases))
     title = "Share of criteria met, corrected by experts"
     return corrected_table(title, groups, [], settings or Settings())
 

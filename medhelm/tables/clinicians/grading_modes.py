@@ -5,15 +5,16 @@ Both graded the same stored answers, so nothing is matched by text. The strict m
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from medhelm.errors import UnknownName, UsageError
+from medhelm.errors import UsageError
 from medhelm.grading.graders.grader import judgement_key
 from medhelm.grading.graders.panel import read_states
 from medhelm.grading.rubric.grader import BATCHED, MODE, STRICT
@@ -27,7 +28,7 @@ from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
 from medhelm.tables.format.column_kinds import count, measured, number, share, text
 from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
-from medhelm.tables.study.selection import is_ranked
+from medhelm.tables.study.selection import is_ranked, of_names
 
 MODES = (
     text("judge", "who decided in both modes", "judge"),
@@ -51,29 +52,19 @@ MODES = (
 )
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The decisions of one judge on one answer in both modes."""
+class _Graded(NamedTuple):
+    """The decisions of one judge on one answer in both modes; None where it has none in one of them."""
 
     model: str
     case: str
-    strict: Verdicts
-    batched: Verdicts
-
-
-@dataclass
-class _Judged:
-    """The answers of one judge."""
-
-    pairs: list[_Pair] = field(default_factory=list)
-    unpaired: Counter[str] = field(default_factory=Counter)
-    """By model."""
+    strict: Verdicts | None
+    batched: Verdicts | None
 
 
 def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
     """Return how the two modes of each judge agree; raises UsageError where none has both."""
     judged = _read_judged(choice, benchmark)
-    if not any(own.pairs for own in judged.values()):
+    if not any(a.strict and a.batched for answers in judged.values() for a in answers):
         raise UsageError(
             f"no answer to {benchmark} below {choice.results_dir} was graded by one judge in both "
             f"modes: run it with grader.{MODE}={BATCHED} and without, everything else the same"
@@ -94,16 +85,9 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
     )
 
 
-def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
-    every = graded_runs(choice.results_dir)[0]
-    runs = [r for r in every if benchmark in r.record.spec.names]
-    if not runs:
-        raise UnknownName("benchmark", benchmark, {r.benchmark for r in every})
-    if unknown := set(choice.models) - {r.model for r in runs}:
-        raise UnknownName("model", min(unknown), {r.model for r in runs})
-    if choice.models:
-        runs = [r for r in runs if r.model in choice.models]
-    else:
+def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, list[_Graded]]:
+    runs = of_names(graded_runs(choice.results_dir)[0], (benchmark,), choice.models)
+    if not choice.models:
         runs = [r for r in runs if is_ranked(r.record.spec.model)] or runs
     is_full = any(r.record.spec.data == "full" for r in runs)
     kind = choice.data or ("full" if is_full else "sample")
@@ -120,51 +104,50 @@ def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, _Judged]:
         for judge in terms.jury.judges:
             place = path, judge.name, grader_hash(judge, alike)
             asked[place][terms.settings.get(MODE, STRICT)] = judge, terms
-    found: dict[str, _Judged] = defaultdict(_Judged)
+    found: dict[str, list[_Graded]] = defaultdict(list)
     for (path, judge_name, _), modes in sorted(asked.items()):
         if modes.keys() >= {STRICT, BATCHED}:
-            _read_run(path, records[path], modes, found[judge_name])
+            found[judge_name] += _read_run(path, records[path], modes)
     return found
 
 
 def _read_run(
-    run: Path, record: RunRecord, modes: Mapping[str, tuple[ModelSpec, GraderTerms]], found: _Judged
-) -> None:
-    """Add the answers of one run."""
+    run: Path, record: RunRecord, modes: Mapping[str, tuple[ModelSpec, GraderTerms]]
+) -> Iterator[_Graded]:
+    """Yield the answers of one run that a judge has graded in any mode."""
     strict, batched = (read_states(grader_folder(run, *modes[mode])) for mode in (STRICT, BATCHED))
     model = record.spec.model.name
     for episode in stored_episodes(run, record):
         key, case = judgement_key(episode), episode.instance
-        if key in strict and key in batched:
-            where = f"{model}, {case.id}"
-            one, other = (
-                read_verdicts(said[key], case.criteria, where) for said in (strict, batched)
-            )
-            found.pairs.append(_Pair(model, case.id, one, other))
-        elif key in strict or key in batched:
-            found.unpaired[model] += 1
+        one, other = (
+            read_verdicts(said[key], case.criteria, f"{model}, {case.id}") if key in said else None
+            for said in (strict, batched)
+        )
+        if one or other:
+            yield _Graded(model, case.id, one, other)
 
 
-def _rows(judge: str, own: _Judged, settings: Settings) -> Iterator[Row]:
+def _rows(judge: str, answers: Sequence[_Graded], settings: Settings) -> Iterator[Row]:
     """Yield the row of all models, then one of each."""
-    models = sorted({pair.model for pair in own.pairs})
-    for model in (None, *models):
-        pairs = [pair for pair in own.pairs if model in (None, pair.model)]
-        unpaired = sum(n for m, n in own.unpaired.items() if model in (None, m))
+    for model in (None, *sorted({a.model for a in answers if a.strict and a.batched})):
+        own = [a for a in answers if model in (None, a.model)]
+        pairs = [(a.case, a.strict.met, a.batched.met) for a in own if a.strict and a.batched]
         names = ("modes", judge, *([model] if model else []))
-        row: Row = {"judge": judge, "model": model, "unpaired": unpaired}
+        row: Row = {"judge": judge, "model": model, "unpaired": len(own) - len(pairs)}
         yield row | (_compared(pairs, settings, names) if pairs else {"answers": 0})
 
 
-def _compared(pairs: Sequence[_Pair], settings: Settings, names: Sequence[str]) -> Row:
-    strict, batched = (
-        np.asarray([met for pair in pairs for met in getattr(pair, mode).met], dtype=np.float64)
-        for mode in (STRICT, BATCHED)
-    )  # NaN: no valid reply
+def _compared(
+    pairs: Sequence[tuple[str, Sequence[bool | None], Sequence[bool | None]]],
+    settings: Settings,
+    names: Sequence[str],
+) -> Row:
+    cases, *each = zip(*pairs, strict=True)
+    strict, batched = (np.asarray([*chain(*met)], dtype=np.float64) for met in each)  # NaN: invalid
     one, other = strict == 1, batched == 1
     both = Compared(
-        cases=[pair.case for pair in pairs],
-        sizes=[len(pair.strict.met) for pair in pairs],
+        cases=cases,
+        sizes=[*map(len, each[0])],
         expected=one,
         found=other,
         invalid=np.isnan(strict + batched),

@@ -152,11 +152,7 @@ class RunChoice:
 def load_rated(
     ratings: Sequence[RatedRow], choice: RunChoice, *, metrics: Collection[str] = ()
 ) -> Rated:
-    """Return the ratings beside the scores of the runs that they are of.
-
-    The benchmarks and models of a choice leave the ratings of others out. Raises DataError for a
-    rating that fits no run or is not on the scale, UsageError where nothing can be compared.
-    """
+    """Return the ratings, of the benchmarks and models of a choice, beside the scores of their runs."""
     kept = [
         r
         for r in ratings
@@ -198,10 +194,7 @@ def load_rated(
 
 
 def graded_runs(results_dir: Path) -> tuple[list[GradedRun], list[str]]:
-    """Return the graded runs below a results folder, and what is damaged.
-
-    Raises UsageError where there is no run, RecordError where all are damaged.
-    """
+    """Return the graded runs below a results folder, and what is damaged."""
     damaged: list[str] = []
     runs = [*read_graded(find_gradings(results_dir), damaged)]
     damaged += [f"{path}: {why}" for path, why in find_unreadable(results_dir)]
@@ -243,10 +236,7 @@ def _choose(
 
 
 def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
-    """Return the scores of the jury, its judges, ROUGE-L, BERTScore and the metrics that are named.
-
-    Raises UsageError where the run has no jury.
-    """
+    """Return the scores of the jury, its judges, ROUGE-L, BERTScore and the metrics that are named."""
     import pandas as pd
 
     refs = {m.name: m for m in run.record.grading.metrics}
@@ -397,8 +387,7 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     """Return a sheet of stored answers; `sample.units` counts those of each benchmark.
 
     Models that read the gold are left out unless named. `text_of`: data classes besides public
-    whose text may be written. Raises PrivacyRefused for others, UsageError where there is nothing
-    to rate.
+    whose text may be written.
     """
     runs, damaged = graded_runs(choice.results_dir)
     if not choice.benchmarks:

@@ -1,12 +1,7 @@
 """One table of ratings, whoever rated what: unit, rater, item, value; and the sheets it is read from.
 
-A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a
-criterion, an aspect). A sheet has one row for each item of a unit:
-
-    unit, item, text, rater, value
-
-The key of a blinded sheet lies beside it and says which stored answer a unit is. Errors name file
-and row, never a text.
+A unit is what a rater reads (an answer, a case, a dialogue), an item what is asked of it (a criterion, an
+aspect). A sheet has one row for each item of a unit. Errors name file and row, never a text.
 """
 
 from __future__ import annotations
@@ -164,10 +159,9 @@ class Asked(NamedTuple, Generic[U]):
 
 
 def read_rows(paths: Sequence[Path], needed: Sequence[str] = ("unit",)) -> list[SheetRow]:
-    """Return the rows of files of ratings; raises DataError.
+    """Return the rows of files of ratings. A file that names no rater is that of its name's.
 
-    `needed`: columns that name a unit where the file has no column `unit`. The rater of a file
-    that names none is the file's name.
+    `needed`: columns that name a unit where the file has no column `unit`.
     """
     found: list[SheetRow] = []
     owners: dict[str, Path] = {}
@@ -196,11 +190,7 @@ def read_rows(paths: Sequence[Path], needed: Sequence[str] = ("unit",)) -> list[
 
 
 def to_table(rows: Iterable[R], asked: Callable[[R], Asked[U]]) -> RatingTable[U]:
-    """Return what rows say; `asked` finds the unit of a row.
-
-    Raises DataError for an item that the unit does not have, another text than the item's, a value
-    that is not on the scale, a rater who rates an item twice, and where nothing is rated.
-    """
+    """Return what rows say; `asked` finds the unit of a row. Raises DataError for a row that fits none."""
     found: dict[tuple[U, str, str], Rating[U]] = {}
     places: dict[str, dict[tuple[U, str], None]] = {}
     blank = 0
@@ -350,10 +340,7 @@ class RatedRow(SheetRow):
 
 
 def read_ratings(paths: Sequence[Path], key: Path | None = None) -> list[RatedRow]:
-    """Return the rows of files that rate stored answers: by `unit` and a key, or by name.
-
-    A key may be given among the files. Raises DataError.
-    """
+    """Return the rows of files that rate stored answers: by `unit` and a key, which may be among them."""
     keys = [p for p in paths if p.name.endswith(KEY_SUFFIX)]
     key = key or (keys[0] if keys else None)
     rows = read_rows([p for p in paths if p not in keys], _ANSWER)

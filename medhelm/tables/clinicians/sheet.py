@@ -89,8 +89,7 @@ def page_path(sheet: Path) -> Path:
 def write_sheet(path: Path, sheet: RatingSheet, seed: int = 0) -> list[Path]:
     """Write a sheet, its page and its key, readable by their owner alone; return these files.
 
-    A name that ends in .xlsx makes a workbook. Raises UsageError where a file is in the way or
-    there is nothing to rate, RecordError where one cannot be written.
+    A name that ends in .xlsx makes a workbook. Raises UsageError where a file is in the way.
     """
     if not sheet.units:
         raise UsageError("there is nothing to rate")

@@ -40,9 +40,11 @@ from medhelm.tables.clinicians.ratings import (
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
 from medhelm.tables.instances import main_metric
+from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import is_ranked as is_ranked
+from medhelm.tables.study.selection import of_names as of_names
 
 ANSWERS = 30
 
@@ -169,28 +171,24 @@ def read_raters(paths: Sequence[Path], stored: Stored) -> list[Grader]:
         return Asked(answer, f"{answer.model}, {answer.instance}", items, YES_NO)
 
     table = to_table(read_ratings(paths), asked)
+    if shared := table.asked.keys() & {judge.name for judge in stored.judges}:
+        raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
     words: Mapping[float | None, Verdict] = {None: "none", 0.0: "unmet", 1.0: "met"}
     decided = {(r.rater, r.unit, r.item): r.value for r in table.ratings}
-    found: dict[str, dict[Answer, dict[str, Verdict]]] = {}
+    graders = []
     for rater, places in table.asked.items():
+        found: dict[Answer, dict[str, Verdict]] = {}
         for answer, item in places:
-            own = found.setdefault(rater, {}).setdefault(answer, {})
             criterion = stored.cases[answer.instance].criteria[item]
-            own[criterion] = words[decided.get((rater, answer, item))]
-    if shared := found.keys() & {judge.name for judge in stored.judges}:
-        raise DataError(f"{min(shared)!r} is a rater and a judge; name the rater otherwise")
-    return [
-        Grader(
-            rater,
-            False,
-            tuple(
-                DecisionRow(rater, a.model, stored.cases[a.instance].text, own, a.instance, rater)
-                for a, own in answers.items()
-                if {*own.values()} != {"none"}
-            ),
+            own = words[decided.get((rater, answer, item))]
+            found.setdefault(answer, {})[criterion] = own
+        rows = (
+            DecisionRow(rater, a.model, stored.cases[a.instance].text, said, a.instance, rater)
+            for a, said in found.items()
+            if {*said.values()} != {"none"}
         )
-        for rater, answers in found.items()
-    ]
+        graders.append(Grader(rater, False, tuple(rows)))
+    return graders
 
 
 # The sheet --------------------------------------------------------------------------------------
@@ -201,8 +199,7 @@ def criteria_sheet(
 ) -> RatingSheet:
     """Return a sheet with the criteria of stored answers.
 
-    As many answers of each model, drawn by the seed; a larger sheet holds the smaller one's. Raises
-    PrivacyRefused, UsageError where there is nothing to rate.
+    As many answers of each model, drawn by the seed; a larger sheet holds the smaller one's.
     """
     most, seed = sample.units or ANSWERS, sample.seed
     by_model: dict[str, list[tuple[RunRecord, Episode]]] = {}

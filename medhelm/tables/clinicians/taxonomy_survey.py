@@ -1,8 +1,7 @@
 """The survey of clinicians on the taxonomy: its sheet, and what their answers say.
 
-Part one: to which category does a subcategory belong? Part two: how much of the routine work do
-the tasks cover, from 1 (very little) to 5 (all)? The paper found 96.7 % of the subcategories in
-their category and a mean of 4.21 with 29 clinicians (MedHELM, results 2.1 and methods).
+To which category does a subcategory belong? How much of the routine work do the tasks cover, from 1 (very little)
+to 5 (all)? (MedHELM, results 2.1 and methods)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,18 +32,21 @@ class JudgeError:
     wrong: int
     verdicts: int
     invalid: int
-    kinds: dict[str, dict[str, int]]
-    low: float
-    high: float
+    kinds: Mapping[str, Mapping[str, int]]
+    ends: tuple[float, float]
     is_above: bool
-    """Whether it is above the limit over all controls."""
-    above: tuple[str, ...]
+    """True if it is above the limit over all controls."""
+    above: Sequence[str]
     """The kinds of controls on which it is."""
 
     @property
     def share(self) -> float | None:
         """Return the share of the valid verdicts that are wrong; None where there is none."""
         return self.wrong / self.verdicts if self.verdicts else None
+
+    def row(self, name: str) -> dict[str, float | None]:
+        """Return the share and the ends of its interval as the columns `name`."""
+        return {name: self.share, f"{name}_low": self.ends[0], f"{name}_high": self.ends[1]}
 
 
 def is_jury(metric: str) -> bool:
@@ -73,18 +76,14 @@ def judge_errors(
             if one.grader == grader:
                 found.setdefault((one.judge, one.what), []).append(one)
     for (judge, what), counts in found.items():
-        runs, kinds = len(counts), dict[str, Counter[str]]()
-        for one in counts:
-            for kind, own in one.kinds.items():
-                kinds.setdefault(kind, Counter()).update(own)
+        runs, kinds = len(counts), defaultdict[str, Counter[str]](Counter)
+        for kind, own in ((kind, own) for one in counts for kind, own in one.kinds.items()):
+            kinds[kind].update(own)
         wrong, verdicts = sum(c.wrong for c in counts), sum(c.verdicts for c in counts)
         cases = max(c.cases for c in counts)
         ww, wv, vv = (sum(c.squares[n] for c in counts) / runs for n in range(3))
         whole = _Sums(wrong / runs, verdicts / runs, ww, wv, vv, cases)
-        low, high = whole.interval(confidence)
-        parts = {
-            kind: _Sums(*(own[n] / runs for n in _SUMS)) for kind, own in sorted(kinds.items())
-        }
+        parts = {k: _Sums(**{n: own[n] / runs for n in _Sums._fields}) for k, own in kinds.items()}
         yield JudgeError(
             judge=judge,
             what=what,
@@ -93,15 +92,11 @@ def judge_errors(
             wrong=wrong,
             verdicts=verdicts,
             invalid=sum(c.invalid for c in counts),
-            kinds={kind: dict(own) for kind, own in sorted(kinds.items())},
-            low=low,
-            high=high,
+            kinds=kinds,
+            ends=whole.interval(confidence),
             is_above=whole.is_above(confidence, limit),
-            above=tuple(kind for kind, own in parts.items() if own.is_above(confidence, limit)),
+            above=[k for k in sorted(parts) if parts[k].is_above(confidence, limit)],
         )
-
-
-_SUMS = ("wrong", "verdicts", "ww", "wv", "vv", "cases")
 
 
 class _Sums(NamedTuple):
@@ -153,22 +148,19 @@ def failure(records: Iterable[RunRecord], metric: str, limit: float = LIMIT) -> 
         return ""
     worst = ((kind, own.kinds[kind]) for kind in own.above)
     said = "".join(f"; {kind}: {k['wrong']:,} of {k['verdicts']:,}" for kind, k in worst)
-    return f"{FAILED} (false positives {own.share:.0%}, up to {own.high:.0%}{said})"
+    return f"{FAILED} (false positives {own.share:.0%}, up to {own.ends[1]:.0%}{said})"
 
 
 def control_notes(
     of: Iterable[tuple[str, str, Sequence[RunRecord]]], confidence: float
 ) -> Iterator[str]:
-    """Yield the notes on the errors of judges, and where they were asked about no controls.
-
-    `of`: the name of each benchmark, its metric, its runs.
-    """
+    """Yield the notes on judges' errors. `of`: the name of each benchmark, its metric, its runs."""
     known, without = [], []
     for benchmark, metric, records in of:
         judged = [r for r in records if grader_of(r, metric) and _is_by_models(r)]
         errors = of_score(judged, metric, confidence)
         said = [
-            f"{e.share:.1%} {what}s (up to {e.high:.1%})"
+            f"{e.share:.1%} {what}s (up to {e.ends[1]:.1%})"
             for what, e in errors.items()
             if e.verdicts
         ]
@@ -191,11 +183,9 @@ def error_columns(
     records: Iterable[RunRecord], metric: str, confidence: float
 ) -> dict[str, float | None]:
     """Return the shares of wrong verdicts with their intervals, under the names of `ERRORS`."""
-    row: dict[str, float | None] = {}
-    for what, one in of_score(records, metric, confidence).items():
-        name = f"{what}s".replace(" ", "_")
-        row |= {name: one.share, f"{name}_low": one.low, f"{name}_high": one.high}
-    return row
+    found = of_score(records, metric, confidence).items()
+    rows = [one.row(f"{what}s".replace(" ", "_")) for what, one in found]
+    return {name: value for row in rows for name, value in row.items()}
 
 
 ERRORS = tuple(
