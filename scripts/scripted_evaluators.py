@@ -284,8 +284,8 @@ def main() -> int:
                 EVALUATORS, address
             )
             found = list(measure(options.folder, asked, address, data))
-        new = {(row["evaluator"], row["cases"]) for row in found}
-        stored = [row for row in stored if (row["evaluator"], row["cases"]) not in new] + found
+        rows = {(row["evaluator"], row["cases"]): row for row in (*stored, *found)}
+        stored = [*rows.values()]
         STORED.parent.mkdir(exist_ok=True)
         STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     return put(PAGE, render(stored), part="evaluators", check=options.check)

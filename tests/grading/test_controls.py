@@ -29,10 +29,14 @@ from medhelm.grading.graders.controls import (
     together,
 )
 from medhelm.grading.rubric.grader import CONTROLS
+from medhelm.grading.rubric.verdicts import Verdicts, majority
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.stats.intervals import exact_share
 from medhelm.store import records
 from medhelm.tables.study.judge_errors import failure
+from medhelm_benchmarks.encounters.grading.evaluator import Verdict
+from medhelm_benchmarks.encounters.grading.evaluator import Verdicts as EvaluatorVerdicts
+from medhelm_benchmarks.encounters.grading.evaluator import majority as evaluators_majority
 from tests.build_runs import EXACT, items, write_run
 from tests.rubric.test_grader import PLUGIN, judge
 from tests.server import FaultServer, serve_in_thread
@@ -98,20 +102,54 @@ def test_several_judges_decide_together_and_what_is_not_valid_is_in_no_share() -
     assert positive.kinds == {"empty": sums}
 
 
-@pytest.mark.parametrize(("told", "said"), [(True, "other: 10 of 20"), (False, "")])
-def test_many_easy_controls_hide_no_errors_on_the_others(told: bool, said: str) -> None:
-    """10 of 220 verdicts are wrong (up to 8 %), but 10 of the 20 on answers to another case."""
+@pytest.mark.parametrize(
+    ("told", "said"), [(10, "other: 10 of 20"), (5, "other: 5 of 20"), (2, ""), (0, "")]
+)
+def test_many_easy_controls_hide_no_errors_on_the_others(told: int, said: str) -> None:
+    """10 of 220 verdicts are wrong (up to 8 %), but 10 of the 20 on answers to another case; or 5, 2 and none.
+
+    20 verdicts are too few for a faultless judge to pass, so that their share itself decides.
+    """
     judged = [
         own
         for n in range(10)
         for own in (
             Controlled(f"c{n}", "empty", "-" * 20, (False,) * 20),
-            Controlled(f"c{n}", "other", "--", (told, False)),
+            Controlled(f"c{n}", "other", "--", (n < told, False)),
         )
     ]
     record: Any = SimpleNamespace(controls=[*count_controls("jury", "j", judged)])
     found = failure([record], "jury")
-    assert said in found and bool(found) is told
+    assert said in found and bool(found) is bool(said)
+
+
+def test_judges_without_a_valid_verdict_on_controls_rank_nobody() -> None:
+    judged = [Controlled(f"c{n}", "empty", "---", (None,) * 3) for n in range(10)]
+    record: Any = SimpleNamespace(controls=[*count_controls("jury", "j", judged)])
+    assert "none of 30 verdicts that should be no is valid" in failure([record], "jury")
+
+
+VOTES = st.lists(
+    st.lists(st.sampled_from([True, False, None]), min_size=3, max_size=3), min_size=1, max_size=4
+)
+
+
+@given(VOTES, st.integers(0, 3), st.integers(0, 2), st.integers(1, 3))
+def test_a_verdict_that_is_left_out_turns_no_decision(
+    votes: list[list[bool | None]], judge: int, place: int, quorum: int
+) -> None:
+    """Whoever leaves one out and has others can take a decision away, and make no other one of it."""
+    judge %= len(votes)
+    fewer = [[*own] for own in votes]
+    fewer[judge][place] = None
+    if all(met is None for met in fewer[judge]):
+        return  # has no verdict on the case: one judge less
+    before = majority([Verdicts(met=tuple(own)) for own in votes], quorum)
+    after = majority([Verdicts(met=tuple(own)) for own in fewer], quorum)
+    items = [EvaluatorVerdicts(items=tuple(Verdict(met=m) for m in own)) for own in fewer]
+    assert tuple(v.met for v in evaluators_majority(items, 3, quorum)) == after
+    for number, (then, now) in enumerate(zip(before, after, strict=True)):
+        assert now is then or (number == place and now is None)
 
 
 @given(st.lists(st.integers(0, 10**6), unique=True, min_size=1, max_size=60), st.integers(1, 20))
