@@ -237,7 +237,7 @@ def read_judges(
                     judge.answers[f"{path.name}-{key:016x}"] = answer
     if not judges:
         raise UsageError(
-            f"no model judged the answers to {benchmark} below {choice.results_dir}; "
+            f"no judge of a jury or of criteria has rated answers to {benchmark} below {choice.results_dir}; "
             "`medhelm run` with jury=NAME asks judges (`medhelm list juries`)"
         )
     return [*judges.values()]

@@ -211,8 +211,8 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
             "Criteria without a valid verdict, decided all against and all for the answers of all "
             "cases",
             ((row, ends) for row in main if (ends := _undecided(row, study))),
-            "As scored, answers whose faults were not judged are in no mean, and other criteria "
-            "that were not judged count as not met.",
+            "As scored, what was not judged counts against the answer; where that would be a gain "
+            "(criteria that name faults), the case is in no mean.",
         ),
         *_note(
             "Ended at the output budget",

@@ -100,7 +100,7 @@
       medhelm.dataTable(table, {
         columns: [
           { name: "judge", heading: "judge" }, benchmarkColumn(view, table, rows), "rated", { name: "shown", heading: "shown" }, { name: "coverage", heading: "coverage" },
-          { name: "score", heading: "mean rating", title: "the mean of its ratings of compared answers", missing: "no rating" },
+          { name: "score", heading: "score", title: "by its ratings or verdicts alone, on compared answers", missing: "no rating" },
           { name: "alpha_without", missing: "fewer than two other judges, or no spread" },
           { name: "rank_shift", heading: "moves", missing: "nothing is ranked" },
           { name: "own", heading: "judges its family", isText: true, missing: "none of the models" },
