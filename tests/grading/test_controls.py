@@ -28,6 +28,7 @@ from medhelm.grading.graders.controls import (
     needs_content,
     together,
 )
+from medhelm.grading.graders.panel import StoredVerdicts
 from medhelm.grading.rubric.grader import CONTROLS
 from medhelm.grading.rubric.verdicts import Verdicts, majority
 from medhelm.schema.run import JurySpec, RunRecord
@@ -127,6 +128,21 @@ def test_judges_without_a_valid_verdict_on_controls_rank_nobody() -> None:
     judged = [Controlled(f"c{n}", "empty", "---", (None,) * 3) for n in range(10)]
     record: Any = SimpleNamespace(controls=[*count_controls("jury", "j", judged)])
     assert "none of 30 verdicts that should be no is valid" in failure([record], "jury")
+
+
+def test_a_person_beside_a_model_voids_no_control() -> None:
+    """People are asked about none, so that a quorum of two is never met on controls."""
+    panel = StoredVerdicts.__new__(StoredVerdicts)
+    panel.judges = ("m/always", "rater/anna")
+    told = {n: Controlled(f"c{n}", "empty", "---", (True,) * 3) for n in range(10)}
+    panel._controls = [told, {}]
+    terms = SimpleNamespace(jury=SimpleNamespace(quorum=2))
+    panel._judging = SimpleNamespace(grader=SimpleNamespace(name="g"), terms=terms)
+    record: Any = SimpleNamespace(
+        controls=panel.controls(),
+        grading=SimpleNamespace(graders=[SimpleNamespace(grader="g", metrics=["shares"])]),
+    )
+    assert "false positives 100%" in failure([record], "shares")
 
 
 VOTES = st.lists(
