@@ -61,10 +61,7 @@ class Collected:
 
 
 def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, str]) -> Collected:
-    """Return the runs to show; raises UsageError where there is none, UnknownName.
-
-    `samples`: by benchmark the hash of medhelm's own samples, whose text may be shown.
-    """
+    """Return the runs to show; raises UsageError where there is none, UnknownName."""
     problems: list[Problem] = []
     runs = _sound(_wanted(_graded(wanted, problems, samples), wanted), aggregations, problems)
     data = wanted.data or _kind(runs)

@@ -96,10 +96,7 @@ def code_hash(page: Page) -> str:
 
 
 def runs_data(page: Page, runs: PublishedRuns, taken: Collection[str]) -> PageData | None:
-    """Return what a page makes of the runs of a scoring, checked; raises what its plugin raises.
-
-    `taken`: names of tables that the site has already.
-    """
+    """Return what a page makes of the runs of a scoring, checked; raises what its plugin raises."""
     found = page.data(runs) if page.data is not None else None
     if found is None:
         return None

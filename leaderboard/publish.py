@@ -149,10 +149,7 @@ def agreement(table: Table, results: Path) -> Table:
 def runs(
     scoring: Scoring, results: Results, settings: Settings, kept: Mapping[str, KeptFidelity]
 ) -> PublishedRuns:
-    """Return the runs under one scoring as a page of a plugin may read them.
-
-    `kept`: how judges agree with experts, as it was kept beside the runs.
-    """
+    """Return the runs under one scoring as a page of a plugin may read them."""
     raw = results.study(settings)
     cells = {(b, m): cell for b, own in raw.cells.items() for m, cell in own.items()}
     closed = frozenset(b for b, panel in raw.panels.items() if not has_text(panel.card))
@@ -319,10 +316,7 @@ def _placed(scores: MetricScores, places: Keys) -> MetricScores:
 
 
 def publishing_key(results: Path) -> bytes:
-    """Return the secret by which ids of a results folder are hashed; makes it on first use.
-
-    Raises RecordError where it cannot be read or written.
-    """
+    """Return the secret by which ids of a results folder are hashed; makes it on first use."""
     path = results / KEY_FILE
     try:
         if not path.exists():

@@ -58,10 +58,7 @@ def run_key(scoring: str, benchmark: str, model: str) -> str:
 
 
 def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
-    """Return a hash of all that the pages of these runs are made of.
-
-    `secret`: the mark of the key of published hashes, empty where none is published.
-    """
+    """Return a hash of all that the pages of these runs are made of."""
     found = hashlib.sha256(secret.encode())
     for own in runs:
         folder = own.path.parents[1]
@@ -233,10 +230,7 @@ def _write_answers(
     texts: _Texts,
     details: PluginDetails,
 ) -> Shards:
-    """Write the answers of a run and return its shards; raises RecordError where its log is unread.
-
-    What it sees of instances goes into `texts`.
-    """
+    """Write the answers of a run and return its shards; what it sees of instances goes into `texts`."""
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
     has_prompt = own_words.is_prompt_packaged(spec)
     found: dict[tuple[str, int], bytes] = {}

@@ -162,10 +162,7 @@ def _plugin_pages(
 def _tables(
     loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
 ) -> dict[str, Table]:
-    """Return the tables of the site by name; those that fail are named among its problems.
-
-    Raises PluginError where one fails that other pages are made of.
-    """
+    """Return the tables of the site by name; one that fails is a problem, or raises if pages need it."""
     tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
     of_suite = replace(asked, study=next(iter(suites_apart(study).values())))

@@ -51,10 +51,7 @@ class Built:
 
 
 def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
-    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError.
-
-    A folder that is not a site of medhelm is refused. Where nothing has changed nothing is written.
-    """
+    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError."""
     if options.agreement is not None:
         options = replace(options, agreement=publish.agreement(options.agreement, wanted.results))
     site = SiteFolder(out)

@@ -75,10 +75,7 @@ class WorkerPool:
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
     def finish(self) -> list[Problem]:
-        """Write what is left and wait for the others; return what could not be read.
-
-        Raises MedhelmError where something could not be written.
-        """
+        """Write what is left and wait for the others; return what could not be read."""
         done = self._work_here()
         for driven in self._driven:
             done |= driven.result()

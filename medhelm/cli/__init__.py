@@ -1,9 +1,4 @@
-"""The command line: finds the subcommand, shows errors as one line, sets exit codes.
-
-Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
-folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted. `gate`: 0 PASS,
-1 FAIL, 2 INCONCLUSIVE. A wrong name is 2 there as well, since neither is a verdict.
-"""
+"""The command line: finds the subcommand, shows errors as one line, sets exit codes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Shell completion: `medhelm -sc install=bash` prints what to eval, `-sc query=bash` answers it.
 
-Hydra writes the shell's function. It calls the executable, which is `medhelm`, not
-`medhelm run`, with the line typed so far. So the subcommand is removed here. Hydra then
-completes config keys; names of groups are completed here, for it does not see those with a
+Hydra completes config keys; names of groups are completed here, for it does not see those with a
 slash.
 """
 

@@ -1,8 +1,6 @@
 """The command line of `medhelm run` -> the values of every job, composed by Hydra.
 
-Config groups are filled from the registry, so that plugins appear by themselves. A sweep is taken
-apart here, and its jobs belong to one process. Launchers with processes of their own get the whole
-command line.
+A sweep is taken apart here; launchers with processes of their own get the whole command line.
 """
 
 from __future__ import annotations
@@ -46,10 +44,7 @@ _SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
 def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
-    """Return the values of every job that a command line asks for.
-
-    With an option that only shows something (--cfg, --info), Hydra shows it, and there is no job.
-    """
+    """Return the values of every job that a command line asks for; none where it only shows (--cfg)."""
     asked = read_options(argv)
     names = fill_groups(asked, registry)
     ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
@@ -242,10 +237,7 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
 
 
 def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
-    """Return the names of every group: the registry's, the packaged and the user's own.
-
-    Raises UsageError where a file of the user's would be hidden by a packaged one.
-    """
+    """Return the names of every group: the registry's, the packaged and the user's own."""
     packaged_at = Path(str(resources.files(_CONFIG)))
     names: dict[str, list[str]] = {}
     for group in _GROUPS:

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 def ask(
     runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
 ) -> Asked:
-    """Ask runs under the caps of `--budget-usd` and `--budget-tokens`, shown on the terminal; return how they ended.
-
-    `before` is called once nothing more can be refused.
-    """
+    """Return how runs ended that are asked under the caps; `before` is called once nothing can be refused."""
     from medhelm.cli.sweep import ask_runs
     from medhelm.runs.planning import capped_ledger
 

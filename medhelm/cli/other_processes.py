@@ -1,7 +1,6 @@
 """Jobs of a sweep in other processes: launchers such as submitit and Ray, which know no event loop.
 
-All that the jobs share is the results folder: each writes its runs there, and the command that
-started them shows what came of it.
+All that the jobs share is the results folder.
 """
 
 from __future__ import annotations
@@ -206,10 +205,7 @@ def _read_note(results: Path) -> SweepNote:
 def _at_once(
     argv: Sequence[str], jobs: Sequence[Job], runs: Sequence[Run], launcher: str
 ) -> dict[str, int]:
-    """Return how many jobs may ask each endpoint at once; raises UsageError where it is too many.
-
-    `max_concurrency` holds for the sweep: each of these jobs takes its part of it.
-    """
+    """Return how many jobs may ask each endpoint at once; raises UsageError where it is too many."""
     bounds = [a.partition("=")[2] for a in argv if a.startswith(_AT_ONCE)]
     bound = min((int(b) for b in bounds if b.isdigit() and int(b)), default=len(jobs))
     asking: Counter[str] = Counter()
@@ -253,10 +249,7 @@ def _graded(runs: Sequence[Run]) -> list[Path]:
 
 
 def _grade(runs: Sequence[Run]) -> None:
-    """Grade what stopped jobs have answered. Those that stay at work are left alone.
-
-    A job that was interrupted, too, may take some seconds to end.
-    """
+    """Grade what stopped jobs have answered. Those that stay at work are left alone."""
     from medhelm.grading.scoring import score_run
 
     until = time.monotonic() + _ENDING_S

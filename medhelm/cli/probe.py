@@ -102,11 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def probe(spec: ModelSpec) -> Probe:
-    """Return what a server answers to a short question, then to the same asked in other ways.
-
-    A field that it names as unknown is left out and the question asked again. A server that the model's
-    `serve` starts is up for that long.
-    """
+    """Return what a server answers to a short question, then to the same asked in other ways."""
     if not spec.serve:
         return await _probe(spec)
     check_model(spec)

@@ -1,7 +1,4 @@
-"""`medhelm score`: stored responses graded again with the installed metrics, without a model.
-
-With `--ask-again` the judges are asked once more for what could not be read.
-"""
+"""`medhelm score`: stored responses graded again with the installed metrics, without a model."""
 
 from __future__ import annotations
 
@@ -49,11 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0, or 4 where a run could not be graded. The others are graded all the same.
-
-    Runs of a benchmark that is not installed are named and passed over. Raises what stopped judges
-    that are asked again.
-    """
+    """Return 0, or 4 where a run could not be graded. The others are graded all the same."""
     results, registry = Path(args.results_dir), open_registry(args.plugin)
     if args.ask_again:
         from medhelm.cli.sweep import ask_runs

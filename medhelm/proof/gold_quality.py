@@ -227,10 +227,7 @@ _LEAST_MODELS = 2
 
 
 class ModelMeans(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's main metric on both kinds of instances; None where there are none.
-
-    Ranks are over the instances that all ranked models share.
-    """
+    """One model's main metric on both kinds of instances; None where there are none."""
 
     model: str
     flagged: float | None

@@ -96,10 +96,7 @@ def _read_manifest(benchmark: Benchmark) -> _Manifest | None:
 
 
 def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts: Facts) -> Path:
-    """Store the facts beside the plugin file and return the path. The other kind of data stays.
-
-    Raises UsageError where the benchmark's folder is unknown or cannot be written.
-    """
+    """Store the facts beside the plugin file and return the path. The other kind of data stays."""
     path = manifest_path(benchmark)
     if not Path(benchmark.origin).is_file():
         raise UsageError(

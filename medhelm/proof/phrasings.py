@@ -1,9 +1,6 @@
 """Instance -> replies that give its gold in many wordings, and replies that give no answer.
 
-`medhelm validate` grades them: a benchmark whose gold is read right only as a bare letter would
-score how a model writes, not what it knows. The wordings of choices, numbers and label sets are
-data (`phrasings.yaml`); a benchmark with another form of answer brings its own
-(`Benchmark.phrasings`).
+The wordings of choices, numbers and label sets are data (`phrasings.yaml`).
 """
 
 from __future__ import annotations

@@ -39,10 +39,7 @@ class ReadingTrial:
         """By phrasing: replies read right (True), wrongly (False), not at all (None)."""
 
     def add(self, instance: Instance, gold: str) -> None:
-        """Try one instance, whose gold as a model would write it is `gold`.
-
-        An instance whose bare gold is not scored is passed over: it is found by other checks.
-        """
+        """Try one instance, whose gold as a model would write it is `gold`."""
         if instance_key(instance.id) >= self._below:
             return
         bare = Response(instance_id=instance.id, text=gold)

@@ -2,11 +2,7 @@
 
     survey (first reading) -> grade embedded answers (second reading) -> compare with the manifest
 
-The oracle must score the best value of the main metric on every instance; what an empty, a
-constant and a random answer score is measured, and pinned by the manifest beside the plugin. The
-gold in many wordings must never be read as another answer, and what is not an answer never as one.
-Both readings stream. A finding names benchmark, instance id and metric, and shows text of
-bundled samples and public data only.
+Both readings stream. A finding shows text of bundled samples and public data only.
 """
 
 from __future__ import annotations
