@@ -19,6 +19,7 @@ from medhelm.errors import RecordError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
+from medhelm.schema.fields import fields_of
 from medhelm.schema.page import Page
 from medhelm.store.runlog import read_log
 from medhelm.tables.instances import (
@@ -162,10 +163,7 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         "model": spec.model.name,
         "scoring": record.grading.scoring,
         "folder": run.folder,
-        "request_hash": record.request_hash,
-        "grading_hash": record.grading_hash,
-        "state": record.state,
-        "instances": record.instances,
+        **fields_of(record, "request_hash", "grading_hash", "state", "instances"),
         "settings": publish.settings(record),
         "provenance": publish.provenance(record),
         "served": publish.served(record),
@@ -174,8 +172,7 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
             {
                 "name": judge.model.name,
                 "judgements": sorted(judge.ends.items()),
-                "input_tokens": judge.usage.input_tokens,
-                "output_tokens": judge.usage.output_tokens,
+                **fields_of(judge.usage, "input_tokens", "output_tokens"),
             }
             for judge in record.graders
         ],
@@ -274,15 +271,11 @@ def _answer(
 ) -> Content:
     response = episode.response
     return {
-        "text": response.text,
-        "finish": response.finish,
-        "error": response.error,
-        "extracted": line.extracted,
-        "scores": line.scores,
+        **fields_of(response, "text", "finish", "error"),
+        **fields_of(line, "extracted", "scores"),
         "judges": judges,
         "latency_s": round(response.latency_s, 3),
-        "input_tokens": response.usage.input_tokens,
-        "output_tokens": response.usage.output_tokens,
+        **fields_of(response.usage, "input_tokens", "output_tokens"),
         "prompt": prompt,  # where it differs from the instance's
         **details.of_answer(episode, line.scores),
     }
@@ -304,10 +297,7 @@ def _instance(
     own = details.of_instance(instance)
     is_shown = "gold" in own  # by a page of a plugin, in place of references and answer key
     return {
-        "id": instance.id,
-        "context": instance.context,
-        "question": instance.question,
-        "choices": instance.choices,
+        **fields_of(instance, "id", "context", "question", "choices"),
         "references": () if is_shown else instance.references,
         "answer_key": () if is_shown else tuple(instance.answer_key.items()),
         "metadata": tuple(instance.metadata.items()),
