@@ -68,7 +68,7 @@ _MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
 LEAST_CASES = 5
 """Instances of public data that share a specialty, from which on it is a number and no text."""
-_NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
+NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
 def has_text(card: BenchmarkCard) -> bool:
@@ -160,7 +160,7 @@ def runs(
             run = cells[benchmark, cell.run.model].run
             found = read_metadata(read_scores(run, METADATA_COLUMNS))
         except (RecordError, ValueError):  # whose message names a path
-            raise RecordError(_NO_METADATA) from None
+            raise RecordError(NO_METADATA) from None
         if benchmark not in closed:
             return found
         scored = {key: place for place, key in enumerate(places[benchmark].tolist())}

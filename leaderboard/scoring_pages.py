@@ -30,8 +30,6 @@ from medhelm_leaderboard.pages import Content, PluginPage, Problem, page_table
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
 from medhelm_leaderboard.run_pages import run_key, short_hash
 
-_NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
-
 _NEEDED = ("benchmarks", "overall")
 """Tables of which the site's other pages are made."""
 
@@ -173,14 +171,14 @@ def _tables(
         try:
             own = of_suite if spec.is_of_suite and spec.name != "benchmarks" else asked
             table = published_table(spec, own, frozenset(closed))
-        except RecordError:  # of a table that needs the metadata of instances
-            where = f"the table {name}, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=_NO_METADATA))
-        except PluginError as e:
-            if name in _NEEDED:
+        except (PluginError, RecordError) as e:
+            is_of_plugin = isinstance(e, PluginError)
+            if is_of_plugin and name in _NEEDED:
                 raise
+            # else of a table that needs the metadata of instances, in words that name a path
+            what = str(e) if is_of_plugin else f"left out: {publish.NO_METADATA}"
             where = f"the table {name}, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=str(e)))
+            made.problems.append(Problem(where=where, what=what))
         else:
             tables |= {name: table} if table is not None else {}
     return tables

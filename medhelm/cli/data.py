@@ -24,6 +24,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, size_of, to_fetch, verify
 from medhelm.data.sources import can_fetch, file_path, is_found, origin_of
 from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.spreadsheet import csv_text
 
@@ -275,8 +276,7 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
             f"{path} exists already and is left as it is; name another file with --output"
         ) from None
     except OSError as e:
-        reason = (e.strerror or "unknown error").lower()
-        raise UsageError(f"cannot write {path}: {reason}") from None
+        raise UsageError(f"cannot write {path}: {why(e)}") from None
 
 
 def _target(benchmark: Benchmark, root: Path, suffix: str = "") -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from medhelm.data.rubrics import known_rubrics
 from medhelm.errors import UsageError
+from medhelm.files.durable import why
 from medhelm.models.providers import known_providers
 from medhelm.plugins.registry import load_registry
 
@@ -130,6 +131,4 @@ def _write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as e:
-        raise UsageError(
-            f"cannot write {path}: {(e.strerror or 'unknown error').lower()}"
-        ) from None
+        raise UsageError(f"cannot write {path}: {why(e)}") from None

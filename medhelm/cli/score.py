@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Return 0, or 4 where a run could not be graded. The others are graded all the same."""
     results, registry = Path(args.results_dir), open_registry(args.plugin)
     if args.ask_again:
-        from medhelm.cli.sweep import ask_runs
-        from medhelm.runs.planning import capped_ledger
+        from medhelm.cli.model_calls import ask
 
         runs = runs_to_judge(
             results,
@@ -62,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             models=args.model,
             root=data_folder(args),
         )
-        ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens)).raise_worst()
+        ask(runs, args).raise_worst()
     graded: list[RunRecord] = []
     failed: list[str] = []
     skipped: list[str] = []

@@ -35,7 +35,7 @@ from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
-from medhelm.schema.episode import Episode, Message
+from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
 from medhelm.stats.aggregation import Floats, Ints, ranks
@@ -146,14 +146,11 @@ class GoldReview:
         self._dataset, self._judge = dataset, judge
         jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
         terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
-        self.folder = self._folder(results, judge_hash(judge, terms))
-        self._cut = self._find_cut(max_instances)
-
-    def _folder(self, results: Path, judge: str) -> Path:
-        data = self._dataset
-        decides = "\0".join((judge, data.data, data.split, data.sha256))
+        self._decides = "\0".join((dataset.data, dataset.split, dataset.sha256))
+        decides = f"{judge_hash(judge, terms)}\0{self._decides}"
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
-        return results / FOLDER / data.benchmark.name / name
+        self.folder = results / FOLDER / dataset.benchmark.name / name
+        self._cut = self._find_cut(max_instances)
 
     def _find_cut(self, wanted: int | None) -> int | None:
         """Return the last `order_key` that is taken, as a run with seed 0 takes them; None: all."""
@@ -184,21 +181,22 @@ class GoldReview:
 
     def run(self, environ: Mapping[str, str] | None) -> Run:
         """Return the run that asks the judge; raises UsageError, ModelError and PrivacyRefused."""
-        data = self._dataset
+        benchmark = self._dataset.benchmark
         return own_run(
-            f"golds of {data.benchmark.name}",
+            f"golds of {benchmark.name}",
             self,
             PROTOCOL,
             {JUDGE: self._judge},
             self.folder,
-            data_class=data.benchmark.data_class,
+            data_class=benchmark.data_class,
             environ=environ,
-            decides="\0".join((data.data, data.split, data.sha256)),
+            decides=self._decides,
         )
 
     def verdicts(self) -> Verdicts:
         """Return what the log says of the chosen golds."""
-        stored = {e.instance_id: _verdict(e) for e in stored_episodes(self.folder)}
+        episodes = stored_episodes(self.folder)
+        stored = {e.instance_id: (e.state.get(_CRITERION), end_of(e)) for e in episodes}
         marked: tuple[dict[str, str | None], ...] = ({}, {})
         abstained: Counter[str] = Counter()
         golds = 0
@@ -213,11 +211,6 @@ class GoldReview:
             raise DataError(f"{name}: no instance has a gold, so there is none to judge")
         without = sum(1 for _ in self.instances()) - golds
         return Verdicts(golds, without, marked[0], marked[1], dict(abstained))
-
-
-def _verdict(episode: Episode) -> tuple[int | None, str]:
-    """Return the score of a gold and how its judging ended."""
-    return episode.state.get(_CRITERION), end_of(episode)
 
 
 # The report ---------------------------------------------------------------------------------------

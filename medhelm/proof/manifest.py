@@ -6,7 +6,6 @@ the full data, so that a change of data, prompt, extraction or metric is seen be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
@@ -109,7 +108,7 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
     try:
         path.parent.mkdir(exist_ok=True)
         part.write_bytes(text)
-        os.replace(part, path)
+        part.replace(path)
     except OSError as e:
         raise UsageError(f"{benchmark.name}: cannot write {path}: {e.strerror}") from None
     return path

@@ -58,8 +58,17 @@ class ReadingTrial:
             self._read.setdefault(phrasing.name, Counter())[is_right] += 1
             if is_right is False:
                 wrong = results.index(False)
-                metric = self._metrics[wrong]
-                self._report(phrasing, instance, metric, best[wrong], found[wrong])
+                metric, gives_gold = self._metrics[wrong], phrasing.gives_gold
+                what = "the gold" if gives_gold else "what is not an answer"
+                self._findings.add(
+                    "failure" if metric is self._main else "warning",
+                    "reading",
+                    f"{what}, phrased as '{phrasing.name}', is read wrongly",
+                    instance=instance.id,
+                    metric=metric.name,
+                    expected=self._shown(best[wrong]) if gives_gold else "no answer",
+                    got=self._shown(found[wrong]),
+                )
 
     def readings(self) -> dict[str, Readings]:
         """Return how each phrasing has been read."""
@@ -70,26 +79,6 @@ class ReadingTrial:
             )
             for name, found in self._read.items()
         }
-
-    def _report(
-        self,
-        phrasing: Phrasing,
-        instance: Instance,
-        metric: Metric,
-        best: Score | None,
-        found: Score | None,
-    ) -> None:
-        what = "the gold" if phrasing.gives_gold else "what is not an answer"
-        wanted = self._shown(best) if phrasing.gives_gold else "no answer"
-        self._findings.add(
-            "failure" if metric is self._main else "warning",
-            "reading",
-            f"{what}, phrased as '{phrasing.name}', is read wrongly",
-            instance=instance.id,
-            metric=metric.name,
-            expected=wanted,
-            got=self._shown(found),
-        )
 
     def _shown(self, score: Score | None) -> str:
         text = None if score is None else score.extracted

@@ -192,7 +192,8 @@ def _measure(
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
-    _check_judging(benchmark, findings)
+    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
+        findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
         fixed = with_stand_ins(benchmark, fixed, protocol)
@@ -229,12 +230,6 @@ def _measure(
     )
     _check_values(facts, fixed, grader.informed, findings, data)
     return facts
-
-
-def _check_judging(benchmark: Benchmark, findings: Findings) -> None:
-    """Add the faults of how judges' replies are read, as scripted judges show them."""
-    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
-        findings.add("failure", "jury", fault, metric=JURY)
 
 
 def _check_rows(benchmark: Benchmark, dataset: Dataset, findings: Findings) -> None:
