@@ -64,7 +64,8 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
     """Return the runs to show; raises UsageError where there is none, UnknownName."""
     problems: list[Problem] = []
     runs = _sound(_wanted(_graded(wanted, problems, samples), wanted), aggregations, problems)
-    data = wanted.data or _kind(runs)
+    has_full = any(r.record.spec.data == "full" for r in runs)
+    data: Data = wanted.data or ("full" if has_full else "sample")
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
     for scoring in get_args(Scoring):
@@ -91,10 +92,6 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
 def benchmarks_of(wanted: Wanted) -> list[str]:
     """Return the names of the benchmarks that may be on the site; raises UnknownName."""
     return sorted({run.benchmark for run in _wanted(_graded(wanted, [], {}), wanted)})
-
-
-def _kind(runs: Sequence[GradedRun]) -> Data:
-    return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
 
 
 def _graded(wanted: Wanted, problems: list[Problem], samples: Mapping[str, str]) -> list[GradedRun]:

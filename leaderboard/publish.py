@@ -194,10 +194,7 @@ def _asked(cells: Iterable[Cell]) -> set[tuple[str, str]]:
 
 
 def _closed_metadata(tags: Mapping[str, str], specialties: Collection[str]) -> dict[str, str]:
-    """Return what may be known of a closed instance: that experts validated it, which models made it.
-
-    Of public data its specialty, too, where that is one of the `specialties` of many instances.
-    """
+    """Return what may be known of a closed instance: that experts validated it, which models made it."""
     found = {VALIDATION: ""} if VALIDATION in tags else {}
     if (specialty := tags.get(SPECIALTY, "")) in specialties:
         found[SPECIALTY] = specialty

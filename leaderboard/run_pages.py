@@ -158,6 +158,8 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
     record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
     outcomes, outcome = _legend([line.scores[0].outcome for line in found])
+    parts = record.grading.parts if publish.has_text(record.card) else ()
+    places = {part: place for place, part in enumerate(parts)}
     return {
         "benchmark": spec.column,
         "model": spec.model.name,
@@ -179,11 +181,11 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
         "command": own_words.run_command(record),  # that makes it again
-        "parts": record.grading.parts if publish.has_text(record.card) else (),
+        "parts": parts,
         "outcomes": outcomes,
         "ids": ids,
         "repeat": [repeat for _, repeat in own.keys] if spec.repeats > 1 else [],
-        "part": _parts(record.grading.parts, found) if publish.has_text(record.card) else [],
+        "part": [places.get(line.part, -1) for line in found] if parts else [],
         "outcome": outcome,  # on the main metric, as places in `outcomes`
         "value": [line.scores[0].value for line in found],
         "answers": [],  # (first line, key) of its shards
@@ -197,12 +199,6 @@ def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
     """Return the different values in the order of their first place, and each as such a place."""
     names = {value: place for place, value in enumerate(dict.fromkeys(values))}
     return tuple(names), tuple(names[value] for value in values)
-
-
-def _parts(parts: Sequence[str], lines: Sequence[Line]) -> list[int]:
-    """Return the place of each line's part; -1 where it has none. Empty without parts."""
-    names = {part: place for place, part in enumerate(parts)}
-    return [names.get(line.part, -1) for line in lines] if parts else []
 
 
 # Texts -------------------------------------------------------------------------------------------

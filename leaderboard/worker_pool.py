@@ -1,7 +1,4 @@
-"""Run pages of many benchmarks, written by other processes while this one computes tables.
-
-Small sites need none, and what a process leaves undone this one does.
-"""
+"""Run pages of many benchmarks, written by other processes while this one computes tables."""
 
 from __future__ import annotations
 

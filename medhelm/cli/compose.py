@@ -410,8 +410,12 @@ def _initialized(asked: argparse.Namespace) -> Any:
 
 def _search_path(asked: argparse.Namespace) -> list[str]:
     """Return the override that names the user's folders of configs."""
-    quoted = ("'" + place.replace("'", "\\'") + "'" for place in asked.searchpath)
-    return [f"{_SEARCH_PATH}[{','.join(quoted)}]"] * bool(asked.searchpath)
+    return [f"{_SEARCH_PATH}[{','.join(map(quoted, asked.searchpath))}]"] * bool(asked.searchpath)
+
+
+def quoted(path: str) -> str:
+    """Return a path as Hydra takes it."""
+    return "'" + path.replace("'", "\\'") + "'"
 
 
 def _named(config: Any, choices: Mapping[str, Any]) -> Any:

@@ -108,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_json("data", {"action": args.action, "root": str(root), "files": lines})
     else:
-        _print(lines, root)
+        print(f"data folder: {root}")
+        for line in lines:
+            print(f"{line.benchmark}: {line.path}: {_say(line)}")
     wrong = any(line.status in ("missing", "mismatch") for line in lines)
     is_told = args.action == "where" or (args.action == "fetch" and args.dry_run)
     return DataError.exit_code if wrong and not is_told else 0
@@ -196,12 +198,6 @@ def _progress() -> Iterator[Report]:
             progress.update(tasks[name], completed=done, total=total)
 
         yield report
-
-
-def _print(lines: Sequence[_Line], root: Path) -> None:
-    print(f"data folder: {root}")
-    for line in lines:
-        print(f"{line.benchmark}: {line.path}: {_say(line)}")
 
 
 def _say(line: _Line) -> str:

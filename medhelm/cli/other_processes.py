@@ -24,6 +24,7 @@ from medhelm.cli.compose import (
     launch,
     listed,
     plugin_files,
+    quoted,
     with_own_models,
 )
 from medhelm.cli.jobs import command, to_job
@@ -155,16 +156,12 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
 def _placed(argv: Sequence[str], job: Job, note: str) -> list[str]:
     """Return the command line for jobs in other folders: with absolute paths, and its sweep."""
     kept = [a for a in argv if a.lstrip("+").partition("=")[0] not in _PATHS]
-    kept.append(f"results_dir={_quoted(job.results_dir)}")
+    kept.append(f"results_dir={quoted(job.results_dir)}")
     if job.data_dir is not None:
-        kept.append(f"data_dir={_quoted(os.path.abspath(Path(job.data_dir).expanduser()))}")
+        kept.append(f"data_dir={quoted(os.path.abspath(Path(job.data_dir).expanduser()))}")
     if files := plugin_files(argv):
-        kept.append(f"plugins=[{','.join(_quoted(os.path.abspath(f)) for f in files)}]")
+        kept.append(f"plugins=[{','.join(quoted(os.path.abspath(f)) for f in files)}]")
     return [*kept, f"+hydra.job.env_set.{_SWEEP}={note}"]
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "\\'") + "'"
 
 
 @contextmanager

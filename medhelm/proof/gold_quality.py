@@ -13,10 +13,8 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -87,17 +85,8 @@ _REPLY = 12
 _SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """The judge's verdicts on the golds."""
-
-    golds: int
-    without_gold: int
-    flagged: Mapping[str, str | None]
-    """Ids of instances whose gold is unreasonable, and their cluster."""
-    accepted: Mapping[str, str | None]
-    abstained: Mapping[str, int]
-    """Golds without a verdict, by reason."""
+_Marked = dict[str, str | None]
+"""Ids of instances with one verdict on their gold, and their cluster."""
 
 
 def gold_messages(instance: Instance) -> tuple[Message, ...]:
@@ -143,7 +132,7 @@ class GoldReview:
     def __init__(
         self, dataset: Dataset, judge: ModelSpec, results: Path, max_instances: int | None = None
     ) -> None:
-        self._dataset, self._judge = dataset, judge
+        self._dataset, self._judge, self._results = dataset, judge, results
         jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
         terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
         self._decides = "\0".join((dataset.data, dataset.split, dataset.sha256))
@@ -193,11 +182,11 @@ class GoldReview:
             decides=self._decides,
         )
 
-    def verdicts(self) -> Verdicts:
-        """Return what the log says of the chosen golds."""
+    def report(self) -> GoldReport:
+        """Return what the log says of the chosen golds, and of models with a graded run on the same data."""
         episodes = stored_episodes(self.folder)
         stored = {e.instance_id: (e.state.get(_CRITERION), end_of(e)) for e in episodes}
-        marked: tuple[dict[str, str | None], ...] = ({}, {})
+        flagged, accepted = marked = _Marked(), _Marked()
         abstained: Counter[str] = Counter()
         golds = 0
         for golds, (instance, _) in enumerate(self.golds(), start=1):  # noqa: B007 - used below
@@ -206,11 +195,35 @@ class GoldReview:
                 abstained[end] += 1
             else:
                 marked[score][instance.id] = instance.cluster
+        benchmark, data = self._dataset.benchmark.name, self._dataset.data
         if not golds:
-            name = self._dataset.benchmark.name
-            raise DataError(f"{name}: no instance has a gold, so there is none to judge")
-        without = sum(1 for _ in self.instances()) - golds
-        return Verdicts(golds, without, marked[0], marked[1], dict(abstained))
+            raise DataError(f"{benchmark}: no instance has a gold, so there is none to judge")
+        share, low, high = _share(flagged, accepted)
+        report = GoldReport(
+            benchmark=benchmark,
+            data=data,
+            judge=self._judge.name,
+            golds=golds,
+            without_gold=sum(1 for _ in self.instances()) - golds,
+            judged=len(flagged) + len(accepted),
+            flagged=len(flagged),
+            share=share,
+            low=low,
+            high=high,
+            abstained=dict(abstained),
+            flagged_ids=tuple(flagged),
+            folder=str(self.folder),
+        )
+        paths = [p for p in find_gradings(self._results) if p.parents[3].name == benchmark]
+        if not any(read_record(p).spec.data == data for p in paths):
+            return report
+        results = load_results(self._results, data=data, benchmarks=[benchmark], latest=True)
+        study = results.study()
+        panel = study.panels[benchmark]
+        report = msgspec.structs.replace(
+            report, metric=panel.metric.name, notes=tuple(notes.common(study))
+        )
+        return _with_models(report, panel, _keys(flagged), _keys(accepted))
 
 
 # The report ---------------------------------------------------------------------------------------
@@ -258,46 +271,9 @@ class GoldReport(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def make_report(
-    verdicts: Verdicts,
-    *,
-    benchmark: str,
-    data: Literal["sample", "full"],
-    judge: str,
-    results: Path,
-    folder: Path,
-) -> GoldReport:
-    """Return the report; models are those with a graded run of the benchmark on the same data."""
-    share, low, high = _share(verdicts)
-    report = GoldReport(
-        benchmark=benchmark,
-        data=data,
-        judge=judge,
-        golds=verdicts.golds,
-        without_gold=verdicts.without_gold,
-        judged=len(verdicts.flagged) + len(verdicts.accepted),
-        flagged=len(verdicts.flagged),
-        share=share,
-        low=low,
-        high=high,
-        abstained=dict(verdicts.abstained),
-        flagged_ids=tuple(verdicts.flagged),
-        folder=str(folder),
-    )
-    if not _has_runs(results, benchmark, data):
-        return report
-    found = load_results(results, data=data, benchmarks=[benchmark], latest=True)
-    study = found.study()
-    panel = study.panels[benchmark]
-    report = msgspec.structs.replace(
-        report, metric=panel.metric.name, notes=tuple(notes.common(study))
-    )
-    return _with_models(report, panel, _keys(verdicts.flagged), _keys(verdicts.accepted))
-
-
-def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None]:
-    marks = [(1.0, c) for c in verdicts.flagged.items()]
-    marks += [(0.0, c) for c in verdicts.accepted.items()]
+def _share(flagged: _Marked, accepted: _Marked) -> tuple[float | None, float | None, float | None]:
+    marks = [(1.0, c) for c in flagged.items()]
+    marks += [(0.0, c) for c in accepted.items()]
     if not marks:
         return None, None, None
     values = np.array([value for value, _ in marks])
@@ -312,12 +288,7 @@ def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None
     return share, *wilson(share, trials, CONFIDENCE)
 
 
-def _has_runs(results: Path, benchmark: str, data: str) -> bool:
-    paths = [p for p in find_gradings(results) if p.parents[3].name == benchmark]
-    return any(read_record(p).spec.data == data for p in paths)
-
-
-def _keys(ids: Mapping[str, str | None]) -> Keys:
+def _keys(ids: _Marked) -> Keys:
     return np.unique(np.array([instance_key(i) for i in ids], dtype=np.uint64))
 
 

@@ -86,9 +86,8 @@ def validate(
 ) -> Report:
     """Return what is found wrong with a benchmark, and what its embedded answers score.
 
-    State 'no data': files of the full data are missing. `update` writes the manifest instead
-    of comparing with it, where nothing else has failed. `ask`: asked so, with the embedded answers in its
-    form; there is no manifest then. Raises nothing that a plugin or its data can cause.
+    `update` writes the manifest instead of comparing with it; with `ask` there is none. Raises
+    nothing that a plugin or its data can cause.
     """
     if data == "full" and not is_data_present(benchmark, root):
         return Report(benchmark=benchmark.name, data=data, state="no data")
@@ -97,11 +96,9 @@ def validate(
     manifest: ManifestState = ""
     try:
         facts = _measure(benchmark, data, registry, root, findings, ask)
-        if ask is not None:
-            manifest = ""
-        elif facts is not None and not update:
+        if facts is not None and ask is None and not update:
             manifest = _compare(benchmark, data, facts, findings)
-        elif facts is not None and not findings.has_failed:
+        elif facts is not None and ask is None and not findings.has_failed:
             write_manifest(benchmark, data, facts)
             manifest = "written"
     except MedhelmError as e:
@@ -394,10 +391,7 @@ class _Grader:
     def grade_all(
         self, dataset: Dataset, proofs: _Proofs, metrics: list[Metric], *, has_prompt: bool
     ) -> dict[str, dict[_Key, _Tally]]:
-        """Return the sums of each proof under each metric.
-
-        `has_prompt`: whether an instance is one prompt and one answer, whose text is tried, too.
-        """
+        """Return the sums of each proof under each metric."""
         refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
         tallies: dict[str, dict[_Key, _Tally]] = {}
         digest = hashlib.sha256()
