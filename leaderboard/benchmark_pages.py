@@ -94,14 +94,10 @@ def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | N
             spec.dataset_sha256,
         ):
             return []
+        helm = facts.scores_helm if record.grading.scoring == "helm" else {}
         return [
-            (
-                answer,
-                (facts.scores_helm if record.grading.scoring == "helm" else {})
-                .get(answer, {})
-                .get(metric, by_metric.get(metric)),
-            )
-            for answer, by_metric in facts.scores.items()
-            if metric in by_metric
+            (answer, helm.get(answer, {}).get(metric, own[metric]))
+            for answer, own in facts.scores.items()
+            if metric in own
         ]
     return []

@@ -130,7 +130,8 @@ def _write_open(
             problems.append(Problem(where=run.folder, what=what))
     scoring = runs[0].record.grading.scoring
     group = short_hash(scoring, runs[0].benchmark)
-    shards = _write_instances(site, f"text-{group}", texts, details) if answers else ()
+    instances = (_instance(i, texts, details) for i in texts.ids)
+    shards = _shards(site, f"text-{group}", [*map(_encode, instances)]) if answers else ()
     for run in runs:
         ids = [i for i, _ in lines[run.model].keys]
         place = [texts.ids[i] for i in ids]
@@ -277,19 +278,10 @@ def _answer(
     }
 
 
-def _write_instances(site: SiteFolder, name: str, texts: _Texts, details: PluginDetails) -> Shards:
-    """Write the instances of a benchmark and return its shards."""
-    lines = []
-    for i in texts.ids:
-        instance = texts.instances.get(i)  # None: only in a run whose log cannot be read
-        prompt = texts.prompts.get(i, ())
-        lines.append(b"null" if instance is None else _encode(_instance(instance, prompt, details)))
-    return _shards(site, name, lines)
-
-
-def _instance(
-    instance: Instance, prompt: tuple[tuple[str, str], ...], details: PluginDetails
-) -> Content:
+def _instance(name: str, texts: _Texts, details: PluginDetails) -> Content | None:
+    """Return an instance with its prompt; None where it is only in a run whose log cannot be read."""
+    if (instance := texts.instances.get(name)) is None:
+        return None
     own = details.of_instance(instance)
     is_shown = "gold" in own  # by a page of a plugin, in place of references and answer key
     return {
@@ -298,7 +290,7 @@ def _instance(
         "answer_key": () if is_shown else tuple(instance.answer_key.items()),
         "metadata": tuple(instance.metadata.items()),
         "criteria": tuple((c.name, c.text) for c in instance.criteria),
-        "prompt": prompt,  # as models are asked; empty where only baselines ran
+        "prompt": texts.prompts.get(name, ()),  # as models are asked; empty: only baselines ran
         **own,
     }
 

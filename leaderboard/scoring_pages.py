@@ -40,10 +40,8 @@ class SiteOptions:
 
     title: str = "medhelm leaderboard"
     logo: Path | None = None
-    """Picture beside the title."""
     settings: Settings = Settings()
     agreement: Table | None = None
-    """The table of agreement with clinicians, where ratings are at hand."""
     command: str = "medhelm leaderboard build"
 
 
@@ -55,7 +53,6 @@ class Made:
     views: list[Content] = field(default_factory=list)
     """Choices of filters, each with the key of the tables of the benchmarks that it leaves."""
     downloads: list[Content] = field(default_factory=list)
-    """Tables as files."""
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)

@@ -46,15 +46,15 @@ def run_command(argv: Sequence[str]) -> int:
         return 0
     except OSError as e:
         if e.errno in OUT_OF_FILES:
-            print(f"medhelm: {why(e)}", file=sys.stderr)
-            return RecordError.exit_code
-        if e.errno not in FULL and isinstance(e.filename, str):
-            print(f"medhelm: cannot use {_short(e.filename)}: {why(e)}", file=sys.stderr)
-            return RecordError.exit_code
-        if e.errno not in FULL:
+            said = why(e)
+        elif e.errno in FULL:
+            drop_output()
+            said = f"cannot write the output: {why(e)}"
+        elif isinstance(e.filename, str):
+            said = f"cannot use {_short(e.filename)}: {why(e)}"
+        else:
             raise
-        drop_output()
-        print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)
+        print(f"medhelm: {said}", file=sys.stderr)
         return RecordError.exit_code
 
 

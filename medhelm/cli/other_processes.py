@@ -226,14 +226,10 @@ def _at_once(
     for key, n in found.items():
         limit = min(limits[key], default=CEILING)
         if n > limit:
-            of = (
-                f"max_concurrency={limit}"
-                if limits[key]
-                else f"max_concurrency, by default {limit},"
-            )
+            said = f"={limit}" if limits[key] else f", by default {limit},"
             raise UsageError(
                 f"hydra/launcher={launcher} may run {n} jobs at once that ask {key}, each at least "
-                f"one request, and {of} holds for all of them: give "
+                f"one request, and max_concurrency{said} holds for all of them: give "
                 f"hydra.launcher.array_parallelism={limit} where the launcher takes it, raise "
                 "model.max_concurrency, or leave the launcher out"
             )
@@ -274,13 +270,12 @@ def _lost(runs: Sequence[Run], failed: Sequence[JobFailure]) -> list[JobFailure]
     for run in runs:
         spec, path = run.spec, run.path / "gradings" / run.grading_hash / "summary.json"
         names = {f"model={spec.model.name}", f"benchmark={spec.benchmark}"}
-        is_reported = any(names.issuperset(job.split()) for job, *_ in failed)
-        if not path.exists() and not is_reported:
-            reason = (
-                f"its job ended without an error and left no {path}; results_dir must be a folder "
-                "that all workers share"
-            )
-            lost.append(
-                JobFailure(f"{spec.benchmark} x {spec.model.name}", reason, RecordError.exit_code)
-            )
+        if path.exists() or any(names.issuperset(job.split()) for job, *_ in failed):
+            continue
+        reason = (
+            f"its job ended without an error and left no {path}; results_dir must be a folder "
+            "that all workers share"
+        )
+        cell = f"{spec.benchmark} x {spec.model.name}"
+        lost.append(JobFailure(cell, reason, RecordError.exit_code))
     return lost

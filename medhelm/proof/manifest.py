@@ -38,7 +38,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One benchmark on one kind of data."""
 
     version: str
-    """The benchmark's."""
     split: str
     dataset_sha256: str
     instances: int

@@ -382,8 +382,9 @@ class _Grader:
     ) -> None:
         self._benchmark, self._findings = benchmark, findings
         self._main = fixed[0] if fixed else None
-        self._is_open = data == "sample" or benchmark.data_class == "public"
-        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._is_open)
+        is_open = data == "sample" or benchmark.data_class == "public"
+        self._shown = partial(shown_text, benchmark=benchmark, is_open=is_open)
+        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._shown)
         self.unscored = 0
         self.informed: set[str] = set()
         self.digest = ""
@@ -454,12 +455,9 @@ class _Grader:
             f"the gold does not score the best value (outcome {score.outcome})",
             instance=instance.id,
             metric=main.name,
-            expected=f"{best:g} for {self._shown(instance.references[:1])}",
-            got=f"{got}, read as {self._shown((score.extracted,))}",
+            expected=f"{best:g} for {self._shown(next(iter(instance.references), None))}",
+            got=f"{got}, read as {self._shown(score.extracted)}",
         )
-
-    def _shown(self, texts: tuple[str, ...]) -> str:
-        return shown_text(texts[0] if texts else None, self._benchmark, self._is_open)
 
     def _check_prompt(self, instance: Instance) -> None:
         prompt = render_prompt(self._benchmark, instance)[-1].content
