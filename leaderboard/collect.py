@@ -201,10 +201,7 @@ def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Proble
 
 
 def _fault(cell: Cell, aggregations: Aggregations) -> str:
-    """Return why a metric of a run has no value by its plugin's aggregation; empty where all have one.
-
-    The function is tried as tables use it: on the sums of the run, and on those of several draws.
-    """
+    """Return why a metric of a run has no value by its plugin's aggregation; empty where all have one."""
     for metric in cell.record.grading.metrics:
         own = cell.scores[metric.name]
         if not len(own.sums):

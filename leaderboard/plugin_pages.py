@@ -75,10 +75,7 @@ def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:
 
 
 def code_hash(page: Page) -> str:
-    """Return a hash of the files that decide a page's data: those of its package, with all folders in it.
-
-    Of a plugin that is a single file they are the modules beside it.
-    """
+    """Return a hash of the files that decide a page's data: those of its package, with all folders in it."""
     folder = Path(page.origin).parent
     is_package = (folder / "__init__.py").is_file()
     while (folder.parent / "__init__.py").is_file():

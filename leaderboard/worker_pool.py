@@ -78,7 +78,7 @@ class WorkerPool:
             done |= driven.result()
         problems: list[Problem] = []
         for place, runs in enumerate(self._groups):
-            own = done[place] if place in done else self._write(runs)
+            own = done.get(place) or self._write(runs)
             if own.error:
                 raise MedhelmError(own.error)
             self._site.add(own.files, own.written)

@@ -238,10 +238,9 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
 
 def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
     """Return the names of every group: the registry's, the packaged and the user's own."""
-    packaged_at = Path(str(resources.files(_CONFIG)))
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
-        packaged = _options_below(packaged_at, group)
+        packaged = packaged_options(group)
         known: Collection[str] = {
             "model": registry.models.keys(),
             "benchmark": registry.benchmarks.keys(),
@@ -329,6 +328,11 @@ def _forget(group: dict[str, Any], kept: Collection[str]) -> None:
             _forget(entry, ())
         elif entry.provider == "medhelm" and name not in kept:
             del group[name]
+
+
+def packaged_options(group: str) -> set[str]:
+    """Return the options of a group that come with medhelm."""
+    return _options_below(Path(str(resources.files(_CONFIG))), group)
 
 
 def _options_below(folder: Path, group: str) -> set[str]:

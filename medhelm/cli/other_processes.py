@@ -254,12 +254,10 @@ def _grade(runs: Sequence[Run]) -> None:
                 plan = read_plan(run.path)
                 with lock_file(run.path / "lock"):
                     score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
-            except RunLocked as e:
-                if time.monotonic() < until:
+            except MedhelmError as e:
+                if isinstance(e, RunLocked) and time.monotonic() < until:
                     time.sleep(0.1)
                     continue
-                print(f"medhelm: not graded: {e}", file=sys.stderr)
-            except MedhelmError as e:
                 print(f"medhelm: not graded: {e}", file=sys.stderr)
             break
 

@@ -182,17 +182,17 @@ def _left_out(benchmark: Benchmark) -> Facts:
 
 def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
     dataset = benchmark.dataset
-    get = how_to_get(benchmark, root)
     files = [
         {
-            "path": str(path),
+            "path": str(file_path(benchmark, source, root)),
             "is_there": is_found(benchmark, source, root),
             "sha256": source.sha256 or "unpinned",
             "url": origin_of(source) or "none: a user must bring it",
         }
-        for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
+        for source in dataset.files
     ]
-    return {"source": dataset.source, "splits": list(dataset.splits), "files": files, "get": get}
+    said = {"source": dataset.source, "splits": list(dataset.splits)}
+    return said | {"files": files, "get": how_to_get(benchmark, root)}
 
 
 def _first_sample(benchmark: Benchmark, root: Path) -> tuple[list[str], str]:

@@ -66,8 +66,8 @@ class ReadingTrial:
                     f"{what}, phrased as '{phrasing.name}', is read wrongly",
                     instance=instance.id,
                     metric=metric.name,
-                    expected=self._shown(_read(best[wrong])) if gives_gold else "no answer",
-                    got=self._shown(_read(found[wrong])),
+                    expected=self._shown(_text_of(best[wrong])) if gives_gold else "no answer",
+                    got=self._shown(_text_of(found[wrong])),
                 )
 
     def readings(self) -> dict[str, Readings]:
@@ -89,7 +89,7 @@ def _score(metric: Metric, instance: Instance, response: Response) -> Score | No
         return None
 
 
-def _read(score: Score | None) -> str | None:
+def _text_of(score: Score | None) -> str | None:
     return None if score is None else score.extracted
 
 
