@@ -96,7 +96,7 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         print(f"{answered:,} requests are answered already and not counted.")
     if totals.unpriced:
         names = ", ".join(totals.unpriced)
-        asked = [*estimates, *(j for e in estimates for j in e.judges)]
+        asked: list[Any] = [*estimates, *(j for e in estimates for j in e.judges)]
         expected = sum(one.usd_expected or 0.0 for one in asked)
         limit = sum(one.usd_limit or 0.0 for one in asked)
         others = f" All others: {_usd(expected)} USD expected, {_usd(limit)} at most."
