@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -38,7 +37,6 @@ from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
 
-_T = TypeVar("_T")
 SHARD = 256 * 1024
 """Bytes of JSON in a shard, but for one instance that is longer."""
 
@@ -158,7 +156,8 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
     """
     record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
-    outcomes, outcome = _legend([line.scores[0].outcome for line in found])
+    ends = [line.scores[0].outcome for line in found]
+    outcomes = [*dict.fromkeys(ends)]
     parts = record.grading.parts if publish.has_text(record.card) else ()
     places = {part: place for place, part in enumerate(parts)}
     return {
@@ -187,19 +186,13 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         "ids": ids,
         "repeat": [repeat for _, repeat in own.keys] if spec.repeats > 1 else [],
         "part": [places.get(line.part, -1) for line in found] if parts else [],
-        "outcome": outcome,  # on the main metric, as places in `outcomes`
+        "outcome": [outcomes.index(end) for end in ends],  # on the main metric
         "value": [line.scores[0].value for line in found],
         "answers": [],  # (first line, key) of its shards
         "texts": [],  # (first place, key) of the shards of the benchmark's instances
         "place": [],  # of each line's instance in `texts`; empty: as in the lines
         "note": "",  # the reason, where there is no text
     }
-
-
-def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
-    """Return the different values in the order of their first place, and each as such a place."""
-    names = {value: place for place, value in enumerate(dict.fromkeys(values))}
-    return tuple(names), tuple(names[value] for value in values)
 
 
 # Texts -------------------------------------------------------------------------------------------

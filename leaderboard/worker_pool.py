@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing import reduction
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +53,7 @@ class WorkerPool:
 
     def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
         self._site, self._results, self._registry = site, results, registry
+        self._write = partial(_write, site.path, results, registry)
         self._groups: list[Sequence[GradedRun]] = []
         self._left: deque[int] = deque()
         """Places of the groups that nobody has begun."""
@@ -121,11 +123,8 @@ class WorkerPool:
                 done[place] = self._write(self._groups[place])
         return done
 
-    def _write(self, runs: Sequence[GradedRun]) -> _Done:
-        return _write(self._site.path, self._results, runs, self._registry)
 
-
-def _write(site_path: Path, results: Path, runs: Sequence[GradedRun], registry: Registry) -> _Done:
+def _write(site_path: Path, results: Path, registry: Registry, runs: Sequence[GradedRun]) -> _Done:
     site = SiteFolder(site_path)
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
     transcript = protocol.transcript if protocol else None
@@ -150,4 +149,4 @@ def _work(site: Path, results: Path, packed: Sequence[tuple[Path, str, bytes]]) 
     assert isinstance(registry, Registry)
     decode = msgspec.json.Decoder(RunRecord).decode
     runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
-    return _write(site, results, runs, registry)
+    return _write(site, results, registry, runs)

@@ -112,10 +112,8 @@ def other_launcher(argv: Sequence[str]) -> str:
 
 def plugin_files(argv: Sequence[str]) -> list[str]:
     """Return the files of plugins=[...], which must be known before Hydra composes."""
-    for argument in argv:
-        if argument.startswith("plugins="):
-            return _items(argument.partition("=")[2])
-    return []
+    given = [a.partition("=")[2] for a in argv if a.startswith("plugins=")]
+    return _items(given[0]) if given else []
 
 
 def listed(plugins: Any) -> list[str]:
@@ -193,20 +191,14 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     for override in asked.overrides:
         if override.startswith("="):
             raise UsageError(unreadable(override))
-        if override.startswith(_SEARCH_PATH) and not override.removeprefix(_SEARCH_PATH).startswith(
-            "["
-        ):
+        if override.startswith(_SEARCH_PATH) and not override.startswith(f"{_SEARCH_PATH}["):
             raise UsageError(f"{override} must be a list, write {_SEARCH_PATH}[FOLDER]")
     overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
     if not asked.shell_completion:
         overrides = [as_meant(o) for o in overrides]
         _refuse_twice(overrides)
-    asked.searchpath = [
-        p
-        for o in overrides
-        if o.startswith(_SEARCH_PATH)
-        for p in _items(o.removeprefix(_SEARCH_PATH))
-    ]
+    lists = [o.removeprefix(_SEARCH_PATH) for o in overrides if o.startswith(_SEARCH_PATH)]
+    asked.searchpath = [place for text in lists for place in _items(text)]
     if asked.config_dir is not None:
         if not Path(asked.config_dir).is_dir():
             raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")

@@ -97,14 +97,13 @@ def run(args: argparse.Namespace) -> int:
         text = (templates / template).read_text(encoding="utf-8")
         _write(path, text.replace("@NAME@", name).replace("@CLASS@", class_name))
         print(f"wrote {path}")
+    plugin = str(next(iter(texts)))
     print("next:")
     for line in _NEXT.get(args.what, _NEXT["benchmark"]):
-        print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', str(next(iter(texts))))}")
+        print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', plugin)}")
     if args.kind == "csv":
         root = Path(args.dir, "data")
-        print(
-            f"  medhelm validate {name} --data full --data-dir {root} --plugin {next(iter(texts))}"
-        )
+        print(f"  medhelm validate {name} --data full --data-dir {root} --plugin {plugin}")
     return 0
 
 
