@@ -11,6 +11,7 @@ from medhelm.errors import MedhelmError
 from medhelm.grading.grade import AS_FIXED
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import read_manifest
+from medhelm.schema.fields import fields_of
 from medhelm.schema.run import MetricRef, RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.tables import notes
@@ -52,17 +53,11 @@ def _page(record: RunRecord, panel: Panel) -> Content:
     is_open = card.data_class == "public"
     return {
         **publish.benchmark_line(card),
-        "description": card.description,
-        "licence": card.licence,
-        "curation": card.curation,
-        "citation": card.citation,
+        **fields_of(card, "description", "licence", "curation", "citation"),
         "source": card.source if is_open else "",
         "version": spec.benchmark_version,
-        "split": spec.split,
-        "dataset_sha256": spec.dataset_sha256,
-        "prompt_name": spec.prompt_name,
-        "prompt_version": spec.prompt_version,
-        "prompt_sha256": spec.prompt_sha256,
+        **fields_of(spec, "split", "dataset_sha256"),
+        **fields_of(spec, "prompt_name", "prompt_version", "prompt_sha256"),
         "instruction": publish.instruction(card),
         "cluster": card.cluster,
         "instances": max(c.record.instances for c in panel.cells.values()),
@@ -99,14 +94,10 @@ def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | N
             spec.dataset_sha256,
         ):
             return []
+        helm = facts.scores_helm if record.grading.scoring == "helm" else {}
         return [
-            (
-                answer,
-                (facts.scores_helm if record.grading.scoring == "helm" else {})
-                .get(answer, {})
-                .get(metric, by_metric.get(metric)),
-            )
-            for answer, by_metric in facts.scores.items()
-            if metric in by_metric
+            (answer, helm.get(answer, {}).get(metric, own[metric]))
+            for answer, own in facts.scores.items()
+            if metric in own
         ]
     return []

@@ -61,13 +61,11 @@ class Collected:
 
 
 def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, str]) -> Collected:
-    """Return the runs to show; raises UsageError where there is none, UnknownName.
-
-    `samples`: by benchmark the hash of medhelm's own samples, whose text may be shown.
-    """
+    """Return the runs to show; raises UsageError where there is none, UnknownName."""
     problems: list[Problem] = []
     runs = _sound(_wanted(_graded(wanted, problems, samples), wanted), aggregations, problems)
-    data = wanted.data or _kind(runs)
+    has_full = any(r.record.spec.data == "full" for r in runs)
+    data: Data = wanted.data or ("full" if has_full else "sample")
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
     for scoring in get_args(Scoring):
@@ -94,10 +92,6 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
 def benchmarks_of(wanted: Wanted) -> list[str]:
     """Return the names of the benchmarks that may be on the site; raises UnknownName."""
     return sorted({run.benchmark for run in _wanted(_graded(wanted, [], {}), wanted)})
-
-
-def _kind(runs: Sequence[GradedRun]) -> Data:
-    return "full" if any(r.record.spec.data == "full" for r in runs) else "sample"
 
 
 def _graded(wanted: Wanted, problems: list[Problem], samples: Mapping[str, str]) -> list[GradedRun]:
@@ -207,10 +201,7 @@ def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Proble
 
 
 def _fault(cell: Cell, aggregations: Aggregations) -> str:
-    """Return why a metric of a run has no value by its plugin's aggregation; empty where all have one.
-
-    The function is tried as tables use it: on the sums of the run, and on those of several draws.
-    """
+    """Return why a metric of a run has no value by its plugin's aggregation; empty where all have one."""
     for metric in cell.record.grading.metrics:
         own = cell.scores[metric.name]
         if not len(own.sums):

@@ -118,10 +118,7 @@ class SiteFolder:
         self._lock = -1
 
     def open(self) -> None:
-        """Lock the folder and read what is there; `close` ends that.
-
-        Raises UsageError where it is not a site of medhelm, or where another build writes it.
-        """
+        """Lock the folder and read what is there; `close` ends that."""
         try:
             if self.path.exists() and not self.path.is_dir():
                 raise UsageError(f"{self.path} is a file; name a folder with --out")

@@ -27,11 +27,7 @@ def is_prompt_packaged(spec: RunSpec) -> bool:
 
 
 def has_none(record: RunRecord) -> bool:
-    """Return whether nothing of the user's own went into a run, which its answers or judges might repeat.
-
-    That is: words and examples of an asking, a system prompt or an extra field of a request (which may
-    name a file of answers or ratings), a file of a grader.
-    """
+    """Return whether nothing of the user's own went into a run, which its answers or judges might repeat."""
     models = (*(party.model for party in record.parties), *record.grading.judges)
     is_bare = not any(model.system_prompt or model.extra_body for model in models)
     return is_prompt_packaged(record.spec) and is_bare and not _has_file(record)

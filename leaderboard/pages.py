@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from medhelm.schema.fields import fields_of
 from medhelm.tables.format.table import Table
 from medhelm.tables.published import Mark
 
@@ -53,12 +54,7 @@ def page_table(table: Table) -> Content:
         "title": table.title,
         "columns": [
             {
-                "name": c.name,
-                "type": c.type,
-                "description": c.description,
-                "unit": c.unit,
-                "heading": c.heading,
-                "digits": c.digits,
+                **fields_of(c, "name", "type", "description", "unit", "heading", "digits"),
                 "percent": c.is_percent,
                 "low": c.interval[0] if c.interval else None,  # the column with the lower end
                 "high": c.interval[1] if c.interval else None,

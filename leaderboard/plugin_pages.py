@@ -75,10 +75,7 @@ def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:
 
 
 def code_hash(page: Page) -> str:
-    """Return a hash of the files that decide a page's data: those of its package, with all folders in it.
-
-    Of a plugin that is a single file they are the modules beside it.
-    """
+    """Return a hash of the files that decide a page's data: those of its package, with all folders in it."""
     folder = Path(page.origin).parent
     is_package = (folder / "__init__.py").is_file()
     while (folder.parent / "__init__.py").is_file():
@@ -96,10 +93,7 @@ def code_hash(page: Page) -> str:
 
 
 def runs_data(page: Page, runs: PublishedRuns, taken: Collection[str]) -> PageData | None:
-    """Return what a page makes of the runs of a scoring, checked; raises what its plugin raises.
-
-    `taken`: names of tables that the site has already.
-    """
+    """Return what a page makes of the runs of a scoring, checked; raises what its plugin raises."""
     found = page.data(runs) if page.data is not None else None
     if found is None:
         return None
@@ -161,17 +155,12 @@ class PluginDetails:
         return ({"details": details} if details else {}) | ({"gold": gold[0]} if gold else {})
 
     def of_answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Content:
-        """Return the `details` of an answer, and the `turns` of an episode of many calls."""
-        details = self._answer(episode, scores)
-        turns = tuple((self._transcript or by_call)(episode))
-        return ({"details": details} if details else {}) | ({"turns": turns} if turns else {})
+        """Return the `details` of an answer, and the `turns` of an episode of many calls.
 
-    def _answer(self, episode: Episode, scores: Iterable[MetricLine]) -> Details:
-        """Return the details of an answer. System prompts and paths are not handed on."""
+        System prompts and paths are not handed on to pages.
+        """
         shown = [name for name, _ in self._instance(episode.instance)]
         own = [(p, p.answer) for p in self._pages if p.instance is None or p.name in shown]
-        if not own:
-            return ()
         messages = tuple(m for m in episode.messages if m.role != "system")
         served = publish.plain_name(episode.response.served_model)
         response = msgspec.structs.replace(
@@ -180,7 +169,8 @@ class PluginDetails:
         stripped = msgspec.structs.replace(episode, messages=messages, response=response)
         values = {line.metric: line.value for line in scores}
         calls = {page: partial(answer, stripped, values) for page, answer in own if answer}
-        return self._details(calls)
+        details, turns = self._details(calls), tuple((self._transcript or by_call)(episode))
+        return ({"details": details} if details else {}) | ({"turns": turns} if turns else {})
 
     def _instance(self, instance: Instance) -> Details:
         """Return the details of an instance, which each of its answers asks for."""

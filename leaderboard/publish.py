@@ -25,6 +25,7 @@ from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
+from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -67,7 +68,7 @@ _MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
 LEAST_CASES = 5
 """Instances of public data that share a specialty, from which on it is a number and no text."""
-_NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
+NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writes it"
 
 
 def has_text(card: BenchmarkCard) -> bool:
@@ -83,10 +84,7 @@ def instruction(card: BenchmarkCard) -> str | None:
 def benchmark_line(card: BenchmarkCard) -> Content:
     """Return what every page is told of a benchmark."""
     return {
-        "name": card.name,
-        "title": card.title,
-        "category": card.category,
-        "subcategory": card.subcategory,
+        **fields_of(card, "name", "title", "category", "subcategory"),
         "access": card.data_class,
         "has_text": has_text(card),
         "tasks": card.tasks,
@@ -149,10 +147,7 @@ def agreement(table: Table, results: Path) -> Table:
 def runs(
     scoring: Scoring, results: Results, settings: Settings, kept: Mapping[str, KeptFidelity]
 ) -> PublishedRuns:
-    """Return the runs under one scoring as a page of a plugin may read them.
-
-    `kept`: how judges agree with experts, as it was kept beside the runs.
-    """
+    """Return the runs under one scoring as a page of a plugin may read them."""
     raw = results.study(settings)
     cells = {(b, m): cell for b, own in raw.cells.items() for m, cell in own.items()}
     closed = frozenset(b for b, panel in raw.panels.items() if not has_text(panel.card))
@@ -165,7 +160,7 @@ def runs(
             run = cells[benchmark, cell.run.model].run
             found = read_metadata(read_scores(run, METADATA_COLUMNS))
         except (RecordError, ValueError):  # whose message names a path
-            raise RecordError(_NO_METADATA) from None
+            raise RecordError(NO_METADATA) from None
         if benchmark not in closed:
             return found
         scored = {key: place for place, key in enumerate(places[benchmark].tolist())}
@@ -199,10 +194,7 @@ def _asked(cells: Iterable[Cell]) -> set[tuple[str, str]]:
 
 
 def _closed_metadata(tags: Mapping[str, str], specialties: Collection[str]) -> dict[str, str]:
-    """Return what may be known of a closed instance: that experts validated it, which models made it.
-
-    Of public data its specialty, too, where that is one of the `specialties` of many instances.
-    """
+    """Return what may be known of a closed instance: that experts validated it, which models made it."""
     found = {VALIDATION: ""} if VALIDATION in tags else {}
     if (specialty := tags.get(SPECIALTY, "")) in specialties:
         found[SPECIALTY] = specialty
@@ -235,35 +227,21 @@ def _stripped(cell: Cell, places: Keys | None) -> Cell:
     grading = change(grading, graders=tuple(map(_stripped_terms, grading.graders)), reader=reader)
     stripped = RunRecord(  # field by field, here and below, so that a new one stays unknown
         spec=RunSpec(
-            benchmark=spec.benchmark,
-            benchmark_version=spec.benchmark_version,
-            data=spec.data,
-            split=spec.split,
-            dataset_sha256=spec.dataset_sha256,
-            prompt_name=spec.prompt_name,
-            prompt_version=spec.prompt_version,
-            prompt_sha256=spec.prompt_sha256,
+            **fields_of(spec, "benchmark", "benchmark_version", "data", "split", "dataset_sha256"),
+            **fields_of(spec, "prompt_name", "prompt_version", "prompt_sha256"),
+            **fields_of(spec, "max_output_tokens", "repeats", "seed", "max_instances"),
+            **fields_of(spec, "protocol", "protocol_version"),
             model=_stripped_model(spec.model),
-            max_output_tokens=spec.max_output_tokens,
-            repeats=spec.repeats,
-            seed=spec.seed,
-            max_instances=spec.max_instances,
-            protocol=spec.protocol,
-            protocol_version=spec.protocol_version,
             cast={role: _stripped_model(model) for role, model in spec.cast.items()},
             settings={k: v for k, v in spec.settings.items() if isinstance(v, bool | int | float)},
             asking=_stripped_asking(spec.asking),
         ),
-        request_hash=record.request_hash,
+        **fields_of(record, "request_hash", "grading_hash", "state", "instances", "results"),
+        **fields_of(record, "controls"),
         grading=grading if has_text(card) else change(grading, parts=()),
-        grading_hash=record.grading_hash,
         card=card,
-        state=record.state,
-        instances=record.instances,
         left_out=record.left_out if has_text(card) else {},
-        results=record.results,
         parties=tuple(map(_stripped_party, record.parties)),
-        controls=record.controls,
         provenance=dict(provenance(record)),
     )
     run = replace(cell.run, path=Path(cell.run.folder), record=stripped)
@@ -286,18 +264,10 @@ def _stripped_party(party: Party) -> Party:
 def _stripped_model(model: ModelSpec) -> ModelSpec:
     """Return what may be known of a model."""
     return ModelSpec(
-        name=model.name,
-        provider=model.provider,
+        **fields_of(model, "name", "provider", "family", "endpoint_class", "weights", "reasoning"),
+        **fields_of(model, "max_output_tokens", "context_window", "json_schema", "price"),
         model=plain_name(model.model) if model.model else "",
-        family=model.family,
-        endpoint_class=model.endpoint_class,
-        weights=model.weights,
-        reasoning=model.reasoning,
-        max_output_tokens=model.max_output_tokens,
-        context_window=model.context_window,
         sampling=msgspec.structs.replace(model.sampling, stop=()),
-        json_schema=model.json_schema,
-        price=model.price,
     )
 
 
@@ -319,10 +289,7 @@ def _placed(scores: MetricScores, places: Keys) -> MetricScores:
 
 
 def publishing_key(results: Path) -> bytes:
-    """Return the secret by which ids of a results folder are hashed; makes it on first use.
-
-    Raises RecordError where it cannot be read or written.
-    """
+    """Return the secret by which ids of a results folder are hashed; makes it on first use."""
     path = results / KEY_FILE
     try:
         if not path.exists():
@@ -433,11 +400,9 @@ def run_line(record: RunRecord) -> Content:
     return {
         "benchmark": spec.column,
         "model": spec.model.name,
-        "seed": spec.seed,
-        "repeats": spec.repeats,
+        **fields_of(spec, "seed", "repeats"),
         "state": record.state,
-        "dataset_sha256": spec.dataset_sha256,
-        "prompt_sha256": spec.prompt_sha256,
+        **fields_of(spec, "dataset_sha256", "prompt_sha256"),
         **{n: known.get(n, "") for n in ("answered_from", "answered_until", "graded_at")},
         "medhelm": " ".join(filter(None, (known.get("version.medhelm"), known.get("git_commit")))),
     }

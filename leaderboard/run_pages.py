@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +18,7 @@ from medhelm.errors import RecordError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
+from medhelm.schema.fields import fields_of
 from medhelm.schema.page import Page
 from medhelm.store.runlog import read_log
 from medhelm.tables.instances import (
@@ -37,7 +37,6 @@ from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Content, Problem
 from medhelm_leaderboard.plugin_pages import PluginDetails
 
-_T = TypeVar("_T")
 SHARD = 256 * 1024
 """Bytes of JSON in a shard, but for one instance that is longer."""
 
@@ -58,10 +57,7 @@ def run_key(scoring: str, benchmark: str, model: str) -> str:
 
 
 def fingerprint(runs: Iterable[GradedRun], secret: str) -> str:
-    """Return a hash of all that the pages of these runs are made of.
-
-    `secret`: the mark of the key of published hashes, empty where none is published.
-    """
+    """Return a hash of all that the pages of these runs are made of."""
     found = hashlib.sha256(secret.encode())
     for own in runs:
         folder = own.path.parents[1]
@@ -132,7 +128,8 @@ def _write_open(
             problems.append(Problem(where=run.folder, what=what))
     scoring = runs[0].record.grading.scoring
     group = short_hash(scoring, runs[0].benchmark)
-    shards = _write_instances(site, f"text-{group}", texts, details) if answers else ()
+    instances = (_instance(i, texts, details) for i in texts.ids)
+    shards = _shards(site, f"text-{group}", [*map(_encode, instances)]) if answers else ()
     for run in runs:
         ids = [i for i, _ in lines[run.model].keys]
         place = [texts.ids[i] for i in ids]
@@ -159,16 +156,16 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
     """
     record, spec = run.record, run.record.spec
     found = [own.found[key] for key in own.keys]
-    outcomes, outcome = _legend([line.scores[0].outcome for line in found])
+    ends = [line.scores[0].outcome for line in found]
+    outcomes = [*dict.fromkeys(ends)]
+    parts = record.grading.parts if publish.has_text(record.card) else ()
+    places = {part: place for place, part in enumerate(parts)}
     return {
         "benchmark": spec.column,
         "model": spec.model.name,
         "scoring": record.grading.scoring,
         "folder": run.folder,
-        "request_hash": record.request_hash,
-        "grading_hash": record.grading_hash,
-        "state": record.state,
-        "instances": record.instances,
+        **fields_of(record, "request_hash", "grading_hash", "state", "instances"),
         "settings": publish.settings(record),
         "provenance": publish.provenance(record),
         "served": publish.served(record),
@@ -177,38 +174,25 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
             {
                 "name": judge.model.name,
                 "judgements": sorted(judge.ends.items()),
-                "input_tokens": judge.usage.input_tokens,
-                "output_tokens": judge.usage.output_tokens,
+                **fields_of(judge.usage, "input_tokens", "output_tokens"),
             }
             for judge in record.graders
         ],
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
         "command": own_words.run_command(record),  # that makes it again
-        "parts": record.grading.parts if publish.has_text(record.card) else (),
+        "parts": parts,
         "outcomes": outcomes,
         "ids": ids,
         "repeat": [repeat for _, repeat in own.keys] if spec.repeats > 1 else [],
-        "part": _parts(record.grading.parts, found) if publish.has_text(record.card) else [],
-        "outcome": outcome,  # on the main metric, as places in `outcomes`
+        "part": [places.get(line.part, -1) for line in found] if parts else [],
+        "outcome": [outcomes.index(end) for end in ends],  # on the main metric
         "value": [line.scores[0].value for line in found],
         "answers": [],  # (first line, key) of its shards
         "texts": [],  # (first place, key) of the shards of the benchmark's instances
         "place": [],  # of each line's instance in `texts`; empty: as in the lines
         "note": "",  # the reason, where there is no text
     }
-
-
-def _legend(values: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[int, ...]]:
-    """Return the different values in the order of their first place, and each as such a place."""
-    names = {value: place for place, value in enumerate(dict.fromkeys(values))}
-    return tuple(names), tuple(names[value] for value in values)
-
-
-def _parts(parts: Sequence[str], lines: Sequence[Line]) -> list[int]:
-    """Return the place of each line's part; -1 where it has none. Empty without parts."""
-    names = {part: place for place, part in enumerate(parts)}
-    return [names.get(line.part, -1) for line in lines] if parts else []
 
 
 # Texts -------------------------------------------------------------------------------------------
@@ -233,10 +217,7 @@ def _write_answers(
     texts: _Texts,
     details: PluginDetails,
 ) -> Shards:
-    """Write the answers of a run and return its shards; raises RecordError where its log is unread.
-
-    What it sees of instances goes into `texts`.
-    """
+    """Write the answers of a run and return its shards; what it sees of instances goes into `texts`."""
     judges, spec, metric = read_judges(run), run.record.spec, main_metric(run.record, load_registry)
     has_prompt = own_words.is_prompt_packaged(spec)
     found: dict[tuple[str, int], bytes] = {}
@@ -280,45 +261,29 @@ def _answer(
 ) -> Content:
     response = episode.response
     return {
-        "text": response.text,
-        "finish": response.finish,
-        "error": response.error,
-        "extracted": line.extracted,
-        "scores": line.scores,
+        **fields_of(response, "text", "finish", "error"),
+        **fields_of(line, "extracted", "scores"),
         "judges": judges,
         "latency_s": round(response.latency_s, 3),
-        "input_tokens": response.usage.input_tokens,
-        "output_tokens": response.usage.output_tokens,
+        **fields_of(response.usage, "input_tokens", "output_tokens"),
         "prompt": prompt,  # where it differs from the instance's
         **details.of_answer(episode, line.scores),
     }
 
 
-def _write_instances(site: SiteFolder, name: str, texts: _Texts, details: PluginDetails) -> Shards:
-    """Write the instances of a benchmark and return its shards."""
-    lines = []
-    for i in texts.ids:
-        instance = texts.instances.get(i)  # None: only in a run whose log cannot be read
-        prompt = texts.prompts.get(i, ())
-        lines.append(b"null" if instance is None else _encode(_instance(instance, prompt, details)))
-    return _shards(site, name, lines)
-
-
-def _instance(
-    instance: Instance, prompt: tuple[tuple[str, str], ...], details: PluginDetails
-) -> Content:
+def _instance(name: str, texts: _Texts, details: PluginDetails) -> Content | None:
+    """Return an instance with its prompt; None where it is only in a run whose log cannot be read."""
+    if (instance := texts.instances.get(name)) is None:
+        return None
     own = details.of_instance(instance)
     is_shown = "gold" in own  # by a page of a plugin, in place of references and answer key
     return {
-        "id": instance.id,
-        "context": instance.context,
-        "question": instance.question,
-        "choices": instance.choices,
+        **fields_of(instance, "id", "context", "question", "choices"),
         "references": () if is_shown else instance.references,
         "answer_key": () if is_shown else tuple(instance.answer_key.items()),
         "metadata": tuple(instance.metadata.items()),
         "criteria": tuple((c.name, c.text) for c in instance.criteria),
-        "prompt": prompt,  # as models are asked; empty where only baselines ran
+        "prompt": texts.prompts.get(name, ()),  # as models are asked; empty: only baselines ran
         **own,
     }
 

@@ -30,8 +30,6 @@ from medhelm_leaderboard.pages import Content, PluginPage, Problem, page_table
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
 from medhelm_leaderboard.run_pages import run_key, short_hash
 
-_NO_METADATA = "left out: metadata in a scores.parquet cannot be read; `medhelm score` writes it"
-
 _NEEDED = ("benchmarks", "overall")
 """Tables of which the site's other pages are made."""
 
@@ -42,10 +40,8 @@ class SiteOptions:
 
     title: str = "medhelm leaderboard"
     logo: Path | None = None
-    """Picture beside the title."""
     settings: Settings = Settings()
     agreement: Table | None = None
-    """The table of agreement with clinicians, where ratings are at hand."""
     command: str = "medhelm leaderboard build"
 
 
@@ -57,7 +53,6 @@ class Made:
     views: list[Content] = field(default_factory=list)
     """Choices of filters, each with the key of the tables of the benchmarks that it leaves."""
     downloads: list[Content] = field(default_factory=list)
-    """Tables as files."""
     scores: list[Score] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -162,10 +157,7 @@ def _plugin_pages(
 def _tables(
     loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
 ) -> dict[str, Table]:
-    """Return the tables of the site by name; those that fail are named among its problems.
-
-    Raises PluginError where one fails that other pages are made of.
-    """
+    """Return the tables of the site by name; one that fails is a problem, or raises if pages need it."""
     tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
     of_suite = replace(asked, study=next(iter(suites_apart(study).values())))
@@ -176,14 +168,14 @@ def _tables(
         try:
             own = of_suite if spec.is_of_suite and spec.name != "benchmarks" else asked
             table = published_table(spec, own, frozenset(closed))
-        except RecordError:  # of a table that needs the metadata of instances
-            where = f"the table {name}, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=_NO_METADATA))
-        except PluginError as e:
-            if name in _NEEDED:
+        except (PluginError, RecordError) as e:
+            is_of_plugin = isinstance(e, PluginError)
+            if is_of_plugin and name in _NEEDED:
                 raise
+            # else of a table that needs the metadata of instances, in words that name a path
+            what = str(e) if is_of_plugin else f"left out: {publish.NO_METADATA}"
             where = f"the table {name}, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=str(e)))
+            made.problems.append(Problem(where=where, what=what))
         else:
             tables |= {name: table} if table is not None else {}
     return tables

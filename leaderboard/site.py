@@ -51,10 +51,7 @@ class Built:
 
 
 def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
-    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError.
-
-    A folder that is not a site of medhelm is refused. Where nothing has changed nothing is written.
-    """
+    """Build or renew the site `out`; raises UsageError, UnknownName, RecordError."""
     if options.agreement is not None:
         options = replace(options, agreement=publish.agreement(options.agreement, wanted.results))
     site = SiteFolder(out)
@@ -77,7 +74,8 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
     inputs = _inputs(found, registry, options, files, secret, repr((kept, damaged)))
     made = Made(problems=[*found.problems, *refused])
     removed = 0
-    if site.before is None or site.before.inputs != inputs or not site.is_whole():
+    before = site.before if site.is_whole() else None
+    if before is None or before.inputs != inputs:
         site.begin()
         for name, content in files.items():
             site.put(name, content)
@@ -101,8 +99,8 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
                 "ranks": made.ranks,
             }
         )
-    elif site.before is not None:
-        made.problems = list(site.before.problems)
+    else:
+        made.problems = list(before.problems)
     shown = [c.run for cells in found.cells.values() for c in cells]
     return Built(
         index=site.path / "index.html",

@@ -1,7 +1,4 @@
-"""Run pages of many benchmarks, written by other processes while this one computes tables.
-
-Small sites need none, and what a process leaves undone this one does.
-"""
+"""Run pages of many benchmarks, written by other processes while this one computes tables."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing import reduction
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +53,7 @@ class WorkerPool:
 
     def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
         self._site, self._results, self._registry = site, results, registry
+        self._write = partial(_write, site.path, results, registry)
         self._groups: list[Sequence[GradedRun]] = []
         self._left: deque[int] = deque()
         """Places of the groups that nobody has begun."""
@@ -75,16 +74,13 @@ class WorkerPool:
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
     def finish(self) -> list[Problem]:
-        """Write what is left and wait for the others; return what could not be read.
-
-        Raises MedhelmError where something could not be written.
-        """
+        """Write what is left and wait for the others; return what could not be read."""
         done = self._work_here()
         for driven in self._driven:
             done |= driven.result()
         problems: list[Problem] = []
         for place, runs in enumerate(self._groups):
-            own = done[place] if place in done else self._write(runs)
+            own = done.get(place) or self._write(runs)
             if own.error:
                 raise MedhelmError(own.error)
             self._site.add(own.files, own.written)
@@ -127,11 +123,8 @@ class WorkerPool:
                 done[place] = self._write(self._groups[place])
         return done
 
-    def _write(self, runs: Sequence[GradedRun]) -> _Done:
-        return _write(self._site.path, self._results, runs, self._registry)
 
-
-def _write(site_path: Path, results: Path, runs: Sequence[GradedRun], registry: Registry) -> _Done:
+def _write(site_path: Path, results: Path, registry: Registry, runs: Sequence[GradedRun]) -> _Done:
     site = SiteFolder(site_path)
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
     transcript = protocol.transcript if protocol else None
@@ -156,4 +149,4 @@ def _work(site: Path, results: Path, packed: Sequence[tuple[Path, str, bytes]]) 
     assert isinstance(registry, Registry)
     decode = msgspec.json.Decoder(RunRecord).decode
     runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
-    return _write(site, results, runs, registry)
+    return _write(site, results, registry, runs)

@@ -1,9 +1,4 @@
-"""The command line: finds the subcommand, shows errors as one line, sets exit codes.
-
-Exit codes: 0 done; 1 a check failed; 2 a wrong name, option or plugin; 3 data; 4 a run
-folder; 5 refused for privacy; 6 a model; 7 the budget is reached; 130 interrupted. `gate`: 0 PASS,
-1 FAIL, 2 INCONCLUSIVE. A wrong name is 2 there as well, since neither is a verdict.
-"""
+"""The command line: finds the subcommand, shows errors as one line, sets exit codes."""
 
 from __future__ import annotations
 
@@ -51,15 +46,15 @@ def run_command(argv: Sequence[str]) -> int:
         return 0
     except OSError as e:
         if e.errno in OUT_OF_FILES:
-            print(f"medhelm: {why(e)}", file=sys.stderr)
-            return RecordError.exit_code
-        if e.errno not in FULL and isinstance(e.filename, str):
-            print(f"medhelm: cannot use {_short(e.filename)}: {why(e)}", file=sys.stderr)
-            return RecordError.exit_code
-        if e.errno not in FULL:
+            said = why(e)
+        elif e.errno in FULL:
+            drop_output()
+            said = f"cannot write the output: {why(e)}"
+        elif isinstance(e.filename, str):
+            said = f"cannot use {_short(e.filename)}: {why(e)}"
+        else:
             raise
-        drop_output()
-        print(f"medhelm: cannot write the output: {why(e)}", file=sys.stderr)
+        print(f"medhelm: {said}", file=sys.stderr)
         return RecordError.exit_code
 
 

@@ -1,15 +1,14 @@
 """Shell completion: `medhelm -sc install=bash` prints what to eval, `-sc query=bash` answers it.
 
-Hydra writes the shell's function. It calls the executable, which is `medhelm`, not
-`medhelm run`, with the line typed so far. So the subcommand is removed here. Hydra then
-completes config keys; names of groups are completed here, for it does not see those with a
+Hydra completes config keys; names of groups are completed here, for it does not see those with a
 slash.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import get_args
 
 from medhelm.cli.compose import completions, compose, group_names, plugin_files, read_options
@@ -37,10 +36,10 @@ def print_completions(argv: Sequence[str], known: KnownCommands | None = None) -
     point = os.environ.get("COMP_POINT", "")
     line = line[: int(point)] if point.isdecimal() else line
     words = line.split()[1:] + ([""] if line.endswith(" ") else [])
-    try:
+    with suppress(
+        MedhelmError
+    ):  # what is typed so far is wrong; a word on it would be in the prompt
         print("\n".join(_offers(words, known or KnownCommands({}))))
-    except MedhelmError:  # what is typed so far is wrong; a word on it would be in the prompt
-        return 0
     return 0
 
 
@@ -66,10 +65,5 @@ def complete(words: Sequence[str]) -> list[str]:
     if equals and key in names:
         done, comma, begun = value.rpartition(",")
         return [f"{key}={done}{comma}{n}" for n in names[key] if n.startswith(begun)]
-    return sorted(set(_readable(completions(words, registry))))
-
-
-def _readable(words: Sequence[str]) -> Iterator[str]:
-    for word in words:
-        if not word.startswith("hydra"):
-            yield "model=" if word == "model/" else word
+    offered = (word for word in completions(words, registry) if not word.startswith("hydra"))
+    return sorted({"model=" if word == "model/" else word for word in offered})

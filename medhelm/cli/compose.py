@@ -1,8 +1,6 @@
 """The command line of `medhelm run` -> the values of every job, composed by Hydra.
 
-Config groups are filled from the registry, so that plugins appear by themselves. A sweep is taken
-apart here, and its jobs belong to one process. Launchers with processes of their own get the whole
-command line.
+A sweep is taken apart here; launchers with processes of their own get the whole command line.
 """
 
 from __future__ import annotations
@@ -46,10 +44,7 @@ _SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
 def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
-    """Return the values of every job that a command line asks for.
-
-    With an option that only shows something (--cfg, --info), Hydra shows it, and there is no job.
-    """
+    """Return the values of every job that a command line asks for; none where it only shows (--cfg)."""
     asked = read_options(argv)
     names = fill_groups(asked, registry)
     ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
@@ -117,10 +112,8 @@ def other_launcher(argv: Sequence[str]) -> str:
 
 def plugin_files(argv: Sequence[str]) -> list[str]:
     """Return the files of plugins=[...], which must be known before Hydra composes."""
-    for argument in argv:
-        if argument.startswith("plugins="):
-            return _items(argument.partition("=")[2])
-    return []
+    given = [a.partition("=")[2] for a in argv if a.startswith("plugins=")]
+    return _items(given[0]) if given else []
 
 
 def listed(plugins: Any) -> list[str]:
@@ -198,20 +191,14 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
     for override in asked.overrides:
         if override.startswith("="):
             raise UsageError(unreadable(override))
-        if override.startswith(_SEARCH_PATH) and not override.removeprefix(_SEARCH_PATH).startswith(
-            "["
-        ):
+        if override.startswith(_SEARCH_PATH) and not override.startswith(f"{_SEARCH_PATH}["):
             raise UsageError(f"{override} must be a list, write {_SEARCH_PATH}[FOLDER]")
     overrides = [o[1:] if o.startswith(_ADDED) else o for o in asked.overrides]
     if not asked.shell_completion:
         overrides = [as_meant(o) for o in overrides]
         _refuse_twice(overrides)
-    asked.searchpath = [
-        p
-        for o in overrides
-        if o.startswith(_SEARCH_PATH)
-        for p in _items(o.removeprefix(_SEARCH_PATH))
-    ]
+    lists = [o.removeprefix(_SEARCH_PATH) for o in overrides if o.startswith(_SEARCH_PATH)]
+    asked.searchpath = [place for text in lists for place in _items(text)]
     if asked.config_dir is not None:
         if not Path(asked.config_dir).is_dir():
             raise UsageError(f"--config-dir {asked.config_dir}: there is no such folder")
@@ -242,14 +229,10 @@ def _refuse_twice(overrides: Sequence[str]) -> None:
 
 
 def group_names(asked: argparse.Namespace, registry: Registry) -> dict[str, list[str]]:
-    """Return the names of every group: the registry's, the packaged and the user's own.
-
-    Raises UsageError where a file of the user's would be hidden by a packaged one.
-    """
-    packaged_at = Path(str(resources.files(_CONFIG)))
+    """Return the names of every group: the registry's, the packaged and the user's own."""
     names: dict[str, list[str]] = {}
     for group in _GROUPS:
-        packaged = _options_below(packaged_at, group)
+        packaged = packaged_options(group)
         known: Collection[str] = {
             "model": registry.models.keys(),
             "benchmark": registry.benchmarks.keys(),
@@ -339,6 +322,11 @@ def _forget(group: dict[str, Any], kept: Collection[str]) -> None:
             del group[name]
 
 
+def packaged_options(group: str) -> set[str]:
+    """Return the options of a group that come with medhelm."""
+    return _options_below(Path(str(resources.files(_CONFIG))), group)
+
+
 def _options_below(folder: Path, group: str) -> set[str]:
     own = folder / group
     return {path.relative_to(own).with_suffix("").as_posix() for path in own.rglob("*.yaml")}
@@ -418,8 +406,12 @@ def _initialized(asked: argparse.Namespace) -> Any:
 
 def _search_path(asked: argparse.Namespace) -> list[str]:
     """Return the override that names the user's folders of configs."""
-    quoted = ("'" + place.replace("'", "\\'") + "'" for place in asked.searchpath)
-    return [f"{_SEARCH_PATH}[{','.join(quoted)}]"] * bool(asked.searchpath)
+    return [f"{_SEARCH_PATH}[{','.join(map(quoted, asked.searchpath))}]"] * bool(asked.searchpath)
+
+
+def quoted(path: str) -> str:
+    """Return a path as Hydra takes it."""
+    return "'" + path.replace("'", "\\'") + "'"
 
 
 def _named(config: Any, choices: Mapping[str, Any]) -> Any:

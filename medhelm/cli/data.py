@@ -24,6 +24,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, size_of, to_fetch, verify
 from medhelm.data.sources import can_fetch, file_path, is_found, origin_of
 from medhelm.errors import DataError, UsageError
+from medhelm.files.durable import why
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.spreadsheet import csv_text
 
@@ -107,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_json("data", {"action": args.action, "root": str(root), "files": lines})
     else:
-        _print(lines, root)
+        print(f"data folder: {root}")
+        for line in lines:
+            print(f"{line.benchmark}: {line.path}: {_say(line)}")
     wrong = any(line.status in ("missing", "mismatch") for line in lines)
     is_told = args.action == "where" or (args.action == "fetch" and args.dry_run)
     return DataError.exit_code if wrong and not is_told else 0
@@ -197,12 +200,6 @@ def _progress() -> Iterator[Report]:
         yield report
 
 
-def _print(lines: Sequence[_Line], root: Path) -> None:
-    print(f"data folder: {root}")
-    for line in lines:
-        print(f"{line.benchmark}: {line.path}: {_say(line)}")
-
-
 def _say(line: _Line) -> str:
     if line.source:
         size = "size unknown" if line.bytes is None else f"{line.bytes:,} bytes"
@@ -275,8 +272,7 @@ def _write_rows(path: Path, header: list[str], rows: list[list[str]]) -> None:
             f"{path} exists already and is left as it is; name another file with --output"
         ) from None
     except OSError as e:
-        reason = (e.strerror or "unknown error").lower()
-        raise UsageError(f"cannot write {path}: {reason}") from None
+        raise UsageError(f"cannot write {path}: {why(e)}") from None
 
 
 def _target(benchmark: Benchmark, root: Path, suffix: str = "") -> Path:

@@ -24,10 +24,7 @@ _LINE = re.compile(
 
 @contextmanager
 def env_files(argv: Sequence[str]) -> Iterator[None]:
-    """Hold the variables of the files that a command line names in the environment.
-
-    Raises UsageError, which shows no value.
-    """
+    """Hold the variables of the files that a command line names in the environment."""
     own: set[str] = set()
     try:
         for file in _files(argv):

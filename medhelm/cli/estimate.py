@@ -19,7 +19,7 @@ from medhelm.runs.estimation import (
     sum_up,
     without_keys,
 )
-from medhelm.runs.planning import plan_runs
+from medhelm.runs.planning import Run, plan_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,19 +53,25 @@ def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
     jobs = [to_job(config) for config in configs]
     environ = without_keys(os.environ, jobs, registry)
     planned = plan_runs(jobs, registry, environ, is_sending=False)
-    estimates, refused = estimate_runs(planned.runs, Path(jobs[0].results_dir)), planned.refused
+    show_estimates(planned.runs, Path(jobs[0].results_dir), format, planned.refused)
+
+
+def show_estimates(
+    runs: Sequence[Run], results: Path, format: str, refused: Sequence[object] = ()
+) -> None:
+    """Print what runs are expected to need, and at most."""
+    estimates = estimate_runs(runs, results)
     totals = sum_up(estimates)
     if format == "json":
         refusals = [str(refusal) for refusal in refused]
         print_json("estimate", {"runs": estimates, "total": totals, "refused": refusals})
     else:
-        print_estimates(estimates, totals)
+        _print(estimates, totals)
         if refused:
             print(f"`medhelm run` refuses {len(refused)} of these; the first: {refused[0]}")
 
 
-def print_estimates(estimates: Sequence[RunEstimate], totals: Totals) -> None:
-    """Print what runs are expected to need, and at most."""
+def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
     columns = {
         "model": [*(e.model for e in estimates), "total"],
         "benchmark": [*(_benchmark(e) for e in estimates), ""],
@@ -90,11 +96,9 @@ def print_estimates(estimates: Sequence[RunEstimate], totals: Totals) -> None:
         print(f"{answered:,} requests are answered already and not counted.")
     if totals.unpriced:
         names = ", ".join(totals.unpriced)
-        judges = [j for e in estimates for j in e.judges]
-        expected = sum(e.usd_expected or 0.0 for e in estimates)
-        expected += sum(j.usd_expected or 0.0 for j in judges)
-        limit = sum(e.usd_limit or 0.0 for e in estimates)
-        limit += sum(j.usd_limit or 0.0 for j in judges)
+        asked: list[Any] = [*estimates, *(j for e in estimates for j in e.judges)]
+        expected = sum(one.usd_expected or 0.0 for one in asked)
+        limit = sum(one.usd_limit or 0.0 for one in asked)
         others = f" All others: {_usd(expected)} USD expected, {_usd(limit)} at most."
         print(
             f"Price unknown: {names}; set model.price (input, output, date)."

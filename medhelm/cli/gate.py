@@ -1,8 +1,4 @@
-"""`medhelm gate --profile NAME`: do models reach the thresholds of a profile?
-
-Exit code 0: PASS, 1: FAIL, 2: INCONCLUSIVE. A wrong name or option ends with 2 as well: no
-verdict either way.
-"""
+"""`medhelm gate --profile NAME`: do models reach the thresholds of a profile?"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import Ledger
-from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview, make_report
+from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview
 from medhelm.runs.own_runs import has_instances
 from medhelm.runs.planning import capped_ledger
 
@@ -62,22 +62,14 @@ def run(args: argparse.Namespace) -> int:
     if args.split and args.data == "sample":
         raise UsageError("--split is of the full data; leave it out with --data sample")
     dataset = open_dataset(benchmark, args.data, split=args.split, root=data_folder(args))
-    results = Path(args.results_dir)
-    review = GoldReview(dataset, judge, results, args.max_instances)
+    review = GoldReview(dataset, judge, Path(args.results_dir), args.max_instances)
     planned = review.run(None if args.estimate else os.environ)
     if args.estimate:
         return show_estimate([planned], args.format)
     ledger = capped_ledger([planned], args.budget_usd, args.budget_tokens)
     if has_instances(planned):  # else an earlier version has asked for all
         ask_runs([planned], ledger).raise_worst()
-    report = make_report(
-        review.verdicts(),
-        benchmark=benchmark.name,
-        data=args.data,
-        judge=judge.name,
-        results=results,
-        folder=review.folder,
-    )
+    report = review.report()
     if args.format == "json":
         content = msgspec.to_builtins(report)
         print_json("gold-quality", content | {"tokens": ledger.spent_tokens})

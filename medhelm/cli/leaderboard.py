@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, get_args
 from medhelm.cli.options import OF_DRAWS, OF_RUNS, add_options, open_registry
 from medhelm.cli.tables import chosen_format, emit, settings
 from medhelm.errors import UsageError
-from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
@@ -71,16 +70,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
-    built = build(args, open_registry(args.plugin))
-    report(built)
-    return 0
-
-
-def build(args: argparse.Namespace, registry: Registry) -> Built:
-    """Build the site that the options ask for; raises MedhelmError."""
     from medhelm_leaderboard.collect import Wanted
     from medhelm_leaderboard.site import SiteOptions, build_site
 
+    registry = open_registry(args.plugin)
     options = {"title": args.title} if args.title else {}
     wanted = Wanted(
         results=Path(args.results_dir),
@@ -90,18 +83,15 @@ def build(args: argparse.Namespace, registry: Registry) -> Built:
         models=args.model or (),
         access=args.access or (),
     )
-    return build_site(
-        wanted,
-        Path(args.out),
-        registry,
-        SiteOptions(
-            settings=settings(args),
-            logo=Path(args.logo) if args.logo else None,
-            agreement=_agreement(args, wanted),
-            command=_command(args),
-            **options,
-        ),
+    how = SiteOptions(
+        settings=settings(args),
+        logo=Path(args.logo) if args.logo else None,
+        agreement=_agreement(args, wanted),
+        command=_command(args),
+        **options,
     )
+    report(build_site(wanted, Path(args.out), registry, how))
+    return 0
 
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:

@@ -35,6 +35,7 @@ from medhelm.listing.listed import (
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.profiles import packaged_profiles
 from medhelm.plugins.registry import Registry
+from medhelm.schema.fields import fields_of
 from medhelm.tables.format.console import open_uncut_console
 from medhelm.tables.format.grid import print_grid
 
@@ -64,14 +65,9 @@ def _metrics(registry: Registry, root: Path) -> list[Entry]:
     used = Counter(name for b in registry.benchmarks.values() for name in b.metrics)
     return [
         {
-            "name": metric.name,
-            "scoring": metric.scoring,
+            **fields_of(metric, "name", "scoring"),
             "has_published_form": registry.has_published_form(metric.name),
-            "version": metric.version,
-            "minimum": metric.minimum,
-            "maximum": metric.maximum,
-            "floor": metric.floor,
-            "higher_is_better": metric.higher_is_better,
+            **fields_of(metric, "version", "minimum", "maximum", "floor", "higher_is_better"),
             "aggregation": metric.aggregation.name,
             "benchmarks": used[metric.name],
         }
@@ -86,14 +82,8 @@ def _tables(registry: Registry, root: Path) -> list[Entry]:
     name_broken(broken for broken in known.broken if broken not in registry.broken)
     return [
         {
-            "name": spec.name,
-            "help": spec.help,
-            "is_default": spec.is_default,
-            "needs": spec.needs,
-            "columns": [
-                {"name": c.name, "type": c.type, "description": c.description, "unit": c.unit}
-                for c in spec.columns
-            ],
+            **fields_of(spec, "name", "help", "is_default", "needs"),
+            "columns": [fields_of(c, "name", "type", "description", "unit") for c in spec.columns],
             "origin": spec.origin,
         }
         for spec in known.specs.values()

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from medhelm.cli.estimate import print_estimates
-from medhelm.cli.options import print_json, print_rows
-from medhelm.runs.estimation import estimate_runs, sum_up
+from medhelm.cli.estimate import show_estimates
+from medhelm.cli.options import print_rows
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import MODEL
 from medhelm.schema.run import RunRecord
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 def ask(
     runs: Sequence[Run], args: argparse.Namespace, before: Callable[[], None] | None = None
 ) -> Asked:
-    """Ask runs under the caps of `--budget-usd` and `--budget-tokens`, shown on the terminal; return how they ended.
-
-    `before` is called once nothing more can be refused.
-    """
+    """Return how runs ended that are asked under the caps; `before` is called once nothing can be refused."""
     from medhelm.cli.sweep import ask_runs
     from medhelm.runs.planning import capped_ledger
 
@@ -37,12 +33,7 @@ def ask(
 
 def show_estimate(runs: Sequence[Run], format: str) -> int:
     """Print what is left to ask of runs, and return 0; nothing is sent, no key is needed."""
-    estimates = estimate_runs(runs, runs[0].path.parent)
-    totals = sum_up(estimates)
-    if format == "json":
-        print_json("estimate", {"runs": estimates, "total": totals, "refused": []})
-    else:
-        print_estimates(estimates, totals)
+    show_estimates(runs, runs[0].path.parent, format)
     return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from medhelm.data.rubrics import known_rubrics
 from medhelm.errors import UsageError
+from medhelm.files.durable import why
 from medhelm.models.providers import known_providers
 from medhelm.plugins.registry import load_registry
 
@@ -96,14 +97,13 @@ def run(args: argparse.Namespace) -> int:
         text = (templates / template).read_text(encoding="utf-8")
         _write(path, text.replace("@NAME@", name).replace("@CLASS@", class_name))
         print(f"wrote {path}")
+    plugin = str(next(iter(texts)))
     print("next:")
     for line in _NEXT.get(args.what, _NEXT["benchmark"]):
-        print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', str(next(iter(texts))))}")
+        print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', plugin)}")
     if args.kind == "csv":
         root = Path(args.dir, "data")
-        print(
-            f"  medhelm validate {name} --data full --data-dir {root} --plugin {next(iter(texts))}"
-        )
+        print(f"  medhelm validate {name} --data full --data-dir {root} --plugin {plugin}")
     return 0
 
 
@@ -130,6 +130,4 @@ def _write(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as e:
-        raise UsageError(
-            f"cannot write {path}: {(e.strerror or 'unknown error').lower()}"
-        ) from None
+        raise UsageError(f"cannot write {path}: {why(e)}") from None

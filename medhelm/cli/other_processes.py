@@ -1,7 +1,6 @@
 """Jobs of a sweep in other processes: launchers such as submitit and Ray, which know no event loop.
 
-All that the jobs share is the results folder: each writes its runs there, and the command that
-started them shows what came of it.
+All that the jobs share is the results folder.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from medhelm.cli.compose import (
     launch,
     listed,
     plugin_files,
+    quoted,
     with_own_models,
 )
 from medhelm.cli.jobs import command, to_job
@@ -156,16 +156,12 @@ def run_elsewhere(argv: list[str], registry: Registry, launcher: str) -> None:
 def _placed(argv: Sequence[str], job: Job, note: str) -> list[str]:
     """Return the command line for jobs in other folders: with absolute paths, and its sweep."""
     kept = [a for a in argv if a.lstrip("+").partition("=")[0] not in _PATHS]
-    kept.append(f"results_dir={_quoted(job.results_dir)}")
+    kept.append(f"results_dir={quoted(job.results_dir)}")
     if job.data_dir is not None:
-        kept.append(f"data_dir={_quoted(os.path.abspath(Path(job.data_dir).expanduser()))}")
+        kept.append(f"data_dir={quoted(os.path.abspath(Path(job.data_dir).expanduser()))}")
     if files := plugin_files(argv):
-        kept.append(f"plugins=[{','.join(_quoted(os.path.abspath(f)) for f in files)}]")
+        kept.append(f"plugins=[{','.join(quoted(os.path.abspath(f)) for f in files)}]")
     return [*kept, f"+hydra.job.env_set.{_SWEEP}={note}"]
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "\\'") + "'"
 
 
 @contextmanager
@@ -206,10 +202,7 @@ def _read_note(results: Path) -> SweepNote:
 def _at_once(
     argv: Sequence[str], jobs: Sequence[Job], runs: Sequence[Run], launcher: str
 ) -> dict[str, int]:
-    """Return how many jobs may ask each endpoint at once; raises UsageError where it is too many.
-
-    `max_concurrency` holds for the sweep: each of these jobs takes its part of it.
-    """
+    """Return how many jobs may ask each endpoint at once; raises UsageError where it is too many."""
     bounds = [a.partition("=")[2] for a in argv if a.startswith(_AT_ONCE)]
     bound = min((int(b) for b in bounds if b.isdigit() and int(b)), default=len(jobs))
     asking: Counter[str] = Counter()
@@ -233,14 +226,10 @@ def _at_once(
     for key, n in found.items():
         limit = min(limits[key], default=CEILING)
         if n > limit:
-            of = (
-                f"max_concurrency={limit}"
-                if limits[key]
-                else f"max_concurrency, by default {limit},"
-            )
+            said = f"={limit}" if limits[key] else f", by default {limit},"
             raise UsageError(
                 f"hydra/launcher={launcher} may run {n} jobs at once that ask {key}, each at least "
-                f"one request, and {of} holds for all of them: give "
+                f"one request, and max_concurrency{said} holds for all of them: give "
                 f"hydra.launcher.array_parallelism={limit} where the launcher takes it, raise "
                 "model.max_concurrency, or leave the launcher out"
             )
@@ -253,10 +242,7 @@ def _graded(runs: Sequence[Run]) -> list[Path]:
 
 
 def _grade(runs: Sequence[Run]) -> None:
-    """Grade what stopped jobs have answered. Those that stay at work are left alone.
-
-    A job that was interrupted, too, may take some seconds to end.
-    """
+    """Grade what stopped jobs have answered. Those that stay at work are left alone."""
     from medhelm.grading.scoring import score_run
 
     until = time.monotonic() + _ENDING_S
@@ -268,12 +254,10 @@ def _grade(runs: Sequence[Run]) -> None:
                 plan = read_plan(run.path)
                 with lock_file(run.path / "lock"):
                     score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
-            except RunLocked as e:
-                if time.monotonic() < until:
+            except MedhelmError as e:
+                if isinstance(e, RunLocked) and time.monotonic() < until:
                     time.sleep(0.1)
                     continue
-                print(f"medhelm: not graded: {e}", file=sys.stderr)
-            except MedhelmError as e:
                 print(f"medhelm: not graded: {e}", file=sys.stderr)
             break
 
@@ -284,13 +268,12 @@ def _lost(runs: Sequence[Run], failed: Sequence[JobFailure]) -> list[JobFailure]
     for run in runs:
         spec, path = run.spec, run.path / "gradings" / run.grading_hash / "summary.json"
         names = {f"model={spec.model.name}", f"benchmark={spec.benchmark}"}
-        is_reported = any(names.issuperset(job.split()) for job, *_ in failed)
-        if not path.exists() and not is_reported:
-            reason = (
-                f"its job ended without an error and left no {path}; results_dir must be a folder "
-                "that all workers share"
-            )
-            lost.append(
-                JobFailure(f"{spec.benchmark} x {spec.model.name}", reason, RecordError.exit_code)
-            )
+        if path.exists() or any(names.issuperset(job.split()) for job, *_ in failed):
+            continue
+        reason = (
+            f"its job ended without an error and left no {path}; results_dir must be a folder "
+            "that all workers share"
+        )
+        cell = f"{spec.benchmark} x {spec.model.name}"
+        lost.append(JobFailure(cell, reason, RecordError.exit_code))
     return lost

@@ -72,10 +72,7 @@ def keys_below(parent: str) -> list[str]:
 
 
 def meant_key(full_key: str) -> str:
-    """Return the key that an unknown one probably means; empty where none is near.
-
-    The same name elsewhere comes first, then names of other tools, then names that look alike.
-    """
+    """Return the key that an unknown one probably means; empty where none is near."""
     parent, _, key = full_key.lower().replace("-", "_").rpartition(".")
     paths = [*_paths()]
     if same := [path for path in paths if path.rpartition(".")[2] == key]:

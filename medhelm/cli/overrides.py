@@ -21,11 +21,7 @@ _LITERAL = re.compile(r"\\[ntr]")
 
 
 def as_meant(override: str) -> str:
-    """Return an override with its line breaks and sweeps as Hydra reads them; raises UsageError.
-
-    In double quotes `\\n`, `\\t` and `\\r` are what they are in YAML and JSON. A list of models,
-    benchmarks, suites or juries is a sweep over them.
-    """
+    """Return an override with its line breaks and sweeps as Hydra reads them; raises UsageError."""
     key, equals, value = override.partition("=")
     if not equals:
         return override

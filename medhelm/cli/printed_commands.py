@@ -51,11 +51,7 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
 
 def _choices(specs: Sequence[tuple[Any, str]]) -> Iterator[dict[str, Any]]:
     """Yield what `medhelm tables` may be given, least first."""
-    names = {
-        "benchmarks": sorted({spec.column for spec, _ in specs}),
-        "models": sorted({spec.model.name for spec, _ in specs}),
-    }
-    yield {}
-    yield {"latest": True}
-    yield {"latest": True, "benchmarks": names["benchmarks"]}
-    yield {"latest": True, **names}
+    newest: dict[str, Any] = {"latest": True}
+    of_benchmarks = newest | {"benchmarks": sorted({spec.column for spec, _ in specs})}
+    of_models = of_benchmarks | {"models": sorted({spec.model.name for spec, _ in specs})}
+    yield from ({}, newest, of_benchmarks, of_models)

@@ -54,7 +54,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     requests: int
-    status: str
+    status: str = ""
     message: str = ""
     """The server's words on a request that failed."""
     reply: str = ""
@@ -102,11 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def probe(spec: ModelSpec) -> Probe:
-    """Return what a server answers to a short question, then to the same asked in other ways.
-
-    A field that it names as unknown is left out and the question asked again. A server that the model's
-    `serve` starts is up for that long.
-    """
+    """Return what a server answers to a short question, then to the same asked in other ways."""
     if not spec.serve:
         return await _probe(spec)
     check_model(spec)
@@ -132,32 +128,24 @@ async def _probe(spec: ModelSpec) -> Probe:
         spec = _changed(spec, *fix)
         found, seconds = await _ask(spec)
         requests += 1
+    tried = Probe(model=spec.name, requests=requests, seconds=seconds, settings=settings)
     if isinstance(found, Failure):
         status = " ".join(filter(None, ("failed:", found.error, found.code, found.param)))
-        return Probe(
-            model=spec.name,
-            requests=requests,
-            status=status,
-            message=found.words,
-            seconds=seconds,
-            settings=settings,
-        )
+        return replace(tried, status=status, message=found.words)
     ways = _ways(spec)
     ended = {
         n: await _ask(way, has_system, n == _LOGPROBS) for n, (way, has_system) in ways.items()
     }
     takes = {name: _taken(name, result) for name, (result, _) in ended.items()}
-    settings |= _suggested(spec, found, takes)
-    return Probe(
-        model=spec.name,
+    return replace(
+        tried,
         requests=requests + len(ways),
         status=f"200, {found.finish}",
         reply=found.text,
         served_model=found.model,
         usage=found.usage,
-        seconds=seconds,
         takes=takes,
-        settings=settings,
+        settings=settings | _suggested(spec, found, takes),
     )
 
 

@@ -1,8 +1,6 @@
 """The commands `medhelm agreement WORD`: each is a value that says what is rated.
 
-A package names its command in `commands.toml`; its module has a `RatingForm` and takes
-`add_arguments` and `run` from it. The form makes the sheet and the tables. Reading of options,
-writing of files and printing are here.
+The form makes the sheet and the tables; options, files and printing are here.
 """
 
 from __future__ import annotations

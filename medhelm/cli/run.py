@@ -1,7 +1,4 @@
-"""`medhelm run`: a Hydra application whose jobs all run in this process.
-
-Jobs of launchers with processes of their own (submitit, Ray) are in `other_processes`.
-"""
+"""`medhelm run`: a Hydra application whose jobs all run in this process; else `other_processes`."""
 
 from __future__ import annotations
 

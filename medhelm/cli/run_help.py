@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from importlib import resources
 
+from medhelm.cli.compose import packaged_options
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.registry import Registry
 
@@ -60,19 +61,13 @@ def print_help(registry: Registry) -> None:
     groups = {
         "model": [*registry.models, *(f"{p.name}/ANY-NAME" for p in open_providers())],
         "benchmark": list(registry.benchmarks),
-        "suite": _names("suite"),
-        "jury": _names("jury"),
+        "suite": sorted(packaged_options("suite")),
+        "jury": sorted(packaged_options("jury")),
         "ask": list(registry.askings),
-        "experiment": _names("experiment"),
+        "experiment": sorted(packaged_options("experiment")),
     }
     listed = "\n".join(_wrap(group, names) for group, names in groups.items())
     print(TEXT.format(groups=listed, settings=textwrap.indent(_settings(), "  ")), end="")
-
-
-def _names(group: str) -> list[str]:
-    folder = resources.files("medhelm.conf") / group
-    files = (entry.name for entry in folder.iterdir())
-    return sorted(name.removesuffix(".yaml") for name in files if name.endswith(".yaml"))
 
 
 def _wrap(group: str, names: list[str]) -> str:

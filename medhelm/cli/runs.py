@@ -1,7 +1,4 @@
-"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file.
-
-A run that a process works on is refused. An archive is read back before anything is removed.
-"""
+"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file."""
 
 from __future__ import annotations
 

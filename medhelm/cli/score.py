@@ -1,7 +1,4 @@
-"""`medhelm score`: stored responses graded again with the installed metrics, without a model.
-
-With `--ask-again` the judges are asked once more for what could not be read.
-"""
+"""`medhelm score`: stored responses graded again with the installed metrics, without a model."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 from medhelm.cli.options import add_options, data_folder, open_registry, print_json
 from medhelm.errors import RecordError
@@ -49,39 +47,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0, or 4 where a run could not be graded. The others are graded all the same.
-
-    Runs of a benchmark that is not installed are named and passed over. Raises what stopped judges
-    that are asked again.
-    """
+    """Return 0, or 4 where a run could not be graded. The others are graded all the same."""
     results, registry = Path(args.results_dir), open_registry(args.plugin)
+    chosen: dict[str, Any] = {"benchmarks": args.benchmark, "models": args.model}
+    chosen["root"] = data_folder(args)
     if args.ask_again:
-        from medhelm.cli.sweep import ask_runs
-        from medhelm.runs.planning import capped_ledger
+        from medhelm.cli.model_calls import ask
 
-        runs = runs_to_judge(
-            results,
-            registry,
-            args.scoring,
-            os.environ,
-            tuple(args.ask_again),
-            benchmarks=args.benchmark,
-            models=args.model,
-            root=data_folder(args),
-        )
-        ask_runs(runs, capped_ledger(runs, args.budget_usd, args.budget_tokens)).raise_worst()
+        ends = tuple(args.ask_again)
+        runs = runs_to_judge(results, registry, args.scoring, os.environ, ends, **chosen)
+        ask(runs, args).raise_worst()
     graded: list[RunRecord] = []
     failed: list[str] = []
     skipped: list[str] = []
-    for run in regrade(
-        results,
-        registry,
-        args.scoring,
-        args.metric,
-        benchmarks=args.benchmark,
-        models=args.model,
-        root=data_folder(args),
-    ):
+    for run in regrade(results, registry, args.scoring, args.metric, **chosen):
         if run.record is not None:
             graded.append(run.record)
             if args.format != "json":

@@ -53,10 +53,7 @@ def run_jobs(
 
 
 def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
-    """Run one job of a sweep whose tables another process shows; raises its first error.
-
-    `at_once`: how many jobs of the sweep may ask an endpoint at once.
-    """
+    """Run one job of a sweep whose tables another process shows; raises its first error."""
     end = _run([job], registry, at_once).end
     for ending in end.endings:
         if ending.error is not None:
@@ -243,10 +240,7 @@ def ask_runs(
     *,
     is_told: bool = False,
 ) -> Asked:
-    """Return how runs ended, shown on the terminal while they are asked; raises nothing that a run can cause.
-
-    `is_told`: the words of all servers are shown.
-    """
+    """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers."""
     pool = ModelPool(os.environ, at_once)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))

@@ -144,10 +144,7 @@ def chosen_format(form: str | None, out: str | None) -> str:
 
 
 def emit(tables: list[Table], form: str, out: str | None) -> None:
-    """Print tables or write them to a file; notes of CSV go to the standard error.
-
-    A reader who has seen enough (`| head`) changes nothing of the command's exit code.
-    """
+    """Print tables or write them to a file; notes of CSV go to the standard error."""
     from medhelm.tables.format import formats
 
     try:
@@ -193,10 +190,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def on_screen(results: Results) -> list[str]:
-    """Return the names of the tables that a terminal shows where none is named: the ranking last.
-
-    So it stays on the screen. Of a single run there is no ranking.
-    """
+    """Return the names of the tables that a terminal shows where none is named: the ranking last."""
     names = [s.name for s in results.known.specs.values() if s.is_default]
     names += ["robustness"] * results.has_variants
     is_one = len(results.runs) == 1

@@ -16,7 +16,6 @@ from medhelm.cli.options import (
 from medhelm.data.dataset import left_out_note
 from medhelm.errors import UsageError
 from medhelm.plugins.askings import find_asking
-from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import Finding
 from medhelm.proof.manifest import Facts, manifest_path
 from medhelm.proof.validation import Report, validate
@@ -44,17 +43,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all passed; 1 if one failed, or was named and has no data."""
+    from rich.console import Console
+
     registry = open_registry(args.plugin)
     names = dict.fromkeys(args.benchmarks or registry.benchmarks)
     chosen = [registry.benchmark(name) for name in names]
     if args.ask and args.update:
         raise UsageError("--update writes what a benchmark scores as it declares; leave out --ask")
-    reports = []
+    ask = find_asking(args.ask, registry.askings) if args.ask else None
+    root, reports = data_folder(args), []
     for benchmark in chosen:
-        report = _validate(benchmark, args, registry)
+        with Console(stderr=True).status(f"validating {benchmark.name} ..."):
+            report = validate(benchmark, args.data, registry, root, update=args.update, ask=ask)
         reports.append(report)
         if args.format == "text":
-            _print_report(report, benchmark, data_folder(args))
+            _print_report(report, benchmark, root)
     failed = [r.benchmark for r in reports if r.state == "failed"]
     absent = [r.benchmark for r in reports if r.state == "no data"]
     if args.format == "json":
@@ -63,16 +66,6 @@ def run(args: argparse.Namespace) -> int:
         passed = len(reports) - len(failed) - len(absent)
         print(f"{passed} passed, {len(failed)} failed, {len(absent)} without data")
     return 1 if failed or (args.benchmarks and absent) else 0
-
-
-def _validate(benchmark: Benchmark, args: argparse.Namespace, registry: Registry) -> Report:
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with console.status(f"validating {benchmark.name} ..."):
-        ask = find_asking(args.ask, registry.askings) if args.ask else None
-        root = data_folder(args)
-        return validate(benchmark, args.data, registry, root, update=args.update, ask=ask)
 
 
 def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
@@ -24,12 +24,11 @@ from medhelm.listing.listed import jury_entry, profile_entry
 from medhelm.models.catalogue import find_model, open_provider
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.plugins.registry import Registry
-from medhelm.plugins.taxonomy import Category, Subcategory
 from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, Instance, Rubric
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.fields import fields_of
 from medhelm.schema.score import Metric
 from medhelm.similarity.bertscore import BertScore, is_bertscore
 
@@ -86,7 +85,7 @@ def _find(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
     if name.startswith("evaluate:") or is_bertscore(name):
         return "metric", {"name": name, **describe_metric(registry.metric(name))}
     if name in registry.models or open_provider(name):
-        return "model", describe_model(find_model(name, registry.models))
+        return "model", msgspec.to_builtins(find_model(name, registry.models))
     if name in profile_names():
         return "profile", profile_entry(read_profile(name))
     if name in jury_names():
@@ -108,40 +107,25 @@ def _find(name: str, registry: Registry, root: Path) -> tuple[str, Facts]:
 def _describe_part(name: str, registry: Registry) -> tuple[str, Facts] | None:
     """Return the category or subcategory that has an id (or an alias), with all that belongs to it."""
     for category in registry.taxonomy.categories:
+        own = [s for s in category.subcategories if name in (category.id, s.id, *s.aliases)]
+        if not own:
+            continue
+        within = [sub.id for sub in own]
         if name == category.id:
-            own: Facts = {"subcategories": [sub.id for sub in category.subcategories]}
-            return "category", _part_facts(
-                category, category, category.subcategories, own, registry
-            )
-        for sub in category.subcategories:
-            if name in (sub.id, *sub.aliases):
-                own = {"category": category.id}
-                return "subcategory", _part_facts(sub, category, (sub,), own, registry)
+            kind, about = "category", fields_of(category, "id", "name") | {"subcategories": within}
+        else:
+            kind, about = "subcategory", fields_of(own[0], "id", "name") | {"category": category.id}
+        return kind, {
+            **about,
+            **fields_of(category, "definition", "inclusion", "performer"),
+            "tasks": [task.name for sub in own for task in sub.tasks],
+            "benchmarks": [
+                benchmark.name
+                for benchmark in registry.benchmarks.values()
+                if registry.taxonomy.subcategory(benchmark.subcategory).id in within
+            ],
+        }
     return None
-
-
-def _part_facts(
-    part: Category | Subcategory,
-    category: Category,
-    subcategories: Sequence[Subcategory],
-    own: Facts,
-    registry: Registry,
-) -> Facts:
-    within = {sub.id for sub in subcategories}
-    return {
-        "id": part.id,
-        "name": part.name,
-        **own,
-        "definition": category.definition,
-        "inclusion": category.inclusion,
-        "performer": category.performer,
-        "tasks": [task.name for sub in subcategories for task in sub.tasks],
-        "benchmarks": [
-            benchmark.name
-            for benchmark in registry.benchmarks.values()
-            if registry.taxonomy.subcategory(benchmark.subcategory).id in within
-        ],
-    }
 
 
 def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> Facts:
@@ -150,14 +134,14 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
     category = registry.taxonomy.category_of(subcategory.id)
     prompt = resolve_prompt(benchmark)
     names = {task.id: task.name for task in subcategory.tasks}
+    filled, shown = _first_sample(benchmark, root)
     return {
         "name": benchmark.name,
         "title": benchmark.title or benchmark.name,
         "description": benchmark.description,
         "version": benchmark.version,
         "category": category.name,
-        "inclusion": category.inclusion,
-        "performer": category.performer,
+        **fields_of(category, "inclusion", "performer"),
         "subcategory": subcategory.name,
         "tasks": [names[task] for task in benchmark.tasks],
         **_declared(benchmark, "data_class", "redistributable", "licence", "citation", "curation"),
@@ -174,16 +158,16 @@ def describe_benchmark(benchmark: Benchmark, registry: Registry, root: Path) -> 
         "plugin": benchmark.origin,
         "data": _describe_data(benchmark, root),
         "prompt": {"name": prompt.name, "version": prompt.version, "template": prompt.whole},
-        "prompt_fields": _prompt_fields(benchmark, root),
+        "prompt_fields": filled,
         "examples": benchmark.examples
         or "none declared: ask.examples_from=FILE names a file of yours",
-        "example_prompt": _example(benchmark, root),
+        "example_prompt": shown,
     }
 
 
 def _declared(benchmark: Benchmark, *names: str) -> Facts:
     """Return what a benchmark declares under these names, as JSON holds it."""
-    found = {name: msgspec.to_builtins(getattr(benchmark, name)) for name in names}
+    found = msgspec.to_builtins(fields_of(benchmark, *names))
     return {name: [*own] if isinstance(own, tuple) else own for name, own in found.items()}
 
 
@@ -198,35 +182,27 @@ def _left_out(benchmark: Benchmark) -> Facts:
 
 def _describe_data(benchmark: Benchmark, root: Path) -> Facts:
     dataset = benchmark.dataset
-    get = how_to_get(benchmark, root)
     files = [
         {
-            "path": str(path),
+            "path": str(file_path(benchmark, source, root)),
             "is_there": is_found(benchmark, source, root),
             "sha256": source.sha256 or "unpinned",
             "url": origin_of(source) or "none: a user must bring it",
         }
-        for source, path in ((s, file_path(benchmark, s, root)) for s in dataset.files)
+        for source in dataset.files
     ]
-    return {"source": dataset.source, "splits": list(dataset.splits), "files": files, "get": get}
+    said = {"source": dataset.source, "splits": list(dataset.splits)}
+    return said | {"files": files, "get": how_to_get(benchmark, root)}
 
 
-def _example(benchmark: Benchmark, root: Path) -> str:
-    """Return the prompt of the first bundled sample, or why there is none to show."""
+def _first_sample(benchmark: Benchmark, root: Path) -> tuple[list[str], str]:
+    """Return the fields of a template that the first bundled sample fills, and its prompt or why it has none."""
     try:
         instance = next(open_dataset(benchmark, "sample", root=root).instances())
     except MedhelmError as e:
-        return f"none: {e}"
-    return render_prompt(benchmark, instance)[-1].content
-
-
-def _prompt_fields(benchmark: Benchmark, root: Path) -> list[str]:
-    """Return the fields of a template that the first bundled sample fills."""
-    try:
-        instance = next(open_dataset(benchmark, "sample", root=root).instances())
-    except MedhelmError:
-        return []
-    return [f"{{{name}}}" for name, text in field_values(benchmark, instance).items() if text]
+        return [], f"none: {e}"
+    filled = [f"{{{name}}}" for name, text in field_values(benchmark, instance).items() if text]
+    return filled, render_prompt(benchmark, instance)[-1].content
 
 
 def as_published(name: str, registry: Registry) -> str:
@@ -246,12 +222,6 @@ def describe_class(metric: type[Metric]) -> Facts:
     """Return the first line of what a metric's class says of itself."""
     summary = (metric.__doc__ or "").strip().splitlines()
     return {"description": summary[0] if summary else ""}
-
-
-def describe_model(spec: ModelSpec) -> Facts:
-    """Return a model's config. It names the variable of the key, never the key."""
-    facts: Facts = msgspec.to_builtins(spec)
-    return facts
 
 
 def describe_rubric(rubric: Rubric, registry: Registry) -> Facts:

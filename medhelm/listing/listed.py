@@ -16,6 +16,7 @@ from medhelm.models.providers import known_providers
 from medhelm.plugins.profiles import Profile
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import is_data_present
+from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.tables.format.grid import Grid, grid_of, to_html, to_text
 
@@ -128,15 +129,8 @@ def model_list(registry: Registry) -> Listing[ModelSpec]:
 
 def model_entry(spec: ModelSpec) -> Entry:
     """Return what a list says of a model."""
-    return {
-        "name": spec.name,
-        "provider": spec.provider,
-        "endpoint_class": spec.endpoint_class,
-        "reasoning": spec.reasoning,
-        "weights": spec.weights,
-        "price": spec.price,
-        "note": spec.note,
-    }
+    shown = ("name", "provider", "endpoint_class", "reasoning", "weights", "price", "note")
+    return fields_of(spec, *shown)
 
 
 def model_grid(entries: Sequence[Entry]) -> Grid:
@@ -170,9 +164,5 @@ def jury_entry(jury: JuryChoice) -> Entry:
 
 def profile_entry(profile: Profile) -> Entry:
     """Return all facts of a profile."""
-    return {
-        "name": profile.name,
-        "description": profile.description,
-        "sha256": profile.sha256,
-        "thresholds": [msgspec.to_builtins(t) for t in profile.thresholds],
-    }
+    thresholds = [msgspec.to_builtins(t) for t in profile.thresholds]
+    return fields_of(profile, "name", "description", "sha256") | {"thresholds": thresholds}

@@ -130,10 +130,7 @@ def _marker(name: str, text: str) -> str:
 
 
 def holds_gold(prompt: str, reference: str) -> bool:
-    """Return whether a gold of eight or more words occurs verbatim in a plain prompt.
-
-    A number in front of the gold (the sentence that it replaces) is not part of it.
-    """
+    """Return whether a gold of eight or more words occurs verbatim in a plain prompt."""
     gold = plain(_LEADING_NUMBER.sub("", reference))
     return len(gold.split()) >= LONG_GOLD and gold in prompt
 
@@ -151,9 +148,6 @@ def plain(text: str) -> str:
 
 
 def is_data_present(benchmark: Benchmark, root: Path, split: str | None = None) -> bool:
-    """Return whether a split of the full data (None: the default) lies on this machine.
-
-    Nothing is read, and no network is asked.
-    """
+    """Return whether a split of the full data (None: the default) lies on this machine."""
     split = split or default_split(benchmark, root)
     return has_files(benchmark, benchmark.dataset.needed(split), root)

@@ -13,10 +13,8 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -35,7 +33,7 @@ from medhelm.protocols.questions import followed_by, one_call, send_until_read
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run
 from medhelm.schema.data import Benchmark, Criterion, Instance, Rubric
-from medhelm.schema.episode import Episode, Message
+from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
 from medhelm.stats.aggregation import Floats, Ints, ranks
@@ -87,17 +85,8 @@ _REPLY = 12
 _SCHEMA = reply_schema(_RUBRIC.criteria, 0, 1, reasons=False)
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """The judge's verdicts on the golds."""
-
-    golds: int
-    without_gold: int
-    flagged: Mapping[str, str | None]
-    """Ids of instances whose gold is unreasonable, and their cluster."""
-    accepted: Mapping[str, str | None]
-    abstained: Mapping[str, int]
-    """Golds without a verdict, by reason."""
+_Marked = dict[str, str | None]
+"""Ids of instances with one verdict on their gold, and their cluster."""
 
 
 def gold_messages(instance: Instance) -> tuple[Message, ...]:
@@ -143,17 +132,14 @@ class GoldReview:
     def __init__(
         self, dataset: Dataset, judge: ModelSpec, results: Path, max_instances: int | None = None
     ) -> None:
-        self._dataset, self._judge = dataset, judge
+        self._dataset, self._judge, self._results = dataset, judge, results
         jury = JurySpec(name=FOLDER, judges=(judge,), quorum=1, reasons=False)
         terms = JuryTerms(jury=jury, rubric=_RUBRIC, version="gold-1")
-        self.folder = self._folder(results, judge_hash(judge, terms))
-        self._cut = self._find_cut(max_instances)
-
-    def _folder(self, results: Path, judge: str) -> Path:
-        data = self._dataset
-        decides = "\0".join((judge, data.data, data.split, data.sha256))
+        self._decides = "\0".join((dataset.data, dataset.split, dataset.sha256))
+        decides = f"{judge_hash(judge, terms)}\0{self._decides}"
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
-        return results / FOLDER / data.benchmark.name / name
+        self.folder = results / FOLDER / dataset.benchmark.name / name
+        self._cut = self._find_cut(max_instances)
 
     def _find_cut(self, wanted: int | None) -> int | None:
         """Return the last `order_key` that is taken, as a run with seed 0 takes them; None: all."""
@@ -184,22 +170,23 @@ class GoldReview:
 
     def run(self, environ: Mapping[str, str] | None) -> Run:
         """Return the run that asks the judge; raises UsageError, ModelError and PrivacyRefused."""
-        data = self._dataset
+        benchmark = self._dataset.benchmark
         return own_run(
-            f"golds of {data.benchmark.name}",
+            f"golds of {benchmark.name}",
             self,
             PROTOCOL,
             {JUDGE: self._judge},
             self.folder,
-            data_class=data.benchmark.data_class,
+            data_class=benchmark.data_class,
             environ=environ,
-            decides="\0".join((data.data, data.split, data.sha256)),
+            decides=self._decides,
         )
 
-    def verdicts(self) -> Verdicts:
-        """Return what the log says of the chosen golds."""
-        stored = {e.instance_id: _verdict(e) for e in stored_episodes(self.folder)}
-        marked: tuple[dict[str, str | None], ...] = ({}, {})
+    def report(self) -> GoldReport:
+        """Return what the log says of the chosen golds, and of models with a graded run on the same data."""
+        episodes = stored_episodes(self.folder)
+        stored = {e.instance_id: (e.state.get(_CRITERION), end_of(e)) for e in episodes}
+        flagged, accepted = marked = _Marked(), _Marked()
         abstained: Counter[str] = Counter()
         golds = 0
         for golds, (instance, _) in enumerate(self.golds(), start=1):  # noqa: B007 - used below
@@ -208,16 +195,35 @@ class GoldReview:
                 abstained[end] += 1
             else:
                 marked[score][instance.id] = instance.cluster
+        benchmark, data = self._dataset.benchmark.name, self._dataset.data
         if not golds:
-            name = self._dataset.benchmark.name
-            raise DataError(f"{name}: no instance has a gold, so there is none to judge")
-        without = sum(1 for _ in self.instances()) - golds
-        return Verdicts(golds, without, marked[0], marked[1], dict(abstained))
-
-
-def _verdict(episode: Episode) -> tuple[int | None, str]:
-    """Return the score of a gold and how its judging ended."""
-    return episode.state.get(_CRITERION), end_of(episode)
+            raise DataError(f"{benchmark}: no instance has a gold, so there is none to judge")
+        share, low, high = _share(flagged, accepted)
+        report = GoldReport(
+            benchmark=benchmark,
+            data=data,
+            judge=self._judge.name,
+            golds=golds,
+            without_gold=sum(1 for _ in self.instances()) - golds,
+            judged=len(flagged) + len(accepted),
+            flagged=len(flagged),
+            share=share,
+            low=low,
+            high=high,
+            abstained=dict(abstained),
+            flagged_ids=tuple(flagged),
+            folder=str(self.folder),
+        )
+        paths = [p for p in find_gradings(self._results) if p.parents[3].name == benchmark]
+        if not any(read_record(p).spec.data == data for p in paths):
+            return report
+        results = load_results(self._results, data=data, benchmarks=[benchmark], latest=True)
+        study = results.study()
+        panel = study.panels[benchmark]
+        report = msgspec.structs.replace(
+            report, metric=panel.metric.name, notes=tuple(notes.common(study))
+        )
+        return _with_models(report, panel, _keys(flagged), _keys(accepted))
 
 
 # The report ---------------------------------------------------------------------------------------
@@ -227,10 +233,7 @@ _LEAST_MODELS = 2
 
 
 class ModelMeans(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's main metric on both kinds of instances; None where there are none.
-
-    Ranks are over the instances that all ranked models share.
-    """
+    """One model's main metric on both kinds of instances; None where there are none."""
 
     model: str
     flagged: float | None
@@ -268,46 +271,9 @@ class GoldReport(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
-def make_report(
-    verdicts: Verdicts,
-    *,
-    benchmark: str,
-    data: Literal["sample", "full"],
-    judge: str,
-    results: Path,
-    folder: Path,
-) -> GoldReport:
-    """Return the report; models are those with a graded run of the benchmark on the same data."""
-    share, low, high = _share(verdicts)
-    report = GoldReport(
-        benchmark=benchmark,
-        data=data,
-        judge=judge,
-        golds=verdicts.golds,
-        without_gold=verdicts.without_gold,
-        judged=len(verdicts.flagged) + len(verdicts.accepted),
-        flagged=len(verdicts.flagged),
-        share=share,
-        low=low,
-        high=high,
-        abstained=dict(verdicts.abstained),
-        flagged_ids=tuple(verdicts.flagged),
-        folder=str(folder),
-    )
-    if not _has_runs(results, benchmark, data):
-        return report
-    found = load_results(results, data=data, benchmarks=[benchmark], latest=True)
-    study = found.study()
-    panel = study.panels[benchmark]
-    report = msgspec.structs.replace(
-        report, metric=panel.metric.name, notes=tuple(notes.common(study))
-    )
-    return _with_models(report, panel, _keys(verdicts.flagged), _keys(verdicts.accepted))
-
-
-def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None]:
-    marks = [(1.0, c) for c in verdicts.flagged.items()]
-    marks += [(0.0, c) for c in verdicts.accepted.items()]
+def _share(flagged: _Marked, accepted: _Marked) -> tuple[float | None, float | None, float | None]:
+    marks = [(1.0, c) for c in flagged.items()]
+    marks += [(0.0, c) for c in accepted.items()]
     if not marks:
         return None, None, None
     values = np.array([value for value, _ in marks])
@@ -322,12 +288,7 @@ def _share(verdicts: Verdicts) -> tuple[float | None, float | None, float | None
     return share, *wilson(share, trials, CONFIDENCE)
 
 
-def _has_runs(results: Path, benchmark: str, data: str) -> bool:
-    paths = [p for p in find_gradings(results) if p.parents[3].name == benchmark]
-    return any(read_record(p).spec.data == data for p in paths)
-
-
-def _keys(ids: Mapping[str, str | None]) -> Keys:
+def _keys(ids: _Marked) -> Keys:
     return np.unique(np.array([instance_key(i) for i in ids], dtype=np.uint64))
 
 

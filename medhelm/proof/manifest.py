@@ -6,7 +6,6 @@ the full data, so that a change of data, prompt, extraction or metric is seen be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
@@ -39,7 +38,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One benchmark on one kind of data."""
 
     version: str
-    """The benchmark's."""
     split: str
     dataset_sha256: str
     instances: int
@@ -96,10 +94,7 @@ def _read_manifest(benchmark: Benchmark) -> _Manifest | None:
 
 
 def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts: Facts) -> Path:
-    """Store the facts beside the plugin file and return the path. The other kind of data stays.
-
-    Raises UsageError where the benchmark's folder is unknown or cannot be written.
-    """
+    """Store the facts beside the plugin file and return the path. The other kind of data stays."""
     path = manifest_path(benchmark)
     if not Path(benchmark.origin).is_file():
         raise UsageError(
@@ -112,7 +107,7 @@ def write_manifest(benchmark: Benchmark, data: Literal["sample", "full"], facts:
     try:
         path.parent.mkdir(exist_ok=True)
         part.write_bytes(text)
-        os.replace(part, path)
+        part.replace(path)
     except OSError as e:
         raise UsageError(f"{benchmark.name}: cannot write {path}: {e.strerror}") from None
     return path

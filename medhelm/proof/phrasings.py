@@ -1,9 +1,6 @@
 """Instance -> replies that give its gold in many wordings, and replies that give no answer.
 
-`medhelm validate` grades them: a benchmark whose gold is read right only as a bare letter would
-score how a model writes, not what it knows. The wordings of choices, numbers and label sets are
-data (`phrasings.yaml`); a benchmark with another form of answer brings its own
-(`Benchmark.phrasings`).
+The wordings of choices, numbers and label sets are data (`phrasings.yaml`).
 """
 
 from __future__ import annotations
@@ -81,16 +78,12 @@ def _of_choices(instance: Instance) -> dict[str, str]:
     for letter, text in lettered:
         if letter == instance.references[0]:
             found["letter"] = letter
-            if not _is_other_letter(text, letter, len(lettered)):
+            others = {name for name, _ in lettered} - {letter}
+            if text not in others:  # which as an answer it would be
                 found["text"] = text
         elif letter not in right and "other_letter" not in found:
             found |= {"other_letter": letter, "other_text": text}
     return found
-
-
-def _is_other_letter(text: str, letter: str, count: int) -> bool:
-    """Return whether an option's text is the letter of another option: as an answer it is that."""
-    return text != letter and text in ascii_uppercase[:count] and len(text) == 1
 
 
 def _of_value(gold: str, question: str) -> tuple[dict[str, str], list[str]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from medhelm.errors import MedhelmError
 from medhelm.grading.grade import grade
-from medhelm.proof.checks import Findings, shown_text
+from medhelm.proof.checks import Findings
 from medhelm.proof.manifest import Readings
 from medhelm.proof.phrasings import phrasings_of
 from medhelm.schema.data import Benchmark, Instance, Phrasing
@@ -28,10 +28,10 @@ class ReadingTrial:
         metrics: Sequence[Metric],
         findings: Findings,
         instances: int,
-        is_open: bool,
+        shown: Callable[[str | None], str],
     ) -> None:
-        """Try `metrics` (the first is the main one); `is_open` lets findings quote answers."""
-        self._benchmark, self._findings, self._is_open = benchmark, findings, is_open
+        """Try `metrics` (the first is the main one); findings quote an answer as it is `shown`."""
+        self._benchmark, self._findings, self._shown = benchmark, findings, shown
         self._metrics = [metric for metric in metrics if not metric.is_slow]
         self._main = metrics[0] if metrics else None
         self._below = (1 << 64) * _TRIED // max(instances, _TRIED)
@@ -39,10 +39,7 @@ class ReadingTrial:
         """By phrasing: replies read right (True), wrongly (False), not at all (None)."""
 
     def add(self, instance: Instance, gold: str) -> None:
-        """Try one instance, whose gold as a model would write it is `gold`.
-
-        An instance whose bare gold is not scored is passed over: it is found by other checks.
-        """
+        """Try one instance, whose gold as a model would write it is `gold`."""
         if instance_key(instance.id) >= self._below:
             return
         bare = Response(instance_id=instance.id, text=gold)
@@ -61,8 +58,17 @@ class ReadingTrial:
             self._read.setdefault(phrasing.name, Counter())[is_right] += 1
             if is_right is False:
                 wrong = results.index(False)
-                metric = self._metrics[wrong]
-                self._report(phrasing, instance, metric, best[wrong], found[wrong])
+                metric, gives_gold = self._metrics[wrong], phrasing.gives_gold
+                what = "the gold" if gives_gold else "what is not an answer"
+                self._findings.add(
+                    "failure" if metric is self._main else "warning",
+                    "reading",
+                    f"{what}, phrased as '{phrasing.name}', is read wrongly",
+                    instance=instance.id,
+                    metric=metric.name,
+                    expected=self._shown(_text_of(best[wrong])) if gives_gold else "no answer",
+                    got=self._shown(_text_of(found[wrong])),
+                )
 
     def readings(self) -> dict[str, Readings]:
         """Return how each phrasing has been read."""
@@ -74,30 +80,6 @@ class ReadingTrial:
             for name, found in self._read.items()
         }
 
-    def _report(
-        self,
-        phrasing: Phrasing,
-        instance: Instance,
-        metric: Metric,
-        best: Score | None,
-        found: Score | None,
-    ) -> None:
-        what = "the gold" if phrasing.gives_gold else "what is not an answer"
-        wanted = self._shown(best) if phrasing.gives_gold else "no answer"
-        self._findings.add(
-            "failure" if metric is self._main else "warning",
-            "reading",
-            f"{what}, phrased as '{phrasing.name}', is read wrongly",
-            instance=instance.id,
-            metric=metric.name,
-            expected=wanted,
-            got=self._shown(found),
-        )
-
-    def _shown(self, score: Score | None) -> str:
-        text = None if score is None else score.extracted
-        return shown_text(text, self._benchmark, self._is_open)
-
 
 def _score(metric: Metric, instance: Instance, response: Response) -> Score | None:
     """Return what a metric says; None where it fails, which is a finding of another check."""
@@ -105,6 +87,10 @@ def _score(metric: Metric, instance: Instance, response: Response) -> Score | No
         return grade(metric, Episode(instance=instance, response=response))
     except MedhelmError:
         return None
+
+
+def _text_of(score: Score | None) -> str | None:
+    return None if score is None else score.extracted
 
 
 def _is_right(phrasing: Phrasing, score: Score | None, best: Score | None) -> bool | None:

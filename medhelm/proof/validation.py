@@ -2,11 +2,7 @@
 
     survey (first reading) -> grade embedded answers (second reading) -> compare with the manifest
 
-The oracle must score the best value of the main metric on every instance; what an empty, a
-constant and a random answer score is measured, and pinned by the manifest beside the plugin. The
-gold in many wordings must never be read as another answer, and what is not an answer never as one.
-Both readings stream. A finding names benchmark, instance id and metric, and shows text of
-bundled samples and public data only.
+Both readings stream. A finding shows text of bundled samples and public data only.
 """
 
 from __future__ import annotations
@@ -90,9 +86,8 @@ def validate(
 ) -> Report:
     """Return what is found wrong with a benchmark, and what its embedded answers score.
 
-    State 'no data': files of the full data are missing. `update` writes the manifest instead
-    of comparing with it, where nothing else has failed. `ask`: asked so, with the embedded answers in its
-    form; there is no manifest then. Raises nothing that a plugin or its data can cause.
+    `update` writes the manifest instead of comparing with it; with `ask` there is none. Raises
+    nothing that a plugin or its data can cause.
     """
     if data == "full" and not is_data_present(benchmark, root):
         return Report(benchmark=benchmark.name, data=data, state="no data")
@@ -101,11 +96,9 @@ def validate(
     manifest: ManifestState = ""
     try:
         facts = _measure(benchmark, data, registry, root, findings, ask)
-        if ask is not None:
-            manifest = ""
-        elif facts is not None and not update:
+        if facts is not None and ask is None and not update:
             manifest = _compare(benchmark, data, facts, findings)
-        elif facts is not None and not findings.has_failed:
+        elif facts is not None and ask is None and not findings.has_failed:
             write_manifest(benchmark, data, facts)
             manifest = "written"
     except MedhelmError as e:
@@ -196,7 +189,8 @@ def _measure(
         if isinstance(registry.metric(benchmark.metrics[0]), GradedMetric):
             names = []
         names = [n for n in names if not isinstance(registry.metric(n), GradedMetric)]
-    _check_judging(benchmark, findings)
+    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
+        findings.add("failure", "jury", fault, metric=JURY)
     fixed = [registry.metric(name).prepare(dataset.folder) for name in names]
     if own is not None:  # they are whole episodes, which a grader's rule can read
         fixed = with_stand_ins(benchmark, fixed, protocol)
@@ -233,12 +227,6 @@ def _measure(
     )
     _check_values(facts, fixed, grader.informed, findings, data)
     return facts
-
-
-def _check_judging(benchmark: Benchmark, findings: Findings) -> None:
-    """Add the faults of how judges' replies are read, as scripted judges show them."""
-    if JURY in benchmark.metrics and (fault := jury_fault(load_rubric(benchmark))):
-        findings.add("failure", "jury", fault, metric=JURY)
 
 
 def _check_rows(benchmark: Benchmark, dataset: Dataset, findings: Findings) -> None:
@@ -394,8 +382,9 @@ class _Grader:
     ) -> None:
         self._benchmark, self._findings = benchmark, findings
         self._main = fixed[0] if fixed else None
-        self._is_open = data == "sample" or benchmark.data_class == "public"
-        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._is_open)
+        is_open = data == "sample" or benchmark.data_class == "public"
+        self._shown = partial(shown_text, benchmark=benchmark, is_open=is_open)
+        self.trial = ReadingTrial(benchmark, fixed, findings, instances, self._shown)
         self.unscored = 0
         self.informed: set[str] = set()
         self.digest = ""
@@ -403,10 +392,7 @@ class _Grader:
     def grade_all(
         self, dataset: Dataset, proofs: _Proofs, metrics: list[Metric], *, has_prompt: bool
     ) -> dict[str, dict[_Key, _Tally]]:
-        """Return the sums of each proof under each metric.
-
-        `has_prompt`: whether an instance is one prompt and one answer, whose text is tried, too.
-        """
+        """Return the sums of each proof under each metric."""
         refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
         tallies: dict[str, dict[_Key, _Tally]] = {}
         digest = hashlib.sha256()
@@ -469,12 +455,9 @@ class _Grader:
             f"the gold does not score the best value (outcome {score.outcome})",
             instance=instance.id,
             metric=main.name,
-            expected=f"{best:g} for {self._shown(instance.references[:1])}",
-            got=f"{got}, read as {self._shown((score.extracted,))}",
+            expected=f"{best:g} for {self._shown(next(iter(instance.references), None))}",
+            got=f"{got}, read as {self._shown(score.extracted)}",
         )
-
-    def _shown(self, texts: tuple[str, ...]) -> str:
-        return shown_text(texts[0] if texts else None, self._benchmark, self._is_open)
 
     def _check_prompt(self, instance: Instance) -> None:
         prompt = render_prompt(self._benchmark, instance)[-1].content
