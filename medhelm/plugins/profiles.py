@@ -14,6 +14,7 @@ import yaml
 
 from medhelm.config import NotEmpty, Share, convert
 from medhelm.errors import UnknownName, UsageError
+from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
 _SUFFIXES = (".yaml", ".yml")
@@ -92,8 +93,7 @@ def _read_file(path: Path) -> bytes:
     except IsADirectoryError:
         raise UsageError(f"profile {path} is a folder; name a YAML file in it") from None
     except OSError as e:
-        reason = (e.strerror or "unknown error").lower()
-        raise UsageError(f"profile {path} cannot be read: {reason}") from None
+        raise UsageError(f"profile {path} cannot be read: {why(e)}") from None
 
 
 def _parse(content: bytes, name: str, where: str) -> Profile:
