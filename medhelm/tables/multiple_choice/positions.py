@@ -91,13 +91,12 @@ def _rows(
         size = {i: len(own[i][ORDER]) for i in right}
         for place in range(max(size.values(), default=0)):
             names = (benchmark, variant, str(place))
-            found = _place(asked, cell, place, right, size, names)
             yield {
                 "benchmark": benchmark,
                 "model": model,
                 "variant": variant,
                 "position": place + 1,
-                **found,
+                **_place(asked, cell, place, right, size, names),
             }
 
 
