@@ -63,12 +63,8 @@ def draw_examples(
 def _in_turns(by_label: Mapping[str, list[tuple[int, Instance]]], seed: int) -> Iterator[Instance]:
     """Yield one instance of each label, then the second ones and so on; labels and instances in drawn order."""
     labels = sorted(by_label, key=lambda label: order_key(seed, label))
-    rows = ([one for _, one in sorted(by_label[label], key=_place)] for label in labels)
-    return (one for one in chain.from_iterable(zip_longest(*rows)) if one is not None)
-
-
-def _place(entry: tuple[int, Instance]) -> int:
-    return -entry[0]
+    rows = (sorted(by_label[label], key=lambda entry: -entry[0]) for label in labels)
+    return (entry[1] for entry in chain.from_iterable(zip_longest(*rows)) if entry is not None)
 
 
 def _pool(benchmark: Benchmark, asking: Asking, scored: Dataset, root: Path) -> Dataset:

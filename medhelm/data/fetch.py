@@ -53,10 +53,6 @@ _LONGEST_WAIT_S = 60.0
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-def no_report(name: str, done: int, total: int | None) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FileStatus:
     """One source file as it is on disk."""
@@ -96,7 +92,7 @@ def fetch(
     root: Path,
     *,
     examples: bool = False,
-    report: Report = no_report,
+    report: Report = lambda name, done, total: None,
     pause_s: float = 1.0,
 ) -> list[FileStatus]:
     """Get every file that is missing or wrong, and return the state of all.
@@ -115,8 +111,12 @@ def fetch(
         if is_wrong and source.is_fetchable:
             with _disk_errors(benchmark.name, path):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                get = _fetch_folder if source.folder else _fetch_file
-                (_fetch_hub if source.hub else get)(benchmark, source, root, report, pause_s)
+                if source.hub:
+                    _fetch_hub(benchmark, source, root, report)
+                elif source.folder:
+                    _fetch_folder(benchmark, source, root, report, pause_s)
+                else:
+                    _Download(benchmark, source, root, report, pause_s).run()
         elif is_wrong and source in default:
             by_hand.append(path)
         elif not is_wrong and not statuses[0].expected and not _is_own(benchmark):
@@ -127,12 +127,6 @@ def fetch(
             f"put the right file into {by_hand[0].parent}"
         )
     return verify(benchmark, root)
-
-
-def _fetch_file(
-    benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
-) -> None:
-    _Download(benchmark, source, root, report, pause_s).run()
 
 
 def _fetch_folder(
@@ -147,7 +141,7 @@ def _fetch_folder(
         )
     archive = SourceFile(name=f"{source.name}.zip", url=source.url, max_bytes=source.max_bytes)
     packed, part = file_path(benchmark, archive, root), _part(path)
-    _fetch_file(benchmark, archive, root, report, pause_s)
+    _Download(benchmark, archive, root, report, pause_s).run()
     try:
         shutil.rmtree(part, ignore_errors=True)
         unpack_folder(packed, source.folder, part, source.max_bytes)
@@ -165,9 +159,7 @@ def _fetch_folder(
         _record(path, found)
 
 
-def _fetch_hub(
-    benchmark: Benchmark, source: SourceFile, root: Path, report: Report, pause_s: float
-) -> None:
+def _fetch_hub(benchmark: Benchmark, source: SourceFile, root: Path, report: Report) -> None:
     """Let `datasets` load the rows, and store their record."""
     assert source.hub is not None
     path, before = file_path(benchmark, source, root), hub_record(benchmark, source, root)

@@ -112,11 +112,7 @@ def varied(
 ) -> Instance | None:
     """Return an instance in another form; None where it cannot be made.
 
-    That is where there are not two options, where options name each other by letter or number, or
-    facts beside the options may be of letters; and for a form: fewer than two options that can
-    change places (`shuffled`); options that look like labels (`digits`, `roman`); no single right
-    option, one that speaks of the others, a second one of the same text, a question that has no
-    other answer, or a language without words for it (`none_of_these`).
+    docs/statistics.md says where that is, besides where there are not two options.
     """
     n = len(instance.choices)
     if n < 2 or instance.answer_key or any(map(_names_labels, instance.choices)):

@@ -100,9 +100,12 @@ class ModelPool:
         return await host.served(spec.model) if host is not None else {}
 
     def _host_key(self, provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
-        """Return the key under which models share connections; those of a server end with its process."""
+        """Return what models have in common that share a server, key and its process, or weights in memory."""
         process = self.servers.process(spec.addresses[0])
-        return _shared_by(provider, spec, access), process
+        if access is not None:
+            return provider.name, access.shared_by, process
+        own = msgspec.json.encode(spec.extra_body, order="sorted")
+        return provider.name, spec.model.strip(), own, process
 
     def _reached(self, spec: ModelSpec) -> ModelSpec:
         """Return a spec with the addresses of its servers."""
@@ -190,13 +193,6 @@ def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
 
 def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:
     return resolve_access(spec, environ) if provider.base_url else None
-
-
-def _shared_by(provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
-    """Return what models have in common that share a server and key, or weights in memory."""
-    if access is not None:
-        return provider.name, access.shared_by
-    return provider.name, spec.model.strip(), msgspec.json.encode(spec.extra_body, order="sorted")
 
 
 def _open_host(provider: Provider, spec: ModelSpec, access: Access | None) -> Host:

@@ -1,20 +1,7 @@
 """Embedded models without a language model: floors, simple rules and a ceiling.
 
-What each writes, by kind of answer:
-
-| baseline | choice | number | labels | text | several items |
-|---|---|---|---|---|---|
-| `random` | an option drawn evenly | an integer drawn from 0 to 20, or a value of the scale | one label drawn evenly | a sentence of the context, drawn evenly | each right or wrong, drawn evenly |
-| `first_option` | A | 0, or the first value of the scale | the first label | the first label, else "None." | all right |
-| `majority` | the most frequent gold letter | the most frequent gold | the labels that most instances have, else the most frequent one | the most frequent gold of at most 200 characters | all right or all wrong, whichever more items are |
-| `words` | the option whose words stand most in right options of the other instances | as `majority` | as `majority` | as `majority` | those right whose words stand most in right items of the other instances |
-| `lexical` | the option whose words the text has most of | the first number of the sentence most like the question | the labels all of whose words the text has, else the one with the largest share | the sentence most like the question | those right of whose words the context has at least half |
-| `lead` | the option that the text mentions first, else A | the first number of the text | the label that the text mentions first, else the first | the first three sentences | the first half right |
-| `empty` | nothing | nothing | nothing | nothing | nothing |
-| `oracle` | the gold letter | the gold | all gold labels | the gold | the gold |
-
-"The text" is the context and the question; "like" counts shared words, and the earliest of equals
-wins. `majority`, `words` and `oracle` read the gold of the test set: they are shown, never ranked.
+docs/models.md has the table of what each writes, by kind of answer. "Like" counts shared words, and the
+earliest of equals wins. `majority`, `words` and `oracle` read the gold of the test set: they are shown, never ranked.
 Draws depend on the seed and the instance's id only, never on the order of instances.
 """
 
@@ -283,10 +270,6 @@ def _like_context(instance: Instance, texts: Sequence[str], rng: random.Random) 
     return [_share(text, context) >= 0.5 for text in texts]
 
 
-def _empty(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
-    return ""
-
-
 def _oracle(benchmark: Benchmark, instance: Instance, rng: random.Random) -> str:
     if _kind(benchmark, instance) == "labels":
         return ", ".join(instance.references)
@@ -298,7 +281,7 @@ _RULES: dict[str, Rule] = {
     "first_option": _first_option,
     "lexical": _lexical,
     "lead": _lead,
-    "empty": _empty,
+    "empty": lambda benchmark, instance, rng: "",
     "oracle": _oracle,
 }
 _ITEM_RULES: dict[str, ItemRule] = {

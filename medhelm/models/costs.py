@@ -166,14 +166,10 @@ class Ledger:
         requests in flight need slots to end. Raises BudgetReached once nothing is in flight and the
         request still does not fit.
         """
-        if not self._turns:
-            try:
-                return self.reserve(price, input_estimate, max_output_tokens)
-            except BudgetReached:
-                if not self.open:
-                    raise
         turn = asyncio.Event()
         self._turns.append(turn)
+        if len(self._turns) == 1:
+            turn.set()
         try:
             while True:
                 await turn.wait()

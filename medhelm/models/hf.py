@@ -41,7 +41,7 @@ class Batcher(Host):
 
     def __init__(self, spec: ModelSpec) -> None:
         self._name = spec.name
-        self._weights = Weights(spec)
+        self.weights = Weights(spec)
         self._size = spec.max_concurrency or _BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
         self._waiting: deque[tuple[BatchRow, asyncio.Future[Generated]]] = deque()
@@ -64,17 +64,12 @@ class Batcher(Host):
 
     def speed(self) -> str:
         """Return how fast the weights wrote, over the time in which they did."""
-        return f"{self._name}: {self._pace()}" if self._weights.tokens else ""
+        return f"{self._name}: {self._pace()}" if self.weights.tokens else ""
 
     def _pace(self, running_s: float = 0.0) -> str:
-        tokens, seconds = self._weights.tokens, self._written_s + running_s
+        tokens, seconds = self.weights.tokens, self._written_s + running_s
         pace = f", {tokens / seconds:,.1f} tokens/s" if tokens and seconds else ""
         return f"{tokens:,} tokens{pace}"
-
-    @property
-    def weights(self) -> Weights:
-        """Return the weights."""
-        return self._weights
 
     def lower(self, max_concurrency: int | None) -> None:
         """Keep to smaller batches from now on (another model asks for it)."""
@@ -106,7 +101,7 @@ class Batcher(Host):
         if self._task is not None:
             await asyncio.wait([self._task])
         self._thread.shutdown(wait=False, cancel_futures=True)
-        self._weights.unload()
+        self.weights.unload()
 
     async def _work(self) -> None:
         """Generate batch after batch until nothing waits."""
@@ -139,12 +134,12 @@ class Batcher(Host):
     def _generate(self, rows: list[BatchRow]) -> list[Generated]:
         self._is_loading = True
         try:
-            self._weights.load()
+            self.weights.load()
         finally:
             self._is_loading = False
         self._began = time.monotonic()
         try:
-            return self._weights.generate(rows)
+            return self.weights.generate(rows)
         except Exception as error:  # a boundary: one bad batch must not end the run
             # The text of the error may hold the prompt.
             failed = Generated(finish="error", error=f"{type(error).__name__} while generating")

@@ -27,6 +27,7 @@ from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
 _KEYS = ("help", "module", "also", "asks")
+_METADATA = (".dist-info", ".egg-info")
 
 
 class Broken(NamedTuple):
@@ -242,7 +243,7 @@ def _installed() -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for place in dict.fromkeys(sys.path):
         try:
-            entries = sorted(e.path for e in os.scandir(place or ".") if _is_metadata(e.name))
+            entries = sorted(e.path for e in os.scandir(place or ".") if e.name.endswith(_METADATA))
         except OSError:  # no folder: an archive, or one that is gone
             continue
         for path in entries:
@@ -250,10 +251,6 @@ def _installed() -> list[tuple[str, str]]:
                 stem = os.path.basename(path).rpartition(".")[0].partition("-")[0]
                 found[stem.replace("_", "-"), value] = None
     return sorted(found, key=lambda pair: (pair[0] not in (NAME, OTHER), *pair))
-
-
-def _is_metadata(name: str) -> bool:
-    return name.endswith((".dist-info", ".egg-info"))
 
 
 def _plugins_in(path: Path) -> Iterator[str]:

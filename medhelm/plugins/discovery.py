@@ -39,7 +39,7 @@ def _installed(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     """Return the entry points of these folders, which hold others once something is installed."""
     # An installation from before the renaming, beside or in place of a new one, names the same parts.
     points = {(is_built_in(p) or owner(p), p.value): p for p in entry_points(group=GROUP)}
-    return tuple(sorted(points.values(), key=_built_in_first))
+    return tuple(sorted(points.values(), key=lambda p: (not is_built_in(p), owner(p), p.name)))
 
 
 def _changed(place: str) -> int:
@@ -47,10 +47,6 @@ def _changed(place: str) -> int:
         return os.stat(place or ".").st_mtime_ns
     except OSError:  # no folder is there, or none that may be read
         return 0
-
-
-def _built_in_first(point: EntryPoint) -> tuple[bool, str, str]:
-    return (not is_built_in(point), owner(point), point.name)
 
 
 def is_built_in(point: EntryPoint) -> bool:

@@ -14,6 +14,7 @@ import yaml
 
 from medhelm.config import NotEmpty, Share, convert
 from medhelm.errors import UnknownName, UsageError
+from medhelm.files.durable import why
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
 
 _SUFFIXES = (".yaml", ".yml")
@@ -72,17 +73,13 @@ def read_profile(name: str | Path) -> Profile:
     Raises UnknownName, and UsageError with file, threshold and key where the file is not as it
     should be.
     """
-    if isinstance(name, Path) or _is_yaml(name) or os.path.dirname(name):
+    if isinstance(name, Path) or name.endswith(_SUFFIXES) or os.path.dirname(name):
         return _parse(_read_file(Path(name)), str(name), str(name))
     known = packaged_files("profile")
     if name not in known:
         hint = "`medhelm list profiles` shows all; the name of a file of your own ends in .yaml."
         raise UnknownName("profile", name, known, hint)
     return _parse(known[name].read_bytes(), name, f"conf/profile/{name}.yaml")
-
-
-def _is_yaml(name: str) -> bool:
-    return name.endswith(_SUFFIXES)
 
 
 def _read_file(path: Path) -> bytes:
@@ -96,8 +93,7 @@ def _read_file(path: Path) -> bytes:
     except IsADirectoryError:
         raise UsageError(f"profile {path} is a folder; name a YAML file in it") from None
     except OSError as e:
-        reason = (e.strerror or "unknown error").lower()
-        raise UsageError(f"profile {path} cannot be read: {reason}") from None
+        raise UsageError(f"profile {path} cannot be read: {why(e)}") from None
 
 
 def _parse(content: bytes, name: str, where: str) -> Profile:

@@ -188,11 +188,11 @@ class _Loader:
     def add_file(self, path: Path) -> None:
         """Add a file that the user named; raises PluginError if it cannot be used."""
         try:
+            found = _Found()
             if path.suffix in (".yaml", ".yml") and is_file(path):
-                found = _Found()
                 found.add("benchmark", read_yaml_benchmark(path), str(path))
             else:
-                found = _call_hooks(import_file(path), str(path))
+                found.call_hooks(import_file(path), str(path))
             self._add_values(found)
             if not found and not data_files(path):
                 raise PluginError(f"plugin {path} adds nothing; {ADD}")
@@ -209,7 +209,7 @@ class _Loader:
             if isinstance(part, Path):
                 found.add("benchmark", read_yaml_benchmark(part), origin)
             else:
-                found.extend(_call_hooks(part, origin))
+                found.call_hooks(part, origin)
                 _refuse_misplaced(module, part, origin)
         self._add_values(found)
         places = [*map(Path, getattr(module, "__path__", ())), Path(_file_of(module))]
@@ -309,10 +309,13 @@ class _Found:
         """Add a value."""
         self.values.append((kind, value, origin))
 
-    def extend(self, other: _Found) -> None:
-        """Add all of another one."""
-        self.values += other.values
-        self.has_tables |= other.has_tables
+    def call_hooks(self, module: ModuleType, origin: str) -> None:
+        """Add what the hooks of a module return."""
+        hook = hooks_of(module, origin)
+        self.has_tables |= has_hook(module, "medhelm_tables")
+        for kind, kept in _KINDS.items():
+            for value in hook_values(getattr(hook, _HOOK[kind])(), kept, origin):
+                self.add(kind, _with_origin(value, origin), origin)
 
 
 def _key_of(value: Any) -> tuple[Any, str]:
@@ -346,15 +349,6 @@ def _refuse_misplaced(package: ModuleType, part: ModuleType, origin: str) -> Non
 
 def _file_of(module: ModuleType) -> str:
     return module.__file__ or module.__name__
-
-
-def _call_hooks(module: ModuleType, origin: str) -> _Found:
-    hook = hooks_of(module, origin)
-    found = _Found(has_tables=has_hook(module, "medhelm_tables"))
-    for kind, kept in _KINDS.items():
-        for value in hook_values(getattr(hook, _HOOK[kind])(), kept, origin):
-            found.add(kind, _with_origin(value, origin), origin)
-    return found
 
 
 def _with_origin(value: Any, origin: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from string import ascii_uppercase
@@ -152,7 +152,8 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset:
 
 
 def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
-    _check_mapping(values, path)
+    for fault in _faults(values):
+        raise PluginError(f"{path}: {fault}")
     columns, published = values.instance, values.published
     layout = TableLayout(
         columns=values.columns,
@@ -218,51 +219,41 @@ def _cluster(value: str, context: str, columns: _Mapping) -> str | None:
     return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
 
 
-def _check_mapping(values: _Own, path: Path) -> None:
-    """Raise PluginError for keys of `instance` that do not go together."""
-    columns = values.instance
+def _faults(values: _Own) -> Iterator[str]:
+    """Yield which keys do not go together, and which names are none of a column or label."""
+    columns, published = values.instance, values.published
     if (columns.gold_index is None) == (columns.reference is None):
-        raise PluginError(f"{path}: instance needs either gold_index or reference")
+        yield "instance needs either gold_index or reference"
     if columns.gold_index is not None and not columns.choices:
-        raise PluginError(f"{path}: instance.gold_index needs instance.choices")
+        yield "instance.gold_index needs instance.choices"
     if columns.options and (columns.choices or columns.reference is None):
-        raise PluginError(f"{path}: instance.options needs instance.reference, and no choices")
+        yield "instance.options needs instance.reference, and no choices"
     if len(columns.options) > len(ascii_uppercase):
-        raise PluginError(f"{path}: instance.options has more than {len(ascii_uppercase)} labels")
+        yield f"instance.options has more than {len(ascii_uppercase)} labels"
     if columns.questions and columns.question is None:
-        raise PluginError(f"{path}: instance.questions needs instance.question")
+        yield "instance.questions needs instance.question"
     if columns.part and not values.parts:
-        raise PluginError(f"{path}: instance.part needs parts, the values of that column")
+        yield "instance.part needs parts, the values of that column"
     if values.parts and not columns.part and "part" not in columns.metadata:
-        raise PluginError(f"{path}: parts need instance.part, the column that names a row's part")
+        yield "parts need instance.part, the column that names a row's part"
     for key, names in (("options", columns.options), ("questions", columns.questions)):
         if len({_folded(name) for name in names}) < len(names):
-            raise PluginError(f"{path}: instance.{key}: two keys differ in case or blanks only")
+            yield f"instance.{key}: two keys differ in case or blanks only"
     if columns.ask and columns.question is None:
-        raise PluginError(
-            f"{path}: instance.ask needs instance.question, the column "
-            "that it stands in for; a question that is the same for every row is `instruction`"
+        yield (
+            "instance.ask needs instance.question, the column that it stands in for; a question "
+            "that is the same for every row is `instruction`"
         )
-    _check_published(values, path)
-    undeclared = [name for name in columns.optional if name not in values.columns]
-    if values.columns:
-        undeclared += [name for name in _used(columns) if name not in values.columns]
-    if undeclared:
-        raise PluginError(f"{path}: instance names {undeclared[0]!r}, which columns do not declare")
-
-
-def _check_published(values: _Own, path: Path) -> None:
-    """Raise PluginError for keys of `published` that name no column or label of the file."""
-    published, labels = values.published, values.instance.options
-    for key, names, known in (
+    for key, named, known in (
         ("columns", published.columns, values.columns),
-        ("labels", published.labels.values(), labels),
+        ("labels", published.labels.values(), columns.options),
         ("skip_empty", published.skip_empty, published.columns),
     ):
-        if unknown := [name for name in names if name not in known]:
-            raise PluginError(
-                f"{path}: published.{key} names {unknown[0]!r}; known are {', '.join(known)}"
-            )
+        for name in (name for name in named if name not in known):
+            yield f"published.{key} names {name!r}; known are {', '.join(known)}"
+    used = _used(columns) if values.columns else ()
+    for name in (name for name in (*columns.optional, *used) if name not in values.columns):
+        yield f"instance names {name!r}, which columns do not declare"
 
 
 def _used(columns: _Mapping) -> list[str]:

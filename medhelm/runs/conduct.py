@@ -223,10 +223,7 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
         return sum(known) if known and len(known) == len(numbers) else None
 
     return Usage(
-        input_tokens=total([u.input_tokens for u in found]),
-        cached_tokens=total([u.cached_tokens for u in found]),
-        output_tokens=total([u.output_tokens for u in found]),
-        reasoning_tokens=total([u.reasoning_tokens for u in found]),
+        **{name: total([getattr(u, name) for u in found]) for name in Usage.__struct_fields__}
     )
 
 

@@ -1,11 +1,7 @@
 """Tokens and USD of runs before they are started: nothing is sent, locked or written.
 
-Input tokens follow the rule of `tokens.estimate_tokens`. The upper bound of the output is the
-whole budget of every request. What is expected instead is the mean of the stored responses of
-the same benchmark, first of the same model, else of models that think like it or do not, asked for
-reasons or not as it is; without any it is 3 times the tokens of the gold and 5 more, 500 where criteria
-and no gold say what is right, 300 more where reasons are asked for, and 1,000 more for a model that
-thinks before it answers, but never above the budget.
+Input tokens follow the rule of `tokens.estimate_tokens`. What of the output is expected, and at most, is
+in docs/commands.md; 500 tokens where criteria and no gold say what is right, and never above the budget.
 """
 
 from __future__ import annotations
@@ -32,12 +28,12 @@ from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
 from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, JudgeSum, judges_of
 from medhelm.runs.planning import Run
-from medhelm.runs.selection import Selection, find_unread, select, selection_key
+from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.records import Plan, find_gradings, order_key, read_record
+from medhelm.store.records import find_gradings, order_key, read_record
 from medhelm.store.runlog import episode_keys, is_answered, read_begun
 
 _GOLD_FACTOR = 3
@@ -166,44 +162,33 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     """Return the totals of several runs."""
     asked = [e for e in estimates if e.to_ask]
     judged = [j for e in estimates for j in e.judges if j.calls]
-    cached = add_up(j.usd_expected_cached for j in judged)
-    models = dict.fromkeys(e.model for e in asked if e.usd_limit is None)
-    judges = dict.fromkeys(j.judge for j in judged if j.usd_limit is None)
     cast = [role for e in asked for role in e.cast]
-    players = dict.fromkeys(role.model for role in cast if role.usd_limit is None)
-    usd_limit, usd_expected = (
-        add_up(e.usd_limit for e in asked),
-        add_up(e.usd_expected for e in asked),
-    )
-    jury_limit, jury_expected = (
-        add_up(j.usd_limit for j in judged),
-        add_up(j.usd_expected for j in judged),
-    )
-    cast_limit, cast_expected = (
-        add_up(role.usd_limit for role in cast),
-        add_up(role.usd_expected for role in cast),
-    )
+    unpriced = [e.model for e in asked if e.usd_limit is None]
+    unpriced += [role.model for role in cast if role.usd_limit is None]
+    unpriced += [j.judge for j in judged if j.usd_limit is None]
+    limits = [add_up(own.usd_limit for own in part) for part in (asked, judged, cast)]
+    expected = [add_up(own.usd_expected for own in part) for part in (asked, judged, cast)]
     return Totals(
         to_ask=sum(e.to_ask for e in asked),
         input_tokens=sum(e.input_tokens for e in asked),
         output_tokens_limit=sum(e.output_tokens_limit for e in asked),
         output_tokens_expected=sum(e.output_tokens_expected for e in asked),
-        usd_limit=usd_limit,
-        usd_expected=usd_expected,
+        usd_limit=limits[0],
+        usd_expected=expected[0],
         judge_calls=sum(j.calls for j in judged),
         judge_calls_limit=sum(j.calls_limit for j in judged),
         jury_input_tokens_expected=sum(j.input_tokens_expected for j in judged),
         jury_input_tokens_limit=sum(j.input_tokens_limit for j in judged),
         jury_output_tokens_expected=sum(j.output_tokens_expected for j in judged),
         jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
-        jury_usd_limit=jury_limit,
-        jury_usd_expected=jury_expected,
-        jury_usd_expected_cached=cached,
-        cast_usd_limit=cast_limit,
-        cast_usd_expected=cast_expected,
-        total_usd_limit=add_up([usd_limit, jury_limit, cast_limit]),
-        total_usd_expected=add_up([usd_expected, jury_expected, cast_expected]),
-        unpriced=tuple(models | players | judges),
+        jury_usd_limit=limits[1],
+        jury_usd_expected=expected[1],
+        jury_usd_expected_cached=add_up(j.usd_expected_cached for j in judged),
+        cast_usd_limit=limits[2],
+        cast_usd_expected=expected[2],
+        total_usd_limit=add_up(limits),
+        total_usd_expected=add_up(expected),
+        unpriced=tuple(dict.fromkeys(unpriced)),
     )
 
 
@@ -435,7 +420,7 @@ class _Sums:
 
 
 def _expected(instance: Instance, spec: RunSpec) -> _Length:
-    """Return the output tokens of one answer by the rule of the module's docstring."""
+    """Return the output tokens of one answer where nothing is stored."""
     text = _OVERHEAD + _GOLD_FACTOR * estimate_tokens(", ".join(instance.references))
     if instance.criteria and not instance.references:
         text = _OPEN_ANSWER
@@ -447,15 +432,9 @@ def _expected(instance: Instance, spec: RunSpec) -> _Length:
 
 def _answered(run: Run, selection: Selection, judges: Sequence[JudgeSum]) -> set[int]:
     """Return the keys of the episodes that are stored, answered, and part of the plan."""
-    plan = Plan(
-        spec=run.spec,
-        request_hash=run.request_hash,
-        instances=selection.instances,
-        cut=selection.cut,
-    )
     found, unread = set(), find_unread(run)
     metric = run.metrics[0] if run.metrics else None
-    for episode in stated_episodes(run.path, plan, metric):
+    for episode in stated_episodes(run.path, plan_of(run, selection), metric):
         if (episode.instance_id, episode.repeat) in unread:
             continue
         if is_answered(episode.response):

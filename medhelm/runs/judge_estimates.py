@@ -1,8 +1,6 @@
 """Calls, tokens and USD of the judges of a run, before any is asked.
 
-A grader foretells its calls for each answer that a judge has not graded: by its text where it is stored,
-else one of the expected length, and at most of the whole output budget. A judge's own output is expected
-to be the mean of its stored replies, else what the grader says.
+A grader foretells its calls for each answer that a judge has not graded, as docs/commands.md says.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def own_run(
         name=name,
         subcategory="",
         dataset=FileDataset(files=()),
-        to_instance=_to_instance,
+        to_instance=lambda row: row["instance"],
         metrics=(),
         answer="text",
         protocol=protocol.name,
@@ -186,11 +186,6 @@ def _refuse_other(folder: Path, spec: RunSpec) -> None:
     differ = (what for name, what in _DECIDING.items() if getattr(then, name) != getattr(now, name))
     other = next(differ, "other settings")
     raise UsageError(f"{folder} holds what was asked with {other}; name another folder")
-
-
-def _to_instance(row: Row) -> Instance:
-    instance: Instance = row["instance"]
-    return instance
 
 
 def _dataset(

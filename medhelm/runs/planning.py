@@ -44,9 +44,8 @@ from medhelm.runs.refusals import (
     all_without,
     jury_note,
     refuse_idle,
-    refuse_idle_reader,
-    refuse_no_form,
     refuse_other,
+    refuse_useless,
     stored_otherwise,
     unasked_note,
     variants_note,
@@ -121,8 +120,7 @@ class _Planner:
             raise all_without(self._without, self._registry)
         runs = tuple(self._runs.values())
         refuse_idle(self._unplayed, runs, self._registry)
-        refuse_no_form(jobs, runs)
-        refuse_idle_reader(jobs, runs)
+        refuse_useless(jobs, runs)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),

@@ -45,15 +45,22 @@ def stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
     )
 
 
-def refuse_idle_reader(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
-    """Refuse a reader that no run of a sweep can use; raises UsageError."""
-    if not any(job.reader for job in jobs) or any(run.grading.reader for run in runs):
-        return
+def refuse_useless(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+    """Refuse variants of which no benchmark of a sweep has one, and a reader that no run can use.
+
+    Raises UsageError.
+    """
     names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
-    raise UsageError(
-        f"reader: nothing is left to it on {names}: judges rate the replies, or they are read in a "
-        "strict form; leave reader out"
-    )
+    if any(job.variants for job in jobs) and not any(run.spec.variant for run in runs):
+        raise UsageError(
+            f"variants: {names} has no questions that can be asked so; they are for multiple choice "
+            "(`medhelm describe NAME` shows the kind of answer), leave variants out"
+        )
+    if any(job.reader for job in jobs) and not any(run.grading.reader for run in runs):
+        raise UsageError(
+            f"reader: nothing is left to it on {names}: judges rate the replies, or they are read in a "
+            "strict form; leave reader out"
+        )
 
 
 def all_withheld(withheld: Mapping[str, PrivacyRefused], registry: Registry) -> PrivacyRefused:
@@ -136,17 +143,6 @@ def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
             f"{name}{more} cannot be asked otherwise: {why}; leave out ask, form and examples"
         )
     return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
-
-
-def refuse_no_form(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
-    """Refuse variants of which no benchmark of a sweep has one; raises UsageError."""
-    if not any(job.variants for job in jobs) or any(run.spec.variant for run in runs):
-        return
-    names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
-    raise UsageError(
-        f"variants: {names} has no questions that can be asked so; they are for multiple choice "
-        "(`medhelm describe NAME` shows the kind of answer), leave variants out"
-    )
 
 
 def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:

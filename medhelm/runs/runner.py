@@ -30,7 +30,7 @@ from medhelm.runs.judges import judge_answers
 from medhelm.runs.planning import Run, paid_models
 from medhelm.runs.refusals import stale_note
 from medhelm.runs.seeded_order import SeededOrder, share_of
-from medhelm.runs.selection import Selection, find_unread, select, selection_key
+from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import Progress, Sweep, opened
@@ -292,13 +292,7 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
 
     One that is damaged is replaced, which is reported. Raises OtherVersion.
     """
-    plan = Plan(
-        spec=run.spec,
-        request_hash=run.request_hash,
-        instances=selection.instances,
-        cut=selection.cut,
-        left_out=dict(selection.rows.left_out),
-    )
+    plan = plan_of(run, selection)
     if not (run.path / "spec.json").exists():
         return plan
     try:

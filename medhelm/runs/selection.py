@@ -13,7 +13,7 @@ from medhelm.errors import DataError
 from medhelm.runs.planning import Run
 from medhelm.schema.data import MADE_BY
 from medhelm.schema.run import RunSpec
-from medhelm.store.records import order_key
+from medhelm.store.records import Plan, order_key
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,17 @@ class Selection:
     made: Mapping[str, int]
     """Models that wrote or rated instances of the data (metadata `made_by`), and how many."""
     rows: RowCounts
+
+
+def plan_of(run: Run, selection: Selection) -> Plan:
+    """Return the plan of a run that asks these instances."""
+    return Plan(
+        spec=run.spec,
+        request_hash=run.request_hash,
+        instances=selection.instances,
+        cut=selection.cut,
+        left_out=dict(selection.rows.left_out),
+    )
 
 
 def selection_key(run: Run) -> tuple[int, int, int | None]:

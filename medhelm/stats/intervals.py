@@ -140,13 +140,10 @@ def _streams(clusters: int, draws: int, seed: int) -> list[Iterator[Floats]]:
 def _kept_weights(clusters: int, draws: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """Return the counts of a bootstrap, kept for those that follow with the same seed: other
     metrics of a benchmark, and other pairs of its models."""
-    blocks = on_all_cores(_narrow, _streams(clusters, draws, seed))
+    streams = _streams(clusters, draws, seed)
+    # a cluster that is drawn 65,536 times is not to be feared
+    blocks = on_all_cores(lambda weights: [w.astype(np.uint16) for w in weights], streams)
     return tuple(w for found in blocks for w in found)
-
-
-def _narrow(weights: Iterator[Floats]) -> list[NDArray[np.uint16]]:
-    """Return counts as they are kept. A cluster that is drawn 65,536 times is not to be feared."""
-    return [w.astype(np.uint16) for w in weights]
 
 
 def swap_differences(
@@ -241,7 +238,9 @@ def percentile_ends(draws: Floats, confidence: float) -> Floats:
 
 
 def clustered_percentile(draws: Floats, confidence: float, sizes: Ints) -> Interval:
-    """Return the expanded percentile interval of draws of clusters of these sizes, two or more."""
+    """Return the expanded percentile interval of draws of clusters of these sizes; none of a single one."""
+    if np.count_nonzero(sizes) < 2:
+        return Interval(None, None, "none (one cluster)")
     worth = effective_clusters(sizes)
     found = percentile(draws, confidence, worth)
     is_few = bool((sizes > 1).any()) and worth < FEW_CLUSTERS and found.low is not None
@@ -324,12 +323,9 @@ def bounded(
 ) -> Interval:
     """Return Gaffke's interval of a bounded score from cluster sums (C, k).
 
-    To the clusters comes one that was not seen, for the lower end the worst that there can be, for
-    the upper end the best, as large as the largest seen; then all get random weights that sum to 1
-    (Dirichlet), and the end is the quantile of the weighted score. Of a rate of single instances it
-    is Clopper-Pearson's. At the end of the range all of the error is left to the other end, as
-    there. A score that gets worse never gets a better interval: an error more passes no threshold. (Gaffke 2005; Learned-Miller and Thomas, arXiv 1905.06208. For pooled scores, of which
-    theirs is the mean, by simulation.)
+    docs/statistics.md has the rule. A score that gets worse never gets a better interval: an error more
+    passes no threshold. (Gaffke 2005; Learned-Miller and Thomas, arXiv 1905.06208. For pooled scores, of
+    which theirs is the mean, by simulation.)
     """
     extremes = value.extremes(sums, *span)
     count = len(sums)
@@ -385,12 +381,9 @@ def score_interval(
     """Return the interval of a score from values (n,), their cluster codes, and bootstrap draws.
 
     `span` is the metric's range. A mean of values that are all 0 or 1, of a metric from 0 to 1, is
-    a rate: with fewer than `SMALL` instances, or fewer than `NEAR_BORDER` successes or failures,
-    it gets Wilson's interval (of effective trials where clustered), since normal and bootstrap
-    intervals are too short there and have no width at 0 and 1. All else gets the bootstrap, graded
-    values that happen to lie at the ends of their scale too: a jury that says 5 of every answer
-    has not tossed coins. `is_exact`: a rate
-    of independent instances gets Clopper-Pearson's whatever their number. One cluster, or a bootstrap without width, gives no interval.
+    a rate, whose intervals docs/statistics.md explains. Graded values that happen to lie at the ends of
+    their scale are none: a jury that says 5 of every answer has not tossed coins. `is_exact`: a rate
+    of independent instances gets Clopper-Pearson's whatever their number.
     """
     sizes = np.bincount(clusters)
     count = int(np.count_nonzero(sizes))

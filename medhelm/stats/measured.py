@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.aggregation import Floats, Ints, ratio
 from medhelm.stats.agreement import Level as Level
 from medhelm.stats.agreement import common_pairs as common_pairs
 from medhelm.stats.agreement import krippendorff_alpha as krippendorff_alpha
@@ -115,12 +115,7 @@ def no_interval(value: float | None) -> Interval:
 
 def share(cost: Floats) -> Measure:
     """Return the measure that is the mean over units of what their cell says."""
-
-    def mean(table: Floats) -> Floats:
-        n, total = table.sum((-2, -1)), (table * cost).sum((-2, -1))
-        return np.asarray(np.where(n > 0, total / np.where(n > 0, n, 1.0), np.nan))
-
-    return mean
+    return lambda table: ratio((table * cost).sum((-2, -1)), table.sum((-2, -1)))
 
 
 def kappa(cost: Floats) -> Measure:

@@ -1,10 +1,6 @@
 """Find models that are clearly better, all pairs at once, and the ranks that follow.
 
-A pair is told apart where its paired difference, in standard errors, is above the quantile of the
-largest such difference of all pairs over the bootstrap draws (centred). So the chance that any
-two equal models are told apart is 1 - confidence, and a model's rank set, 1 + the number clearly
-better .. M - the number clearly worse, holds its true rank with that confidence for all models at
-once. (Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024.)
+docs/statistics.md has the rule. (Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024.)
 """
 
 from __future__ import annotations
@@ -94,10 +90,8 @@ def _spreads(draws: Floats) -> tuple[Floats, Floats]:
 def macro_errors(scores: Floats, draws: Floats, clusters: Floats) -> Errors:
     """Return the errors of differences of macro-averages from scores (M, B) and draws (D, M, B).
 
-    The variance on a benchmark is that of the paired draws times C / (C - 1), C its effective
-    clusters, and at least (2 d / C)^2 with d the difference: where all instances differ alike the
-    bootstrap has no spread, and a few of them prove little. With one cluster it is 1, the
-    largest that scores from 0 to 1 can have. Degrees of freedom after Welch and Satterthwaite.
+    docs/statistics.md has the formulas. With one cluster a variance is 1, the largest that scores from 0
+    to 1 can have.
     """
     count, models, benchmarks = draws.shape
     total = np.zeros((models, models))

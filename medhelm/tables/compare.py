@@ -17,7 +17,7 @@ import numpy as np
 from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.run import MetricRef
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import TIE, Floats, Ints
+from medhelm.stats.aggregation import TIE, Floats
 from medhelm.stats.intervals import (
     PERMUTATIONS,
     Interval,
@@ -262,7 +262,7 @@ def pair(
         normalised=normalised,
         error=stats.clustered_error(gap, codes) if is_mean else stats.sample_sd(known, ddof=1),
         correlation=_correlation(left, right),
-        interval=_interval(draws, np.bincount(codes), settings),
+        interval=clustered_percentile(draws, settings.confidence, np.bincount(codes)),
         wins=(wins, losses) if is_rate else None,
         draws=draws,
         swap=swap,
@@ -273,12 +273,6 @@ def _correlation(left: Floats, right: Floats) -> float:
     if left.std() <= TIE or right.std() <= TIE:
         return math.nan
     return float(np.corrcoef(left, right)[0, 1])
-
-
-def _interval(draws: Floats, sizes: Ints, settings: Settings) -> Interval:
-    if len(sizes) < 2:
-        return Interval(None, None, "none (one cluster)")
-    return clustered_percentile(draws, settings.confidence, sizes)
 
 
 def _overall(pairs: list[Paired], settings: Settings) -> Row:

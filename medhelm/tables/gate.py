@@ -1,12 +1,7 @@
 """Check whether each model reaches the thresholds of a profile: PASS, FAIL or INCONCLUSIVE.
 
-A model is judged by its own run alone: on all of its instances, whatever other models answered.
-PASS where the whole interval of the score is at or beyond the threshold, FAIL where all of it is
-short of it, INCONCLUSIVE where the threshold lies in it or where nothing can be said. Where rows of
-a run have no value, the interval is first widened to what they could make of it at their worst and
-at their best. A verdict that other seeds of the bootstrap do not share is INCONCLUSIVE. Over all:
-FAIL if any is, else INCONCLUSIVE if any is. Beside it is the decision by the score alone, as the
-papers take it; which of the two counts is chosen.
+docs/gate.md says what decides. Beside the decision by the whole interval is that by the score alone, as
+the papers take it; which of the two counts is chosen.
 """
 
 from __future__ import annotations

@@ -393,12 +393,10 @@ def _casts(study: Study) -> list[str]:
     return [f"Other roles of {', '.join(names)}: {said}." for said, names in found.items()]
 
 
-def win_rates() -> str:
-    """Return the note on how ties count in the win rate that is shown, and in the other one."""
-    return (
-        "Win rate: a tie counts one half, which gives the paper's table 1. By the paper's text a "
-        "tie wins for both: win_rate_literal, --rank-by literal."
-    )
+WIN_RATES = (
+    "Win rate: a tie counts one half, which gives the paper's table 1. By the paper's text a tie "
+    "wins for both: win_rate_literal, --rank-by literal."
+)
 
 
 def rank_sets(study: Study) -> str:

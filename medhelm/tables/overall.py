@@ -160,7 +160,7 @@ def overall(study: Study) -> Table:
         _by_literal(OVERALL) if study.settings.rank_by == "literal" else OVERALL,
         [rows[m] for m in ordered],
         [
-            *([notes.win_rates(), notes.rank_sets(study)] if ranking.is_defined else []),
+            *([notes.WIN_RATES, notes.rank_sets(study)] if ranking.is_defined else []),
             *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
         ],
         is_ranking=True,

@@ -9,7 +9,6 @@ import numpy as np
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats
 from medhelm.stats.intervals import (
-    Interval,
     bootstrap,
     cluster_sums,
     clustered_percentile,
@@ -99,17 +98,13 @@ def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
     counts = {part: own[:, names.index(f"count/{part}")] for part in known}
 
     def gap(values: dict[str, Floats], parts: list[str]) -> Floats:
-        each = [_normalised(panel, values[p]) for p in parts]
-        return np.asarray(np.mean(each, axis=0) - _normalised(panel, values[reference]))
+        each = [panel.normalise(values[p]) for p in parts]
+        return np.asarray(np.mean(each, axis=0) - panel.normalise(values[reference]))
 
     for part, members in [*((p, [p]) for p in others), (None, others)]:
         in_part = np.sum([counts[p] for p in members], axis=0)
         sizes = (in_part + counts[reference]).astype(np.int64)
-        ends = Interval(None, None, "none (one cluster)")
-        if np.count_nonzero(sizes) > 1:
-            ends = clustered_percentile(
-                gap(drawn, members), study.settings.confidence, sizes[sizes > 0]
-            )
+        ends = clustered_percentile(gap(drawn, members), study.settings.confidence, sizes)
         yield {
             "benchmark": panel.card.name,
             "metric": panel.metric.name,
@@ -126,10 +121,6 @@ def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
             "reference_n": int(counts[reference].sum()),
             "clusters": int(np.count_nonzero(sizes)),
         }
-
-
-def _normalised(panel: Panel, values: Floats) -> Floats:
-    return panel.normalise(np.asarray(values))
 
 
 def _mean(sums: Floats, names: tuple[str, ...], part: str) -> Floats:

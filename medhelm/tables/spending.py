@@ -111,6 +111,10 @@ class Spend:
     upper: float | None
     """Input as counted, every answer at its output limit, no discount for cached input."""
 
+    def columns(self, of: str = "") -> Row:
+        """Return them under the names of the tables' columns, which begin with whose they are."""
+        return {f"{of}cost_usd": self.actual, f"{of}cost_upper_usd": self.upper}
+
 
 _UNKNOWN = Spend(None, None)
 
@@ -199,8 +203,7 @@ def _role_sums(records: Sequence[RunRecord]) -> Row:
         parties = [p for r in records for p in r.others if p.role == role]
         usage = usage_columns(add_usage([p.usage for p in parties]))
         paid = add_spends([spend_of(p.model, p.usage) for p in parties])
-        row |= {f"{role}_{name}": usage[name] for name in _OF_ROLES}
-        row |= {f"{role}_cost_usd": paid.actual, f"{role}_cost_upper_usd": paid.upper}
+        row |= {f"{role}_{name}": usage[name] for name in _OF_ROLES} | paid.columns(f"{role}_")
     return row
 
 
@@ -213,15 +216,10 @@ def cost_columns(records: Sequence[RunRecord]) -> Row:
     judges = [spend_of(p.model, p.usage) for r in records for p in _asked(r)]
     nothing = [spend(r) for r in records]
     cast = [spend_of(p.model, p.usage) for r in records for p in r.others if _is_sent(p.usage)]
-    own, judged = add_spends(sent or nothing), add_spends(judges)
-    total = add_spends([*sent, *cast, *judges] or nothing)
     return {
-        "cost_usd": own.actual,
-        "cost_upper_usd": own.upper,
-        "jury_cost_usd": judged.actual,
-        "jury_cost_upper_usd": judged.upper,
-        "total_cost_usd": total.actual,
-        "total_cost_upper_usd": total.upper,
+        **add_spends(sent or nothing).columns(),
+        **add_spends(judges).columns("jury_"),
+        **add_spends([*sent, *cast, *judges] or nothing).columns("total_"),
     }
 
 

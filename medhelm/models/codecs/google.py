@@ -17,6 +17,7 @@ from medhelm.models.codecs.wire import (
     decode_answer,
     decoding,
     end_answer,
+    error_of,
     read_failure,
 )
 from medhelm.schema.episode import Request, Usage
@@ -111,13 +112,7 @@ def read_refusal(
 
 
 def _details(payload: bytes) -> list[dict[str, Any]]:
-    try:
-        body = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return []
-    if isinstance(body, list) and body:
-        body = body[0]
-    error = body.get("error", body) if isinstance(body, dict) else {}
+    error = error_of(payload)
     details = error.get("details") if isinstance(error, dict) else None
     return [d for d in details if isinstance(d, dict)] if isinstance(details, list) else []
 

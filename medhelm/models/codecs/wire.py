@@ -244,7 +244,7 @@ def read_answer(payload: bytes) -> Answer | Failure:
         return Failure("retry", "error in answer", 200, lost=True)
     if choice.message is None and choice.text is not None:
         choice.message = _Message(choice.text)
-    if choice.message is None and not is_declined(reason) and _ending(reason) not in _BROKEN:
+    if choice.message is None and _ending(reason) not in _DECLINED | _BROKEN:
         return Failure("retry", "no message", 200, lost=True)
     text, refused = _read_content(choice.message or _Message())
     answer = end_answer(
@@ -288,23 +288,21 @@ def end_answer(
     if ending in _BROKEN:
         return Failure("retry", f"finish reason {ending!r}", 200, lost=True)
     finish: Finish = "stop"
+    remark = ""
     if ending in _DECLINED or refused:
         finish = "refusal"
     elif ending in _CUT_OFF:
         finish = "length"
+    elif ending not in _ENDED:
+        remark = f"finish reason {reason!r}" if _CODE.fullmatch(reason) else "finish reason unknown"
     return Answer(
         text,
         finish,
         usage,
         (model or "")[:_NAME_LIMIT],
         (fingerprint or "")[:_NAME_LIMIT],
-        _remark(reason) if ending not in _ENDED and finish == "stop" else "",
+        remark,
     )
-
-
-def is_declined(reason: str) -> bool:
-    """Return whether a finish reason says that the model or a filter declined."""
-    return _ending(reason) in _DECLINED
 
 
 def _ending(reason: str) -> str:
@@ -424,11 +422,6 @@ def _read_content(message: _Message) -> tuple[str, bool]:
     return "".join(texts), refused
 
 
-def _remark(reason: str) -> str:
-    """Return what `Response.error` says of an ending that we do not know."""
-    return f"finish reason {reason!r}" if _CODE.fullmatch(reason) else "finish reason unknown"
-
-
 def count(source: Any, name: str) -> int | None:
     """Return the count under a name, None where there is none."""
     value = source.get(name) if isinstance(source, dict) else None
@@ -444,16 +437,20 @@ def _error_in_success(payload: bytes, error: Any) -> Failure:
     return Failure("retry", "error in answer", 200)
 
 
-def read_error(payload: bytes) -> tuple[str, str, str]:
-    """Return (code or type, param, message) of an error body in any of its usual forms."""
+def error_of(payload: bytes) -> Any:
+    """Return the error in a body, taken out of what is around it; of what is not JSON its text."""
     try:
-        body: Any = msgspec.json.decode(payload)
+        body = msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "", "", payload[:500].decode("utf-8", "replace")
+        return payload[:500].decode("utf-8", "replace")
     if isinstance(body, list) and body:  # Google wraps it in a list
         body = body[0]
-    if isinstance(body, dict):
-        body = body.get("error", body)
+    return body.get("error", body) if isinstance(body, dict) else body
+
+
+def read_error(payload: bytes) -> tuple[str, str, str]:
+    """Return (code or type, param, message) of an error body in any of its usual forms."""
+    body = error_of(payload)
     if isinstance(body, str):
         return "", "", body[:500]
     if not isinstance(body, dict):

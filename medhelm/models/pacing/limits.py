@@ -91,7 +91,7 @@ class SlotQueue:
         except asyncio.CancelledError:
             given = None if future is None or future.cancelled() else future.result()
             if given is not limiter:
-                limiter._sending += 1
+                limiter.in_flight += 1
                 if given is not None:
                     given.release()
             raise
@@ -129,7 +129,8 @@ class AdaptiveLimiter:
     def __init__(self, maximum: int, start: int = START) -> None:
         self._limit = InFlightLimit(maximum, start)
         self._pacer = Pacer()
-        self._sending = 0
+        self.in_flight = 0
+        """Requests that hold a slot now."""
         self._timer: asyncio.TimerHandle | None = None
         self.queues: list[SlotQueue] = []
         """The first is its own, the others are shared with other limiters."""
@@ -154,11 +155,6 @@ class AdaptiveLimiter:
         """Return how many requests may be sent in a second, None for any number."""
         return self._pacer.rate
 
-    @property
-    def in_flight(self) -> int:
-        """Return how many requests hold a slot now."""
-        return self._sending
-
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
         self._limit.lower(maximum)
@@ -181,19 +177,19 @@ class AdaptiveLimiter:
         """Return whether a new request finds a slot that nobody waits for."""
         return (
             self._next() is None
-            and self._sending < self._most()
+            and self.in_flight < self._most()
             and len(self._backing_off) < MOST_WAITING
             and self._pacer.wait(_now()) <= 0
         )
 
     def take(self) -> None:
         """Take a free slot."""
-        self._sending += 1
+        self.in_flight += 1
         self._pacer.take(_now())
 
     def release(self) -> None:
         """Give the slot back."""
-        self._sending -= 1
+        self.in_flight -= 1
         self.wake()
 
     def end(self) -> None:
@@ -237,7 +233,7 @@ class AdaptiveLimiter:
     def wake(self) -> None:
         """Give out the slots that there are."""
         while (queue := self._next()) is not None:
-            if self._sending >= self._most():
+            if self.in_flight >= self._most():
                 self._limit.bound()
                 return
             if (wait_s := self._pacer.wait(_now())) > 0:

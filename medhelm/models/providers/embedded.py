@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from medhelm import hookimpl
 from medhelm.models.baselines import baseline_kind, open_baseline, reads_gold
+from medhelm.models.human import open_human, spec_of
 from medhelm.models.provider import Provider
 from medhelm.schema.model import Model, ModelSpec
-
-
-def _human_spec(file: str) -> ModelSpec:
-    """Return the spec of a file of answers."""
-    from medhelm.models import human
-
-    return human.spec_of(file)
-
-
-def _open_human(spec: ModelSpec) -> Model:
-    """Return the model that gives these answers."""
-    from medhelm.models.human import open_human
-
-    return open_human(spec)
-
-
-def _scripted_model(spec: ModelSpec) -> str:
-    """Return the name under which answers are prepared."""
-    return spec.model or spec.name
 
 
 def _open_scripted(spec: ModelSpec) -> Model:
@@ -52,8 +34,8 @@ def medhelm_providers() -> list[Provider]:
         Provider(
             name="human",
             help="answers that people wrote, a JSON Lines file",
-            open_model=_open_human,
-            spec_of=_human_spec,
+            open_model=open_human,
+            spec_of=spec_of,
             is_local=True,
             is_ranked=False,
             uses=("extra_body",),
@@ -64,7 +46,7 @@ def medhelm_providers() -> list[Provider]:
             open_model=_open_scripted,
             is_open=False,
             is_local=True,
-            model_of=_scripted_model,
+            model_of=lambda spec: spec.model or spec.name,
             uses=(  # it represents any model, and its requests are stored
                 "reasoning",
                 "system_prompt",

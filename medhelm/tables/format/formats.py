@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
+from medhelm.files.durable import why
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.grid import to_html as grid_html
@@ -284,16 +285,12 @@ def _grid(table: Table) -> Grid:
     """Return the texts of a table for a screen, and what may be left out of them."""
     heads = {c.name: c for c in table.columns}
     columns = [c for c in table.shown() if c.name not in table.group]
-
-    def texts(column: Column) -> tuple[str, ...]:
-        return tuple(cell_text(column, row) for row in table.rows)
-
     return Grid(
         columns=tuple(
             Shown(
                 name=c.name,
                 heading=c.heading,
-                cells=texts(c),
+                cells=tuple(cell_text(c, row) for row in table.rows),
                 is_number=c.type != "string",
             )
             for c in columns
@@ -372,6 +369,4 @@ def write(path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as e:
-        raise RecordError(
-            f"cannot write {path}: {(e.strerror or 'unknown error').lower()}"
-        ) from None
+        raise RecordError(f"cannot write {path}: {why(e)}") from None

@@ -60,18 +60,16 @@ class Settings:
         }
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise UsageError(f"draws must be at least 1, not {self.draws}")
-        if not 0 < self.confidence < 1:
-            raise UsageError(f"confidence must lie between 0 and 1, not {self.confidence}")
-        if self.bootstrap_seed < 0:
-            raise UsageError(f"bootstrap seed must not be negative, not {self.bootstrap_seed}")
-        if self.rank_by not in get_args(RankBy):
-            raise UsageError(f"rank by half, literal or macro, not {self.rank_by!r}")
-        if not 0 <= self.pass_mark <= 1:
-            raise UsageError(f"the pass mark must lie between 0 and 1, not {self.pass_mark}")
-        if self.mde not in get_args(MdeScale):
-            raise UsageError(f"mde must be range or paper, not {self.mde!r}")
+        for is_right, rule, value in (
+            (self.draws >= 1, "draws must be at least 1", self.draws),
+            (0 < self.confidence < 1, "confidence must lie between 0 and 1", self.confidence),
+            (self.bootstrap_seed >= 0, "bootstrap seed must not be negative", self.bootstrap_seed),
+            (self.rank_by in get_args(RankBy), "rank by half, literal or macro", self.rank_by),
+            (0 <= self.pass_mark <= 1, "the pass mark must lie between 0 and 1", self.pass_mark),
+            (self.mde in get_args(MdeScale), "mde must be range or paper", self.mde),
+        ):
+            if not is_right:
+                raise UsageError(f"{rule}, not {value!r}")
         if self.reduce != "mean":
             from medhelm.stats.reductions import read_reduction
 

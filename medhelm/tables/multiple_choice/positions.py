@@ -15,8 +15,8 @@ from medhelm.tables.multiple_choice.robustness import (
     ORIGINAL,
     RESAMPLED,
     by_run,
-    clusters_of,
     rate,
+    share_of,
 )
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell
@@ -91,13 +91,12 @@ def _rows(
         size = {i: len(own[i][ORDER]) for i in right}
         for place in range(max(size.values(), default=0)):
             names = (benchmark, variant, str(place))
-            found = _place(asked, cell, place, right, size, names)
             yield {
                 "benchmark": benchmark,
                 "model": model,
                 "variant": variant,
                 "position": place + 1,
-                **found,
+                **_place(asked, cell, place, right, size, names),
             }
 
 
@@ -118,15 +117,13 @@ def _place(
     for (instance, _), letter in asked.chosen(cell).items():
         if size.get(instance, 0) > place:
             picks.setdefault(instance, []).append(letter == ascii_uppercase[place])
-    ids = np.array(sorted(picks), dtype=np.uint64)
-    values = np.array([np.mean(picks[int(i)]) for i in ids], dtype=np.float64)
-    share, of = rate(values, clusters_of(cell, ids), settings, *names, "chosen")
+    share, of = share_of(picks, cell, settings, *names, "chosen")
     return {
         "score": score,
         **ends.ends(),
         "n": int(here.sum()),
         "chosen": share,
         **of.ends("chosen"),
-        "right": float(np.mean([right[int(i)] == place for i in ids])) if len(ids) else None,
+        "right": float(np.mean([right[i] == place for i in picks])) if picks else None,
         "answers": sum(map(len, picks.values())),
     }

@@ -161,10 +161,8 @@ def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str
         if earlier := before.get((instance, repeat)):
             is_other = original_letter(marks[instance], letter) != earlier
             flips.setdefault(instance, []).append(is_other)
-    ids = np.array(sorted(flips), dtype=np.uint64)
-    values = np.array([np.mean(flips[int(i)]) for i in ids], dtype=np.float64)
     names = (cell.run.benchmark, cell.record.spec.variant, "flips")
-    share, ends = rate(values, clusters_of(cell, ids), asked.study.settings, *names)
+    share, ends = share_of(flips, cell, asked.study.settings, *names)
     return {
         "flipped": share,
         **ends.ends("flipped"),
@@ -172,10 +170,14 @@ def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str
     }
 
 
-def clusters_of(cell: Cell, ids: Keys) -> Keys:
-    """Return the clusters of some of the instances of a cell that have a value, sorted."""
-    own = cell.scores[cell.record.grading.metrics[0].name]
-    return np.asarray(own.clusters[np.searchsorted(own.ids, ids)], dtype=np.uint64)
+def share_of(
+    marks: Mapping[int, Sequence[bool]], cell: Cell, settings: Settings, *names: str
+) -> tuple[float | None, Interval]:
+    """Return the mean over instances of a cell of what share of their marks is set, with its interval."""
+    own, ids = cell.scores[cell.record.grading.metrics[0].name], sorted(marks)
+    values = np.array([np.mean(marks[i]) for i in ids], dtype=np.float64)
+    places = np.searchsorted(own.ids, np.array(ids, dtype=np.uint64))
+    return rate(values, own.clusters[places], settings, *names)
 
 
 def rate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -35,9 +35,10 @@ class Aggregations:
         name = metric.aggregation
         if name in _CORE or name in self._of_plugins:
             return ""
-        near = _near(name, {*_CORE, *self._of_plugins})
+        near = closest(name, {*_CORE, *self._of_plugins}, 1)
+        nearest = f" (nearest: {near[0]!r})" if near else ""
         return (
-            f"aggregates {metric.name} by {name!r}, unknown to this medhelm{near}; name the file "
+            f"aggregates {metric.name} by {name!r}, unknown to this medhelm{nearest}; name the file "
             "of its metric with --plugin FILE"
         )
 
@@ -52,8 +53,3 @@ class Aggregations:
         registry = self._registry or load_registry()
         own = (m for m in registry.metrics.values() if m.aggregation.name == metric.aggregation)
         return Path(inspect.getfile(type(next(own))))
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    near = closest(name, known, 1)
-    return f" (nearest: {near[0]!r})" if near else ""

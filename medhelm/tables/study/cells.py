@@ -407,18 +407,6 @@ def read_metadata(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[str, str]
     return found
 
 
-def read_chosen(batches: Iterable[pa.RecordBatch], metric: str) -> dict[tuple[int, int], str]:
-    """Return what was read in each answer that was scored, by instance and repeat."""
-    found = {}
-    for batch in batches:
-        for key, repeat, of, outcome, text in zip(
-            *(batch.column(c).to_pylist() for c in CHOSEN_COLUMNS), strict=True
-        ):
-            if of == metric and outcome == "scored" and text:
-                found[key, repeat] = text
-    return found
-
-
 def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
     """Return how many of a run's instances its model wrote or rated, and the note on it."""
     spec, tags = cell.record.spec.model, metadata(cell)
@@ -442,5 +430,12 @@ def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
 
 
 def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
-    """Return what was read in the answers of a run, by instance and repeat; raises RecordError."""
-    return read_chosen(read_scores(cell.run, CHOSEN_COLUMNS), cell.record.grading.metrics[0].name)
+    """Return what was read in the scored answers of a run, by instance and repeat; raises RecordError."""
+    main, found = cell.record.grading.metrics[0].name, {}
+    for batch in read_scores(cell.run, CHOSEN_COLUMNS):
+        for key, repeat, metric, outcome, text in zip(
+            *(batch.column(c).to_pylist() for c in CHOSEN_COLUMNS), strict=True
+        ):
+            if metric == main and outcome == "scored" and text:
+                found[key, repeat] = text
+    return found

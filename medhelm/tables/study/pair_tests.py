@@ -8,15 +8,13 @@ of the first model less one of the second, whatever the number of benchmarks.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from medhelm.schema.aggregation import MEAN
-from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, on_all_cores
 from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
 from medhelm.tables.study.cells import shared_pooling
 from medhelm.tables.study.study import Study, placed_sums
@@ -84,10 +82,9 @@ def permutation_ps(study: Study, observed: Floats) -> Floats:
         for at, given in zip(_places(step), own.given(step), strict=True):
             alone[:, at] += (whole[0, :, None] - 2 * given[0]) / whole[1, 0] / own.span
     extreme = np.zeros(len(observed), dtype=np.int64)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
-            chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
-            extreme += np.concatenate(list(pool.map(chunk.extreme, range(models - 1))))
+    for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
+        chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
+        extreme += np.concatenate(on_all_cores(chunk.extreme, range(models - 1)))
     return np.asarray((1 + extreme) / (1 + PERMUTATIONS))
 
 

@@ -59,10 +59,8 @@ class Ranking:
     def is_better(self) -> NDArray[np.bool_]:
         """Return whether row is clearly better than column (M, M), over all pairs at once.
 
-        By macro-average: where its paired difference is clear. By win rate: where that is so, and
-        the win rate is higher and its difference, as the mean of the draws, clear too. The draws
-        of a win rate do not lie round the win rate itself, since ties and near ties come apart in
-        them; round their mean they are wide enough, but for few benchmarks.
+        The draws of a win rate do not lie round the win rate itself, since ties and near ties come
+        apart in them; round their mean they are wide enough, but for few benchmarks.
         """
         confidence = self.settings.confidence
         macro = clearly_better(

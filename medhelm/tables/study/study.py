@@ -3,12 +3,8 @@
 A panel is one metric of one benchmark with the runs of all models. Its compared instances are
 those with a value in the run of every model that may be ranked there, of every model where none
 may be. Every score of the panel is taken on them, of other models too as far as they have values.
-A model may be ranked on a benchmark if it reads no gold, has a run there, and that run covers enough
-of its instances (`Cell.shortfall`) and at least half of those that most models have. The common
-benchmarks are those on which every ranked model may be ranked; ranks, win rates, macro-averages and
-category means are over them. A model that fits no benchmark is not ranked at all. One that lacks more
-than half of the benchmarks that most models fit is ranked on its own ones only. So neither a broken
-endpoint nor a newcomer takes benchmarks from the others.
+docs/statistics.md says who may be ranked where: neither a broken endpoint nor a newcomer takes benchmarks
+or instances from the others.
 """
 
 from __future__ import annotations
