@@ -121,6 +121,7 @@ def write_full(folder: Path) -> Path:
         data_dir=folder / "data",
         results_dir=results,
         plugins=write_data(folder),
+        controls=0,  # on which judges of one mark fail
         jury=JurySpec(
             name="panel",
             judges=(juror("judge/strict", 1, 2, 4), juror("judge/mild", 3, 5, 5), SELF),
