@@ -417,7 +417,7 @@ REPLACED = {
         "| `model.weight` |",
     ): "model.weight is not a setting",
     ("docs/models.md", "`TOGETHER_API_KEY`", "a variable"): "TOGETHER_API_KEY is not named",
-    ("docs/models.md", "| `empty` | nothing", "| `empty` | words"): "table of baselines lacks",
+    ("docs/models.md", "| `empty` | nothing", "| `empties` | nothing"): "table of baselines lacks",
     ("docs/design.md", "`oversize`", "too long"): "oversize is not named",
     ("CHANGELOG.md", "## Unreleased", "## 0.1.0"): "no section Unreleased",
 }
