@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from medhelm import MedhelmError, Metric, load_results, score
-from medhelm.plugins import registry
+from medhelm.plugins.registry import Registry
 from medhelm.runs import planning
 from tests.server import FaultServer, serve_in_thread
 from tests.stored_folders.kinds import DATA, KINDS, PLUGINS, TABLES, WHOLE, Kind, answer
@@ -92,13 +92,13 @@ Copy = Callable[[str], Path]
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     """A function that copies the stored runs of a kind to where they may be changed.
 
     Metrics have the versions that the stored gradings name, and a plugin the hash of its file then:
-    another version, or another file, is graded anew.
+    another version, or another file, is graded anew. So is what has no metric by each judge alone.
     """
-    today = registry._with_origin
+    today = Registry.metric
 
     def copy(kind: str) -> Path:
         paths = (WHOLE / kind).glob("runs/*/*/*/gradings/*/summary.json")
@@ -106,20 +106,18 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
         metrics = [m for record in records for m in record["grading"]["metrics"]]
         stored = {(m["name"], m["scoring"]): m["version"] for m in metrics}
 
-        def as_stored(value: Any, origin: str) -> Any:
-            value = today(value, origin)
-            if isinstance(value, Metric) and (key := (value.name, value.scoring)) in stored:
-                return dataclasses.replace(value, version=stored[key])
-            return value
+        def as_stored(self: Registry, name: str, *scoring: Any) -> Metric:
+            metric = today(self, name, *scoring)
+            version = stored.get((metric.name, metric.scoring), metric.version)
+            return dataclasses.replace(metric, version=version)
 
-        monkeypatch.setattr(registry, "_with_origin", as_stored)
-        registry._built_in.cache_clear()
+        monkeypatch.setattr(Registry, "metric", as_stored)
+        monkeypatch.setattr(planning, "with_judges", lambda metrics, jury: metrics)
         plugin = records[0]["card"]["plugin"]
         monkeypatch.setattr(planning, "_plugin", lambda origin: plugin)
         return shutil.copytree(WHOLE / kind, tmp_path / "results")
 
-    yield copy
-    registry._built_in.cache_clear()
+    return copy
 
 
 def asked(server: FaultServer) -> Counter[str]:
