@@ -97,7 +97,8 @@ def test_one_of_three_servers_is_killed_and_nothing_changes(tmp_path: Path) -> N
     record = record_of(killed)
     assert record.results == record_of(clean).results
     assert sorted(place.partition(" ")[0] for place in record.own.served_at) == sorted(urls)
-    assert sum(record.own.served_at.values()) == n and record.own.usage.lost <= 4
+    # at most its 4 in flight, and as many that it took up while it died
+    assert sum(record.own.served_at.values()) == n and record.own.usage.lost <= 8
     for order in ([urls[2], urls[1]], [*urls[::-1], "http://127.0.0.1:9/v1"], urls[:1]):
         few = {"max_instances": 5, "model__max_attempts": 1}
         again = medhelm(*arguments(killed, f"[{','.join(order)}]", **few))
