@@ -94,7 +94,7 @@ NAMED = "diagnosis:"
 def read_markers(text: str) -> tuple[ClinicianReply, str]:
     """Return a reply in plain text with marker lines, as AgentClinic's clinician writes it.
 
-    `REQUEST TEST: NAME` is an action, `DIAGNOSIS READY: NAME` ends the encounter, all else is said.
+    `REQUEST TEST: NAME` is an action, `DIAGNOSIS READY: NAME` ends the encounter, everything else is speech.
     """
     shown = visible_text(text)
     if not shown:

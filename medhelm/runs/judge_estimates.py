@@ -94,7 +94,7 @@ class JudgeSum:
         return self._judging.sample_size(self._judge, self._run.controls, cases)
 
     def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
-        """Yield the case of each control that is not stored; whatever the answers are, there are no more."""
+        """Yield the case of each control that is not stored: the most that can be asked, whatever the answers are."""
         found = self._judging.controls(sample.episodes(self.sample_size(cases)), lambda _: "-")
         yield from (control.instance for control in islice(found, self._controlled, None))
 

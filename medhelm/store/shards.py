@@ -40,9 +40,9 @@ class Shard:
 
 
 def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
-    """Return the shard that a setting names, or the environment of a job of an array; None where it is empty.
+    """Return the shard that a setting names, of `auto` the one of this job's array; None for an empty setting.
 
-    Raises UsageError for what is no shard.
+    Raises UsageError where it names none.
     """
     if not said:
         return None
@@ -61,9 +61,11 @@ def find_shard(said: str, environ: Mapping[str, str]) -> Shard | None:
     except KeyError as e:
         raise UsageError(f"shard={said}: {e.args[0]} is not in the environment; {_HOW}") from None
     except ValueError:
-        raise UsageError(f"shard={said} is no shard; {_HOW}") from None
+        raise UsageError(f"shard={said} is not understood; {_HOW}") from None
     if not 0 <= shard.number < shard.count:
-        raise UsageError(f"shard={said}: there is no shard {shard.number} of {shard.count}; {_HOW}")
+        raise UsageError(
+            f"shard={said}: parts of {shard.count} run from 0 to {shard.count - 1}; {_HOW}"
+        )
     return shard
 
 

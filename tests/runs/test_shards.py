@@ -39,7 +39,7 @@ from tests.rubric.test_judges import CASES, by_number, settled, write_cases
 from tests.server import FaultServer, Reply, letter, serve_in_thread
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-from scripted_evaluators import judge  # noqa: E402
+from scripted_evaluators import judge  # noqa: E402 - scripts are no package
 
 
 class Quiet:
@@ -251,14 +251,14 @@ def test_a_shard_is_named_or_is_that_of_an_array(
 @pytest.mark.parametrize(
     ("said", "named"),
     [
-        ("16/16", "there is no shard 16 of 16"),
-        ("3", "shard=3 is no shard; write K/N"),
-        ("1/x", "is no shard"),
-        ("-1/2", "there is no shard -1"),
+        ("16/16", "parts of 16 run from 0 to 15"),
+        ("3", "shard=3 is not understood; write K/N"),
+        ("1/x", "is not understood"),
+        ("-1/2", "parts of 2 run from 0 to 1"),
         ("auto", "JOB_COMPLETION_INDEX is not in the environment"),
     ],
 )
-def test_what_is_no_shard_is_refused(said: str, named: str) -> None:
+def test_other_words_are_refused(said: str, named: str) -> None:
     with pytest.raises(UsageError, match=named):
         find_shard(said, {})
 

@@ -29,7 +29,7 @@ def page_data(runs: PublishedRuns) -> PageData | None:
 
 
 def item_lines(instance: Instance) -> list[dict[str, str]] | None:
-    """Return competency and text of the items of a case; None of what is no case."""
+    """Return competency and text of the items of a case; None where the instance is not a case."""
     try:
         packets = msgspec.convert(instance.payload, Packets)
     except msgspec.ValidationError:
