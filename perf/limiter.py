@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from aiohttp import web
 from measuring import completion, parser, print_row, server_process
@@ -25,6 +26,8 @@ from medhelm.models.access import resolve_access
 from medhelm.models.codecs.wire import Answer, Failure
 from medhelm.models.endpoint import Endpoint, EndpointModel
 from medhelm.models.http_endpoint import HttpModel
+from medhelm.models.pacing.leases import Leases
+from medhelm.models.pacing.pool import Lease, Pool, PoolAccess, Report
 from medhelm.schema.episode import Message, Request, Usage
 from medhelm.schema.model import Model, ModelSpec
 
@@ -198,10 +201,33 @@ async def ask(model: Model, requests: Iterator[int], until: float = math.inf) ->
     return errors
 
 
+def fail(error: Exception) -> None:
+    """Raise what ended the leases."""
+    raise error
+
+
+class SimulatedPool:
+    """The way of one worker to a pool in this process."""
+
+    def __init__(self, pool: Pool, worker: str) -> None:
+        self.pool, self.worker, self.workers = pool, worker, pool.workers
+
+    async def lease(self, endpoint: str, report: Report) -> Lease:
+        """Report what was sent, and get the next lease."""
+        await asyncio.sleep(0.002)
+        return self.pool.lease(self.worker, endpoint, report, asyncio.get_running_loop().time())
+
+
 def simulate(
-    server: Server, count: int | None = None, max_concurrency: int | None = None
+    server: Server,
+    count: int | None = None,
+    max_concurrency: int | None = None,
+    workers: int = 0,
 ) -> tuple[float, int]:
-    """Return the virtual seconds that `count` requests take (without: those of 60 s) and errors."""
+    """Return the virtual seconds that `count` requests take (without: those of 60 s) and errors.
+
+    `workers`: so many processes ask an equal part each, by leases of a pool; 0: one asks without.
+    """
 
     async def play() -> tuple[float, int]:
         spec = ModelSpec(
@@ -210,9 +236,23 @@ def simulate(
             base_url="http://127.0.0.1:1/v1",
             max_concurrency=max_concurrency,
         )
-        model = SimulatedModel(spec, server)
-        requests = iter(range(count if count is not None else 10**9))
-        errors = await ask(model, requests, LENGTH_S if count is None else math.inf)
+        until = LENGTH_S if count is None else math.inf
+        total = count if count is not None else 10**9
+        pool = Pool(workers)
+
+        async def one(number: int) -> int:
+            model = SimulatedModel(spec, server)
+            leases = Leases(cast(PoolAccess, SimulatedPool(pool, str(number))))
+            leases.lost = fail
+            if workers:
+                leases.join("server", model.endpoint.limiter)
+            try:
+                return await ask(model, iter(range(number, total, max(workers, 1))), until)
+            finally:
+                await leases.close()
+                pool.leave(str(number), 0.0, 0)
+
+        errors = sum(await asyncio.gather(*map(one, range(max(workers, 1)))))
         return asyncio.get_running_loop().time(), errors
 
     return run_virtually(play())

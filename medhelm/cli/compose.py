@@ -1,6 +1,6 @@
 """The command line of `medhelm run` -> the values of every job, composed by Hydra.
 
-A sweep is taken apart here; launchers with processes of their own get the whole command line.
+A sweep is taken apart here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from importlib import resources
@@ -24,7 +24,7 @@ from medhelm.cli.config_errors import first_line, meant_option, not_utf8, transl
 from medhelm.cli.env_file import OPTION
 from medhelm.cli.overrides import as_meant, refuse_lists
 from medhelm.config import JuryChoice
-from medhelm.errors import MedhelmError, UsageError
+from medhelm.errors import UsageError
 from medhelm.files.yaml_bounds import refuse_many
 from medhelm.models.catalogue import find_model, load_models, open_provider, plain_models
 from medhelm.plugins.askings import SUFFIXES, find_asking, load_askings
@@ -38,7 +38,7 @@ _VERSION = "1.3"
 _GROUPS = ("model", "benchmark", "suite", "jury", "ask", "experiment")
 _ADDED = tuple(f"+{group}=" for group in _GROUPS)
 """All groups are in the defaults list, so Hydra would refuse the + of `+experiment=NAME`."""
-_LAUNCHER, _OF_LAUNCHER = "hydra/launcher=", "hydra.launcher."
+_LAUNCHERS = ("hydra/launcher=", "hydra.launcher.")
 _SEARCH_PATH = "hydra.searchpath="
 _SHOWING = ("cfg", "info", "hydra_help", "shell_completion")
 
@@ -47,14 +47,20 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
     """Return the values of every job that a command line asks for; none where it only shows (--cfg)."""
     asked = read_options(argv)
     names = fill_groups(asked, registry)
-    ours = [o for o in asked.overrides if not o.lstrip("+~").startswith((_LAUNCHER, _OF_LAUNCHER))]
+    if any(o.lstrip("+~").startswith(_LAUNCHERS) for o in asked.overrides):
+        raise UsageError(
+            "Hydra's launchers know nothing of limits and budgets that jobs share: write workers=local:4, "
+            "workers=slurm:16 or workers=ray:16"
+        )
     found: list[dict[str, Any]] = []
     with _our_errors(asked, names):
         if asked.shows:
-            _call_main(asked, [] if asked.hydra_help else ours, _unused)
+            _call_main(asked, [] if asked.hydra_help else asked.overrides)
         else:
             files = set().union(*(_options_below(f, "benchmark") for f in asked.folders))
-            found = _compose_all(asked, _jobs(ours, names), registry.benchmarks.keys() - files)
+            found = _compose_all(
+                asked, _jobs(asked.overrides, names), registry.benchmarks.keys() - files
+            )
     for values in found:
         if unread := set(listed(values["plugins"])) - set(plugin_files(argv)):
             raise UsageError(
@@ -62,29 +68,6 @@ def compose(argv: Sequence[str], registry: Registry) -> list[dict[str, Any]]:
                 "the configuration is: give plugins=[FILE] on the command line"
             )
     return found
-
-
-def launch(
-    argv: Sequence[str], registry: Registry, launcher: str, task: Callable[[Any], None]
-) -> None:
-    """Give each job to `task` in a process of its own; raises the first error that comes back.
-
-    `task` must be a function of a module, for the other processes import it.
-    """
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    asked = read_options(argv)
-    names = fill_groups(asked, registry)
-    with _our_errors(asked, names):
-        overrides = [o if "glob(" not in o else _spelt_out(o, names) for o in asked.overrides]
-        try:
-            _call_main(asked, overrides, task)
-        except (MedhelmError, HydraException, OmegaConfBaseException, UserWarning):
-            raise
-        except Exception as e:  # a boundary: a scheduler has its own failures (no sbatch)
-            said = f"{type(e).__name__}: {first_line(e)}"
-            raise MedhelmError(f"hydra/launcher={launcher}: {said}") from None
 
 
 def with_own_models(registry: Registry, argv: Sequence[str]) -> Registry:
@@ -95,19 +78,6 @@ def with_own_models(registry: Registry, argv: Sequence[str]) -> Registry:
         for name, spec in plain_models(folder / "model").items()
     }
     return replace(registry, models={**own, **registry.models}) if own else registry
-
-
-def job_values(config: Any) -> dict[str, Any]:
-    """Return the values of what Hydra hands to a task."""
-    from hydra.core.hydra_config import HydraConfig
-
-    return _values(_named(config, HydraConfig.get().runtime.choices))
-
-
-def other_launcher(argv: Sequence[str]) -> str:
-    """Return the launcher that hydra/launcher=NAME asks for; empty where none is asked for."""
-    names = [a.removeprefix(_LAUNCHER) for a in argv if a.startswith(_LAUNCHER)]
-    return names[-1] if names and names[-1] != "basic" else ""
 
 
 def plugin_files(argv: Sequence[str]) -> list[str]:
@@ -129,14 +99,10 @@ def completions(words: Sequence[str], registry: Registry) -> list[str]:
     os.environ["COMP_LINE"] = " ".join(["medhelm", *words])
     try:
         with redirect_stdout(said), _our_errors(asked, names):
-            _call_main(asked, ["query=bash"], _unused)
+            _call_main(asked, ["query=bash"])
     finally:
         os.environ["COMP_LINE"] = before
     return said.getvalue().split()
-
-
-def _unused(config: Any) -> None:
-    """Stand for the task where Hydra only shows something."""
 
 
 # Options --------------------------------------------------------------------------------------
@@ -361,12 +327,6 @@ def _spread(override: Any, names: Mapping[str, list[str]]) -> list[str]:
     return [f"{override.get_key_element()}={value}" for value in values]
 
 
-def _spelt_out(override: str, names: Mapping[str, list[str]]) -> str:
-    """Return an override with the names that its glob(...) matches, some of which Hydra does not see."""
-    found = [line.partition("=") for (line,) in _jobs([override], names)]
-    return f"{found[0][0]}={','.join(value for _, _, value in found)}"
-
-
 def _compose_all(
     asked: argparse.Namespace, jobs: Iterable[tuple[str, ...]], plain: Iterable[str]
 ) -> list[dict[str, Any]]:
@@ -437,10 +397,8 @@ def _values(config: Any) -> dict[str, Any]:
 # Hydra's own main -------------------------------------------------------------------------------
 
 
-def _call_main(
-    asked: argparse.Namespace, overrides: Sequence[str], task: Callable[[Any], None]
-) -> None:
-    """Let Hydra's main show the config, its own help or completions, or start a launcher."""
+def _call_main(asked: argparse.Namespace, overrides: Sequence[str]) -> None:
+    """Let Hydra's main show the config, its own help or completions."""
     import hydra
 
     line = []
@@ -449,7 +407,6 @@ def _call_main(
             line += [f"--{name.replace('_', '-')}", getattr(asked, name)]
     for name in ("resolve", "hydra_help", "shell_completion"):
         line += [f"--{name.replace('_', '-')}"] if getattr(asked, name) else []
-    line += [] if asked.shows else ["--multirun"]
     if not (asked.hydra_help or asked.shell_completion):
         line += _search_path(asked)
     path = asked.config_path or f"pkg://{_CONFIG}"
@@ -460,7 +417,7 @@ def _call_main(
     sys.argv = ["medhelm" if asked.shell_completion else "medhelm run", *line, *overrides]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # else Hydra prints a traceback and exits by itself
     try:
-        application(task)()
+        application(lambda config: None)()
     finally:
         sys.argv = before[0]
         os.environ.pop("HYDRA_FULL_ERROR")

@@ -20,7 +20,7 @@ _SYNONYMS = {
     "model.max_output_tokens": "max_tokens max_gen_toks max_new_tokens max_completion_tokens",
     "model.base_url": "api_base url host endpoint model_base_url",
     "model.max_concurrency": "batch_size max_connections num_concurrent concurrency num_threads "
-    "parallelism workers num_workers",
+    "parallelism num_workers",
     "model.extra_body.device": "device",
     "model.sampling.stop": "stop_sequences stop_seqs until",
     "model.system_prompt": "system_message system_instruction",

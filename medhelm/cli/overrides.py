@@ -11,7 +11,7 @@ from medhelm.errors import UsageError
 
 _ONE_OF = ("model", "benchmark", "suite", "jury")
 """Groups of which a job has one option: of a list Hydra would merge all and keep the last."""
-_OPEN = ("cast.", "protocol.", "grader.", "reader.", "model.headers")
+_OPEN = ("cast.", "protocol.", "grader.", "reader.", "engine.", "model.headers")
 """Keys below which there may be any, which Hydra's config cannot list."""
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(\\(?=[ntr])|[ntr])")

@@ -1,4 +1,4 @@
-"""`medhelm run`: a Hydra application whose jobs all run in this process; else `other_processes`."""
+"""`medhelm run`: a Hydra application whose jobs all run in this process, or in those of `workers`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
-from medhelm.cli.compose import compose, other_launcher, plugin_files, with_own_models
+from medhelm.cli.compose import compose, plugin_files, with_own_models
 from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
 from medhelm.errors import UsageError
@@ -36,17 +36,18 @@ def run(argv: list[str]) -> int:
         from medhelm.cli.run_help import print_help
 
         print_help(registry)
-    elif launcher := other_launcher(argv):
-        from medhelm.cli.other_processes import run_elsewhere
-
-        run_elsewhere(argv, registry, launcher)
     else:
         own = with_own_models(registry, argv)
         if configs := compose(argv, registry):
             from medhelm.cli.sweep import run_jobs
 
             jobs = [to_job(config) for config in configs]
-            run_jobs(jobs, own, command(argv), is_demo=is_demo)
+            if any(job.workers for job in jobs):
+                from medhelm.cli.workers import run_with_workers
+
+                run_with_workers(jobs, own, argv)
+            else:
+                run_jobs(jobs, own, command(argv), is_demo=is_demo)
         if is_demo:
             demo.show_site(registry)
     return 0

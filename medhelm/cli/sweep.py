@@ -6,7 +6,8 @@ import asyncio
 import os
 import sys
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from medhelm.cli.worker import POOL, join_pool, telling
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -22,6 +24,8 @@ from medhelm.grading.scoring import software
 from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
+from medhelm.models.pacing.leases import Leases
+from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
@@ -44,22 +48,18 @@ def run_jobs(
 ) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
     asked = _run(jobs, registry)
-    endings = asked.end.endings
-    graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
-    show_tables(graded, Path(jobs[0].results_dir), registry, is_demo=is_demo)
-    for line in trial_lines(endings):
-        print(line)
+    if POOL not in os.environ:
+        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
     asked.raise_worst(command)
 
 
-def run_alone(job: Job, registry: Registry, at_once: Mapping[str, int]) -> None:
-    """Run one job of a sweep whose tables another process shows; raises its first error."""
-    end = _run([job], registry, at_once).end
-    for ending in end.endings:
-        if ending.error is not None:
-            raise ending.error
-    if end.stopped is not None:
-        raise end.stopped
+def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
+    """Print the tables of a sweep, and what all of the data would cost where it had a part."""
+    endings = asked.end.endings
+    graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
+    show_tables(graded, results, registry, is_demo=is_demo)
+    for line in trial_lines(endings):
+        print(line)
 
 
 def show_tables(
@@ -170,23 +170,22 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    for key in ("results_dir", "shard", "budget_usd", "budget_tokens"):
-        if len({getattr(job, key) for job in jobs}) > 1:
+    for key in ("results_dir", "shard", "workers", "engine", "budget_usd", "budget_tokens"):
+        if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
             )
 
 
-def _run(
-    jobs: Sequence[Job], registry: Registry, at_once: Mapping[str, int] | None = None
-) -> Asked:
+def _run(jobs: Sequence[Job], registry: Registry) -> Asked:
     refuse_swept(jobs)
     planned = plan_runs(jobs, registry, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
+    pool = join_pool(jobs[0], planned.runs, os.environ)
+    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
     for note in planned.notes:
         print(note, file=sys.stderr)
     make_results(Path(jobs[0].results_dir))
-    return ask_runs(planned.runs, ledger, at_once, is_told=any(job.show_errors for job in jobs))
+    return ask_runs(planned.runs, ledger, pool, is_told=any(job.show_errors for job in jobs))
 
 
 @dataclass(frozen=True)
@@ -236,14 +235,18 @@ class Asked:
 def ask_runs(
     runs: Sequence[Run],
     ledger: Ledger,
-    at_once: Mapping[str, int] | None = None,
+    shared: PoolFile | None = None,
     *,
     is_told: bool = False,
 ) -> Asked:
-    """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers."""
-    pool = ModelPool(os.environ, at_once)
+    """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers.
+
+    `shared`: the pool of all workers of a command, where this is one of them.
+    """
+    pool = ModelPool(os.environ, None if shared is None else Leases(shared))
     with Display(runs, pool.statuses) as display:
-        end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool)))
+        end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool), telling(shared, display)))
+    ledger.leave()
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
     for line in pool.server_messages(is_shown=is_told):
@@ -264,11 +267,14 @@ def make_results(results: Path) -> None:
         raise RecordError(f"cannot write results_dir={results}: permission denied; name another")
 
 
-async def _sweep(sweep: Coroutine[Any, Any, SweepEnd]) -> SweepEnd:
+async def _sweep(
+    sweep: Coroutine[Any, Any, SweepEnd], telling: AbstractAsyncContextManager[None]
+) -> SweepEnd:
     """Return how a sweep ended; what its tables need is loaded while it waits for answers."""
     loading = asyncio.create_task(_load_late())
     try:
-        return await sweep
+        async with telling:
+            return await sweep
     finally:
         loading.cancel()
 

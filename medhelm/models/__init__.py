@@ -25,6 +25,8 @@ from medhelm.schema.model import InstanceModel, Model, ModelSpec
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from medhelm.models.pacing.leases import Leases
+
 
 def is_instance_model(model: Model | InstanceModel) -> TypeIs[InstanceModel]:
     """Return whether a model is handed the instance itself (a baseline)."""
@@ -53,11 +55,11 @@ class ModelPool:
     """The models of a sweep; those of one server and key, or of the same weights, share these."""
 
     def __init__(
-        self, environ: Mapping[str, str] | None = None, at_once: Mapping[str, int] | None = None
+        self, environ: Mapping[str, str] | None = None, leases: Leases | None = None
     ) -> None:
-        """`at_once`: how many pools in other processes share each endpoint's `max_concurrency`."""
+        """`leases`: of what other processes may ask, too; None where there are none."""
         self._environ = os.environ if environ is None else environ
-        self._at_once = at_once or {}
+        self.leases = leases
         self._hosts: dict[Hashable, Host] = {}
         self.servers = Servers()
         self.say: Callable[[str], None] = Host.say
@@ -86,9 +88,11 @@ class ModelPool:
             if host is None:
                 host = self._hosts[key] = _open_host(provider, way, access)
                 host.say = self.say
+                if self.leases is not None and access is not None and not spec.serve:
+                    self.leases.join(f"{endpoint_of(way)} {way.api_key_env or ''}", host.limiter)
             if spec.serve:
                 self.servers.tell(spec, way.addresses[0], host)
-            host.lower(self._share(spec if spec.serve else way))
+            host.lower(spec.max_concurrency)
             return host.open_model(way, owns_host=False)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
@@ -110,15 +114,6 @@ class ModelPool:
     def _reached(self, spec: ModelSpec) -> ModelSpec:
         """Return a spec with the addresses of its servers."""
         return msgspec.structs.replace(spec, **self.servers.reached(spec)) if spec.serve else spec
-
-    def _share(self, spec: ModelSpec) -> int | None:
-        """Return how many requests this pool may have in flight at an endpoint; None: no bound set."""
-        pools = 1 if spec.serve else self._at_once.get(endpoint_of(spec), 1)
-        if pools == 1:
-            return spec.max_concurrency
-        from medhelm.models.pacing.limits import CEILING
-
-        return max(1, (spec.max_concurrency or CEILING) // pools)
 
     def statuses(self) -> list[str]:
         """Return what local weights are doing, a line for each."""
@@ -149,6 +144,8 @@ class ModelPool:
 
     async def close(self) -> None:
         """Close the connections of all models, stop their servers, and free their memory."""
+        if self.leases is not None:
+            await self.leases.close()
         self.speeds += [speed for host in self._hosts.values() if (speed := host.speed())]
         for host in self._hosts.values():
             self._server_messages += host.server_messages()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 
 from medhelm.errors import BudgetReached, UsageError
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.providers import known_provider
 from medhelm.schema.episode import Response, Usage
 from medhelm.schema.model import ModelSpec, Price
@@ -83,14 +84,21 @@ class Ledger:
     """The budget of a sweep: what is spent, what is set aside, and the caps on their sum.
 
     Caps hold up to the error of the token estimates and up to answers that are lost after
-    sending, which are booked but cannot be foreseen.
+    sending, which are booked but cannot be foreseen. Of a pool the ledger takes blocks of what all its
+    processes may spend together.
     """
 
-    def __init__(self, cap_usd: float | None = None, cap_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        cap_usd: float | None = None,
+        cap_tokens: int | None = None,
+        pool: PoolAccess | None = None,
+    ) -> None:
         for unit, cap in (("USD", cap_usd), ("tokens", cap_tokens)):
             if cap is not None and not (math.isfinite(cap) and cap > 0):
                 raise UsageError(f"a cap of {cap} {unit} is not a budget: give a positive number")
         self.cap_usd, self.cap_tokens = cap_usd, cap_tokens
+        self._pool, self._taken_usd, self._taken_tokens = pool, 0.0, 0
         self.spent_usd, self.spent_tokens = 0.0, 0
         self.reserved_usd, self.reserved_tokens = 0.0, 0
         self.open = 0
@@ -130,18 +138,45 @@ class Ledger:
 
     def refuse(self, usd: float, tokens: int) -> None:
         """Raise BudgetReached where so much more, what is spent and what is set aside pass a cap."""
-        if self.cap_usd is not None and self.spent_usd + self.reserved_usd + usd > self.cap_usd:
-            raise BudgetReached(
-                f"the cap of {self.cap_usd:g} USD is reached: {self.spent_usd:.4f} spent,"
-                f" {self.reserved_usd:.4f} in flight, {usd:.4f} asked for;"
-                " it holds for one command, and the same one again goes on"
-            )
-        total = self.spent_tokens + self.reserved_tokens + tokens
-        if self.cap_tokens is not None and total > self.cap_tokens:
-            raise BudgetReached(
-                f"the cap of {self.cap_tokens} tokens is reached: {self.spent_tokens} spent,"
-                f" {self.reserved_tokens} in flight, {tokens} asked for;"
-                " it holds for one command, and the same one again goes on"
+        all_usd = self.spent_usd + self.reserved_usd + usd
+        all_tokens = self.spent_tokens + self.reserved_tokens + tokens
+        if self._is_within(all_usd, all_tokens):
+            return
+        whose = "one command"
+        if self._pool is not None:
+            whose = "all workers of one command"
+            lacking = max(0.0, all_usd - self._taken_usd), max(0, all_tokens - self._taken_tokens)
+            more_usd, more_tokens = self._pool.reserve(*lacking)
+            self._taken_usd += more_usd
+            self._taken_tokens += more_tokens
+            if self._is_within(all_usd, all_tokens):
+                return
+        if not self._is_within(all_usd, 0):
+            cap, unit = f"{self.cap_usd:g}", "USD"
+            sums = f"{self.spent_usd:.4f}", f"{self.reserved_usd:.4f}", f"{usd:.4f}"
+        else:
+            cap, unit = str(self.cap_tokens), "tokens"
+            sums = str(self.spent_tokens), str(self.reserved_tokens), str(tokens)
+        raise BudgetReached(
+            f"the cap of {cap} {unit} is reached: {sums[0]} spent{' here' * bool(self._pool)}, {sums[1]} in flight,"
+            f" {sums[2]} asked for; it holds for {whose}, and the same one again goes on"
+        )
+
+    def _is_within(self, usd: float, tokens: int) -> bool:
+        """Return whether sums are within the caps, or of a pool within what was taken of them."""
+        most_usd = self.cap_usd if self._pool is None else self._taken_usd
+        most_tokens = self.cap_tokens if self._pool is None else self._taken_tokens
+        is_usd_within = self.cap_usd is None or most_usd is None or usd <= most_usd
+        return is_usd_within and (
+            self.cap_tokens is None or most_tokens is None or tokens <= most_tokens
+        )
+
+    def leave(self) -> None:
+        """Give back to the pool what was taken and not spent."""
+        if self._pool is not None:
+            usd, tokens = self._taken_usd - self.spent_usd, self._taken_tokens - self.spent_tokens
+            self._pool.leave(
+                max(0.0, usd) if self.cap_usd else 0.0, max(0, tokens) if self.cap_tokens else 0
             )
 
     async def change(self) -> None:

@@ -26,6 +26,7 @@ from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import as_asked
@@ -255,15 +256,19 @@ class _Planner:
 
 
 def capped_ledger(
-    runs: Sequence[Run], budget_usd: float | None, budget_tokens: int | None
+    runs: Sequence[Run],
+    budget_usd: float | None,
+    budget_tokens: int | None,
+    pool: PoolAccess | None = None,
 ) -> Ledger:
-    """Return the ledger of a command, of a shard with its share of the caps.
+    """Return the ledger of a command; of a shard with its share of the caps, or by blocks of its pool.
 
     Raises UsageError for a cap in USD where a price is missing.
     """
-    parts = max((run.shard.count for run in runs if run.shard is not None), default=1)
+    shards = (run.shard.count for run in runs if run.shard is not None and pool is None)
+    parts = max(shards, default=1)
     usd = budget_usd / parts if budget_usd is not None else None
-    ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None)
+    ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None, pool)
     ledger.check(paid_models(runs))
     return ledger
 

@@ -12,10 +12,10 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
+import msgspec
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -36,18 +36,38 @@ _BAR = 24
 _LEAST_NAME = 12
 
 
-@dataclass
-class _Line:
+class _Line(msgspec.Struct):
     """Counts of one model over its runs."""
 
     runs: int
     ended: int = 0
     total: int = 0
     done: int = 0
-    finishes: Counter[str] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
+    new: int = 0
+    finishes: dict[str, int] = {}
+    errors: dict[str, int] = {}
+    oversize: dict[str, dict[str, int]] = {}
+    """Requests that were not asked, or were refused as too long, by benchmark and reason."""
     tokens: int = 0
     usd: float | None = 0.0
+
+    def add(self, other: _Line) -> None:
+        """Add what another process has counted."""
+        self.ended += other.ended
+        self.total += other.total
+        self.done += other.done
+        self.new += other.new
+        self.tokens += other.tokens
+        self.usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        for own, more in ((self.finishes, other.finishes), (self.errors, other.errors)):
+            _add(own, more)
+        for benchmark, reasons in other.oversize.items():
+            _add(self.oversize.setdefault(benchmark, {}), reasons)
+
+
+def _add(own: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, n in more.items():
+        own[name] = own.get(name, 0) + n
 
 
 class Display:
@@ -72,9 +92,6 @@ class Display:
         self._started = self._shown = self._began = time.monotonic()
         self._answered = self._began
         """The moment of the latest answer; `_began` is that at which the weights were loaded."""
-        self._new = 0
-        self._oversize: dict[str, Counter[str]] = {}
-        """Requests that were not asked, or were refused as too long, by benchmark and model."""
         self._has_ended = threading.Event()
         self._announcer = threading.Thread(target=self._announce_loading, daemon=True)
         """Draws in a notebook; without a screen, prints what `_live` shows on one."""
@@ -120,23 +137,47 @@ class Display:
         line = self._lines[run.spec.model.name]
         response = episode.response
         line.done += 1
-        self._new += 1
+        line.new += 1
         self._answered = time.monotonic()
-        line.finishes[response.finish] += 1
+        _add(line.finishes, {response.finish: 1})
         if response.finish == "error":
-            line.errors[response.error or "unknown"] += 1
+            _add(line.errors, {response.error or "unknown": 1})
         if response.finish == "oversize":
-            cell = f"{run.spec.benchmark} x {run.spec.model.name}"
-            self._oversize.setdefault(cell, Counter())[response.error or "http 413"] += 1
+            cell = line.oversize.setdefault(run.spec.benchmark, {})
+            _add(cell, {response.error or "http 413": 1})
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if episode.messages and line.usd is not None:
             spent = cost(usage, run.spec.model.price)
             line.usd = None if spent is None else line.usd + spent
+        self._say_now_and_then()
+
+    def _say_now_and_then(self) -> None:
         is_live = self._console.is_terminal or self._console.is_jupyter or not self._is_shown
         if not is_live and time.monotonic() - self._shown > _PLAIN_EVERY_S:
             self._shown = time.monotonic()
             print(self._summary(), file=sys.stderr)
+
+    def counts(self) -> bytes:
+        """Return all counts as JSON, for the display of the process that `show_sums`."""
+        return msgspec.json.encode(self._lines)
+
+    def show_sums(self, workers: int, counts: Iterable[bytes]) -> None:
+        """Show the sums of what the displays of so many processes, each with a part of each run, have counted."""
+        before, sums = self._new, {name: _Line(line.runs) for name, line in self._lines.items()}
+        for told in counts:
+            for name, line in msgspec.json.decode(told, type=dict[str, _Line]).items():
+                sums[name].add(line)
+        for line in sums.values():
+            line.ended //= workers
+        self._lines = sums
+        if self._new > before:
+            self._answered = time.monotonic()
+        self._say_now_and_then()
+
+    @property
+    def _new(self) -> int:
+        return sum(line.new for line in self._lines.values())
 
     def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
         """Count the end of a run."""
@@ -150,8 +191,8 @@ class Display:
     def errors(self) -> list[str]:
         """Return a line for each model of which requests failed, with the reasons."""
         return [
-            f"{name}: {line.errors.total()} request(s) failed and are in no mean ("
-            + ", ".join(f"{n} {reason}" for reason, n in line.errors.most_common(4))
+            f"{name}: {sum(line.errors.values())} request(s) failed and are in no mean ("
+            + ", ".join(f"{n} {reason}" for reason, n in Counter(line.errors).most_common(4))
             + "); the same command asks them again"
             for name, line in self._lines.items()
             if line.errors
@@ -160,10 +201,11 @@ class Display:
     def oversize(self) -> list[str]:
         """Return a line for each run of which requests do not fit the model's window, and why."""
         return [
-            f"{cell}: {reasons.total()} request(s) do not fit the model's window and are in no "
+            f"{benchmark} x {name}: {sum(reasons.values())} request(s) do not fit the model's window and are in no "
             f"mean ({next(iter(reasons))}{'; others alike' * (len(reasons) > 1)}); lower "
             "model.max_output_tokens, or take a model with a larger window"
-            for cell, reasons in self._oversize.items()
+            for name, line in self._lines.items()
+            for benchmark, reasons in line.oversize.items()
         ]
 
     def _announce_loading(self) -> None:

@@ -95,15 +95,20 @@ def regrade(
             )
         try:
             run = stored_run(path, plan, registry, scoring, further, root=root)
-            with lock_file(path / "lock"):
-                judges = judgings(path, run.grading, run.metrics)
-                for folder in (path, *(folder for own in judges for folder in own.folders)):
-                    gather(folder)
-                record = score_run(path, plan, run.grading, run.metrics, run.card, run.protocol)
+            record = score_stored(run, plan)
         except MedhelmError as e:
             yield Regraded(where=where, reason=str(e))
             continue
         yield Regraded(where=where, record=record, path=path, note=note)
+
+
+def score_stored(run: Run, plan: Plan) -> RunRecord:
+    """Return the record of what a run and its shards hold; raises RunLocked where one is at work."""
+    with lock_file(run.path / "lock"):
+        judges = judgings(run.path, run.grading, run.metrics)
+        for folder in (run.path, *(folder for own in judges for folder in own.folders)):
+            gather(folder)
+        return score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
 
 
 def _read_plans(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:

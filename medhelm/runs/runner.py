@@ -89,6 +89,8 @@ async def run_sweep(
     """
     sweep = Sweep(pool, Desk(ledger), progress)
     pool.say = progress.message
+    if pool.leases is not None:
+        pool.leases.lost = sweep.desk.stop
     for run in runs:
         pool.servers.expect(paid_models([run]))
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]

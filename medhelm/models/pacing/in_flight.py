@@ -44,9 +44,9 @@ class InFlightLimit:
         """True after so many failures in a row that it is no chance."""
         self._begin_round()
 
-    def lower(self, maximum: int) -> None:
-        """Keep to a smaller maximum from now on."""
-        self.maximum = min(self.maximum, maximum)
+    def keep_to(self, maximum: int) -> None:
+        """Keep to another maximum from now on."""
+        self.maximum = maximum
         if self.limit > self.maximum:
             self.limit = self.maximum
             self._begin_round()

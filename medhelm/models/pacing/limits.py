@@ -14,7 +14,9 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from medhelm.models.pacing.in_flight import InFlightLimit
+from medhelm.models.pacing.leased_pace import LeasedPacer
 from medhelm.models.pacing.pace import Pacer
+from medhelm.models.pacing.pool import Lease, Report
 
 START = 64
 """Requests in flight at the start."""
@@ -98,6 +100,10 @@ class SlotQueue:
         finally:
             limiter._backing_off.discard(task)
 
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._new) + len(self._retries)
+
     def first(self) -> int | None:
         """Return the place of who is next, -1 for a retry; None where nobody waits.
 
@@ -128,7 +134,11 @@ class AdaptiveLimiter:
 
     def __init__(self, maximum: int, start: int = START) -> None:
         self._limit = InFlightLimit(maximum, start)
-        self._pacer = Pacer()
+        self._pacer: Pacer | LeasedPacer = Pacer()
+        self._ceiling = maximum
+        """The most in flight of all processes together."""
+        self._leased: int | None = None
+        """The most in flight by the lease of a pool, where there is one."""
         self.in_flight = 0
         """Requests that hold a slot now."""
         self._timer: asyncio.TimerHandle | None = None
@@ -143,7 +153,7 @@ class AdaptiveLimiter:
     @property
     def maximum(self) -> int:
         """Return how many requests may ever be in flight."""
-        return self._limit.maximum
+        return self._ceiling
 
     @property
     def limit(self) -> int:
@@ -157,7 +167,32 @@ class AdaptiveLimiter:
 
     def lower(self, maximum: int) -> None:
         """Keep to a smaller maximum from now on (another model of the endpoint asks for it)."""
-        self._limit.lower(maximum)
+        self._ceiling = min(self._ceiling, maximum)
+        self._limit.keep_to(min(self._limit.maximum, maximum))
+
+    def share(self, workers: int) -> asyncio.Event:
+        """Send nothing but by leases from now on, of a pool that so many processes share.
+
+        Returns what is set where the pool should hear of something at once.
+        """
+        news = asyncio.Event()
+        self._pacer, self._leased = LeasedPacer(news), 0
+        self._limit = InFlightLimit(self._ceiling, max(1, START // workers))
+        return news
+
+    def report(self) -> Report:
+        """Return what happened since the last report, for the pool."""
+        assert isinstance(self._pacer, LeasedPacer)
+        want = 2 * self._limit.limit if any(map(len, self.queues)) else self.in_flight + 1
+        return self._pacer.report(self._ceiling, want, self.in_flight, _now())
+
+    def hold(self, lease: Lease) -> None:
+        """Keep to a lease."""
+        assert isinstance(self._pacer, LeasedPacer)
+        self._pacer.hold(lease, _now())
+        self._leased = lease.most
+        self._limit.keep_to(max(1, lease.most))
+        self.wake()
 
     @property
     def is_out(self) -> bool:
@@ -245,7 +280,8 @@ class AdaptiveLimiter:
 
     def _most(self) -> int:
         """Return how many requests may be in flight now: one where others can do the work of one that fails."""
-        return 1 if len(self.queues) > 1 and self.is_out else self._limit.limit
+        most = 1 if len(self.queues) > 1 and self.is_out else self._limit.limit
+        return most if self._leased is None else min(most, self._leased)
 
     def _next(self) -> SlotQueue | None:
         """Return the queue whose turn it is; None where nobody may get a slot."""

@@ -6,7 +6,8 @@ Pure: every method is handed the time, so that the laws below are tested in virt
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 LEAST_COUNT = 8
 """Requests that a window needs before its share of refusals says anything."""
@@ -56,8 +57,7 @@ LONGEST_PAUSE_S = 30.0
 """The longest of these pauses."""
 
 
-@dataclass(slots=True)
-class _Window:
+class _Window(msgspec.Struct):
     """Numbers of requests sent and refused since `start`."""
 
     start: float
@@ -72,8 +72,7 @@ class _Window:
         return self.refused > expected + 2.0 * math.sqrt(expected)
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """Known facts of the rate that is accepted."""
 
     rate: float | None = None
@@ -113,8 +112,7 @@ class _Known:
         return 1.0 + RISE * min(seconds, 5.0) + unknown
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(msgspec.Struct):
     """Windows from one with refusals on, until it is known whether a lower rate helps."""
 
     rate: float
@@ -146,7 +144,7 @@ class _Series:
         return self.refused - self.usual * self.sent < 0.5 * self.share * self.sent
 
 
-class Pacer:
+class Pacer(msgspec.Struct):
     """Spaces requests out where refusals come from their rate.
 
     Refusals are counted in windows against what was sent. A share too large to be chance sets
@@ -156,34 +154,36 @@ class Pacer:
     and that share counts as usual. Where nearly all is refused, nothing is sent for as long as
     the endpoint says.
 
-    What was sent before the last cut (in another epoch) is not counted.
+    What was sent before the last cut (in another epoch) is not counted. Its state can be written down, so
+    that several processes may keep one pace.
     """
 
-    def __init__(self) -> None:
-        self.rate: float | None = None
-        """Requests per second, None without a pace."""
-        self.epoch = 0
-        """The number of cuts so far."""
-        self._window = _Window(0.0)
-        self._next = 0.0
-        self._paused_until = 0.0
-        self._pauses = 0
-        self._settles_at: float | None = None
-        self._delay_s = SETTLE_S
-        self._said_s: float | None = None
-        self._usual = 0.0
-        self._known = _Known()
-        self._series: _Series | None = None
-        self._cycle = _Window(0.0)
+    rate: float | None = None
+    """Requests per second, None without a pace."""
+    epoch: int = 0
+    """The number of cuts so far."""
+    _window: _Window = msgspec.field(default_factory=lambda: _Window(0.0))
+    _next: float = 0.0
+    _paused_until: float = 0.0
+    _pauses: int = 0
+    _settles_at: float | None = None
+    _delay_s: float = SETTLE_S
+    _said_s: float | None = None
+    _usual: float = 0.0
+    _known: _Known = msgspec.field(default_factory=_Known)
+    _series: _Series | None = None
+    _cycle: _Window = msgspec.field(default_factory=lambda: _Window(0.0))
 
     def wait(self, now: float) -> float:
         """Return the seconds until the next request may be sent, 0 where it may be now."""
+        rest_s = self.rest(now)
+        return rest_s if self.rate is None else max(rest_s, self._next - now)
+
+    def rest(self, now: float) -> float:
+        """Return the seconds of the pause that is under way, 0 where there is none."""
         if self._settles_at is not None and now >= self._settles_at:
             self._settle(now)
-        until = max(self._paused_until, self._settles_at or 0.0)
-        if self.rate is not None:
-            until = max(until, self._next)
-        return max(0.0, until - now)
+        return max(0.0, max(self._paused_until, self._settles_at or 0.0) - now)
 
     def take(self, now: float) -> None:
         """Note that a request was let through."""
@@ -223,12 +223,17 @@ class Pacer:
         if self._settles_at is None and self._is_too_much():
             self._settles_at = now + self._delay_s
 
+    @property
+    def bearable(self) -> float:
+        """Return the share of refusals from which an endpoint without a pace gets one."""
+        more = BEARABLE if self._usual < BEARABLE else BEARABLE_AGAIN
+        return min(self._usual + more, NEARLY_ALL)
+
     def _is_too_much(self) -> bool:
         """Return whether the window has to be ended at once."""
         window = self._window
         if self.rate is None:
-            more = BEARABLE if self._usual < BEARABLE else BEARABLE_AGAIN
-            return window.refused >= 4 and window.is_above(min(self._usual + more, NEARLY_ALL))
+            return window.refused >= 4 and window.is_above(self.bearable)
         if self._known.proven and window.refused >= 2:
             return window.is_above(self._usual + TOLERATED)
         return window.sent >= LEAST_COUNT and window.is_above(max(0.5, 2 * self._usual))

@@ -1,0 +1,285 @@
+"""The engines that start workers: this machine, SLURM (submitit) or Ray, each imported only where it is named.
+
+What an engine is given is a command line and a file for its output: no text, no key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from medhelm.errors import ModelError, UsageError
+
+_HOW = "write workers=local:4 (processes here), slurm:16, ray:16, or ray://HOST:PORT/16"
+_FORM = re.compile(r"(local|slurm|ray)(?::(\d+))?|(ray://[^/\s]+)(?:/(\d+))?")
+_ENDING_S = 15.0
+"""A worker that is told to stop gives requests in flight ten seconds."""
+
+
+class Worker(Protocol):
+    """One worker that an engine has started."""
+
+    def ended(self) -> str | None:
+        """Return None while it is at work, else why it ended otherwise than by itself; empty where it did not."""
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class Engine(Protocol):
+    """Starts workers."""
+
+    name: str
+    workers: int
+
+    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
+        """Start a worker with variables added to its environment; raises UsageError where it cannot."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `workers=` says."""
+
+    engine: str
+    workers: int
+    address: str = ""
+
+
+def chosen_engine(said: str) -> Choice:
+    """Return the engine that a setting names; raises UsageError where it names none."""
+    found = _FORM.fullmatch(said)
+    if found is None:
+        raise UsageError(
+            f"workers={said} is not understood: {_HOW}; requests in flight are model.max_concurrency"
+        )
+    name, count, address, at_address = found.groups()
+    number = int(count or at_address or 0)
+    if number < 1:
+        raise UsageError(f"workers={said}: say how many; {_HOW}")
+    return Choice(name or "ray", number, address or "")
+
+
+def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
+    """Return the engine, with options of its own; raises UsageError where its package is not installed."""
+    if choice.engine == "local":
+        if options:
+            raise UsageError("engine.KEY=VALUE goes with workers=slurm or workers=ray")
+        return _Local(choice.workers)
+    try:
+        kind = _Slurm if choice.engine == "slurm" else _Ray
+        return kind(choice, options, folder)
+    except ModuleNotFoundError as e:
+        raise UsageError(
+            f"workers={choice.engine} needs {e.name}: pip install 'medhelm-framework[{choice.engine}]'"
+        ) from None
+
+
+def run_child(command: Sequence[str], added: Mapping[str, str], output: str, cwd: str) -> str:
+    """Run a worker below this process until it ends; returns why it ended otherwise than by itself.
+
+    Its standard input is a pipe from here, so that it stops when this process is killed. SIGTERM,
+    SIGINT and what Ray raises to cancel stop it as Ctrl-C does.
+    """
+    if not Path(output).parent.is_dir():
+        node = os.uname().nodename
+        return f"{Path(output).parent} is not seen on {node}: name a results_dir that all workers share"
+    child = _Child(command, added, Path(output), cwd)
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, lambda *_: child.stop())
+    try:
+        while child.ended() is None:
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        child.stop()
+        child.wait()
+    return child.ended() or ""
+
+
+class _Child:
+    """A worker that is a process below this one."""
+
+    def __init__(
+        self, command: Sequence[str], added: Mapping[str, str], output: Path, cwd: str
+    ) -> None:
+        with open(os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "medhelm", *command],
+                stdin=subprocess.PIPE,
+                stdout=file,
+                stderr=file,
+                env={**os.environ, **added},
+                cwd=cwd if Path(cwd).is_dir() else None,
+                start_new_session=True,  # Ctrl-C reaches it once, from here
+            )
+
+    def ended(self) -> str | None:
+        code = self._process.poll()
+        if code is None or code >= 0:
+            return None if code is None else ""
+        return f"killed by {signal.Signals(-code).name}"
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> None:
+        try:
+            self._process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+
+
+class _Local:
+    """Processes of this machine."""
+
+    name = "this machine"
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
+        return _Child(command, added, output, os.getcwd())
+
+
+class _Slurm:
+    """Jobs of SLURM, which submitit submits; a job that its time limit ends is queued again."""
+
+    name = "SLURM"
+
+    def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
+        from submitit import AutoExecutor
+
+        self.workers = choice.workers
+        try:
+            self._executor = AutoExecutor(
+                folder / "slurm", cluster="slurm", slurm_max_num_timeout=1000
+            )
+            self._executor.update_parameters(**{"name": "medhelm", "timeout_min": 240, **options})
+        except (RuntimeError, NameError, TypeError, ValueError) as e:
+            raise UsageError(f"workers=slurm: {' '.join(str(e).split())}") from None
+
+    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
+        from submitit.core.utils import FailedJobError
+
+        try:
+            job = self._executor.submit(SlurmWork(command, added, str(output), os.getcwd()))
+        except (FailedJobError, OSError) as e:
+            raise UsageError(f"workers=slurm: {' '.join(str(e).split())}") from None
+        return _SlurmJob(job)
+
+
+class SlurmWork:
+    """What submitit runs in a job, and queues again before its time is over."""
+
+    def __init__(self, *given: Any) -> None:
+        self.given = given
+
+    def __call__(self) -> str:
+        """Run the worker; SLURM's signal before the end stops it, then submitit's own handler queues it again."""
+        again = signal.getsignal(signal.SIGUSR2)
+
+        def on_time(number: int, frame: Any) -> None:
+            nonlocal is_over
+            is_over = (number, frame)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        is_over: tuple[int, Any] | None = None
+        signal.signal(signal.SIGUSR2, on_time)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        said = run_child(*self.given)
+        if is_over is not None and callable(again):
+            again(*is_over)
+        return said
+
+    def checkpoint(self) -> Any:
+        """Return the job that goes on."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(SlurmWork(*self.given))
+
+
+class _SlurmJob:
+    def __init__(self, job: Any) -> None:
+        self._job = job
+
+    def ended(self) -> str | None:
+        if not self._job.done():
+            return None
+        if (error := self._job.exception()) is None:
+            return str(self._job.result())
+        return f"job {self._job.job_id}: {str(error).strip().splitlines()[-1]}"
+
+    def stop(self) -> None:
+        self._job.cancel(check=False)
+
+    kill = stop
+
+
+class _Ray:
+    """Tasks of a Ray cluster."""
+
+    name = "Ray"
+
+    def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
+        import ray
+
+        self.workers, self._ray = choice.workers, ray
+        if not ray.is_initialized():
+            self._begin(choice.address)
+        settings = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD", **options}
+        try:
+            self._run = ray.remote(run_child).options(**settings)
+        except (ValueError, TypeError) as e:
+            raise UsageError(f"workers=ray: {' '.join(str(e).split())}") from None
+
+    def _begin(self, address: str) -> None:
+        """Join a cluster, or one that is begun on this machine where there is none."""
+        quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": False}
+        joined = {k: v for k, v in quiet.items() if k != "include_dashboard"}
+        try:
+            self._ray.init(address=address or "auto", **joined)
+        except ConnectionError:
+            if address:
+                raise ModelError(f"workers={address}: no Ray cluster answers there") from None
+            self._ray.init(**quiet)
+
+    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
+        return _RayTask(self._ray, self._run.remote(command, dict(added), str(output), os.getcwd()))
+
+
+class _RayTask:
+    def __init__(self, ray: Any, task: Any) -> None:
+        self._ray, self._task = ray, task
+
+    def ended(self) -> str | None:
+        done, _ = self._ray.wait([self._task], timeout=0)
+        if not done:
+            return None
+        try:
+            return str(self._ray.get(self._task))
+        except self._ray.exceptions.TaskCancelledError:
+            return ""
+        except self._ray.exceptions.RayError as e:
+            return f"{type(e).__name__}: {str(e).strip().splitlines()[0]}"
+
+    def stop(self) -> None:
+        self._ray.cancel(self._task, force=False)
+
+    def kill(self) -> None:
+        self._ray.cancel(self._task, force=True)

@@ -1,0 +1,95 @@
+"""A process that asks a part of a command's runs: its way to the pool of all, and its end with its parent's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from medhelm.config import Job
+from medhelm.errors import DataError, RecordError
+from medhelm.files.durable import make_private
+from medhelm.models.pacing.pool import Pool
+from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.runs.planning import Run
+from medhelm.runs.progress import Display
+
+POOL = "MEDHELM_POOL"
+"""Environment variable of a worker: the pool's file in the results folder."""
+_TELL_S = 0.5
+
+
+def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> PoolFile | None:
+    """Return the pool that a shard shares with others: that of its command, or of its array of SLURM.
+
+    None where there is none. Raises RecordError where the command's folder is not seen from here, DataError
+    where the data here are not the command's.
+    """
+    shard = next((run.shard for run in runs if run.shard is not None), None)
+    if shard is None:
+        return None
+    path = Path(environ.get(POOL, ""))
+    if POOL not in environ:
+        if not job.shard.startswith("auto") or "SLURM_ARRAY_JOB_ID" not in environ:
+            return None
+        make_private(Path(job.results_dir) / "jobs")
+        path = Path(job.results_dir) / "jobs" / f"slurm-{environ['SLURM_ARRAY_JOB_ID']}.json"
+        told = f"limits and budget hold for all {shard.count} jobs of this array together ({path})"
+        print(told, file=sys.stderr)
+    elif not path.exists():
+        raise RecordError(f"{_not_here(path)}, its answers would be lost")
+    own = sorted(str(run.path.relative_to(job.results_dir)) for run in runs)
+    pool = PoolFile(path, str(shard), new_pool(job, shard.count, own))
+    if others := set(own) - set(pool.read().runs):
+        raise DataError(
+            f"the data on {os.uname().nodename} are not those of the command: {min(others)} is none of its "
+            "runs; give all workers the same data_dir and version of medhelm"
+        )
+    return pool
+
+
+def _not_here(path: Path) -> str:
+    return f"{path} is not seen on {os.uname().nodename}: name a results_dir that all workers share"
+
+
+def new_pool(job: Job, workers: int, runs: Sequence[str]) -> Pool:
+    """Return the pool of so many workers with the caps of their command."""
+    return Pool(workers, job.budget_usd, job.budget_tokens, runs=[*runs])
+
+
+@asynccontextmanager
+async def telling(pool: PoolFile | None, display: Display) -> AsyncIterator[None]:
+    """Tell the pool how far this worker is; end it like Ctrl-C once its parent is gone."""
+    if pool is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    has_parent = POOL in os.environ and sys.stdin is not None
+    if has_parent:
+        loop.add_reader(sys.stdin.fileno(), _on_parent, loop)
+    teller = asyncio.create_task(_tell(pool, display))
+    try:
+        yield
+    finally:
+        teller.cancel()
+        if has_parent:
+            loop.remove_reader(sys.stdin.fileno())
+        with suppress(RecordError):
+            pool.tell(display.counts())
+
+
+async def _tell(pool: PoolFile, display: Display) -> None:
+    with suppress(RecordError):  # who asks finds that out
+        while True:
+            await asyncio.to_thread(pool.tell, display.counts())
+            await asyncio.sleep(_TELL_S)
+
+
+def _on_parent(loop: asyncio.AbstractEventLoop) -> None:
+    if not os.read(sys.stdin.fileno(), 1):  # the other end of the pipe is closed
+        loop.remove_reader(sys.stdin.fileno())
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,198 @@
+"""`workers=`: a command's runs asked by several processes, each a shard, shown and ended as one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from medhelm.cli.compose import quoted
+from medhelm.cli.engines import Engine, Worker, chosen_engine, open_engine
+from medhelm.cli.jobs import command
+from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
+from medhelm.cli.worker import POOL, new_pool
+from medhelm.config import Job
+from medhelm.errors import Interrupted, MedhelmError
+from medhelm.files.durable import make_private
+from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.plugins.registry import Registry
+from medhelm.runs.estimation import without_keys
+from medhelm.runs.planning import Run, capped_ledger, plan_runs
+from medhelm.runs.progress import Display
+from medhelm.runs.regrading import score_stored
+from medhelm.runs.runner import Ending, SweepEnd, read_finished
+from medhelm.runs.unanswered import missing_judges
+from medhelm.store.records import read_plan
+
+_LOOK_S = 0.5
+_STARTS = 4
+"""Times that a worker which is killed may be started, in all."""
+_ENDING_S = 20.0
+"""Workers that are told to stop give requests in flight ten seconds, and then grade."""
+_OURS = ("workers=", "shard=", "results_dir=", "engine.")
+
+
+@dataclass
+class _Post:
+    """A part of the runs, and who asks it now."""
+
+    shard: str
+    worker: Worker
+    starts: int = 1
+    reason: str = ""
+    """Why the last one ended otherwise than by itself."""
+
+
+def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
+    """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
+    refuse_swept(jobs)
+    choice = chosen_engine(jobs[0].workers)
+    results = Path(os.path.abspath(jobs[0].results_dir))
+    parts = [
+        msgspec.structs.replace(job, shard=f"0/{choice.workers}", results_dir=str(results))
+        for job in jobs
+    ]
+    environ = os.environ if choice.engine == "local" else without_keys(os.environ, parts, registry)
+    planned = plan_runs(parts, registry, environ)
+    for note in planned.notes:
+        print(note, file=sys.stderr)
+    runs = [replace(run, shard=None) for run in planned.runs]
+    ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
+    if all(map(read_finished, runs)):
+        run_jobs(jobs, registry, command(argv))
+        return
+    make_results(results)
+    make_private(results / "jobs")
+    engine = open_engine(choice, jobs[0].engine, results / "jobs")
+    path = results / "jobs" / f"{secrets.token_hex(4)}.json"
+    own = [str(run.path.relative_to(results)) for run in runs]
+    pool = PoolFile(path, "", new_pool(parts[0], choice.workers, own))
+    pool.read()
+    given = [a for a in argv if not a.lstrip("+").startswith(_OURS)]
+    crew = _Crew(engine, ["run", *given, f"results_dir={quoted(str(results))}"], pool)
+    with Display(runs, crew.status) as display:
+        stopped = crew.work(display)
+        endings = [_ending(run) for run in runs]
+        failed = crew.errors()
+    path.unlink(missing_ok=True)
+    path.with_suffix(".lock").unlink(missing_ok=True)
+    asked = Asked(SweepEnd(tuple(endings), stopped), ledger, display)
+    show_sweep(asked, results, registry)
+    for line, n in Counter(failed).items():
+        print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
+    asked.raise_worst(command(argv))
+    if failed:
+        raise MedhelmError(
+            f"{len(failed)} of {engine.workers} worker(s) ended with an error, see above"
+        )
+
+
+class _Crew:
+    """The workers of one command."""
+
+    def __init__(self, engine: Engine, asked: Sequence[str], pool: PoolFile) -> None:
+        self._engine, self._asked, self._pool = engine, asked, pool
+        self._posts: list[_Post] = []
+        self._status: list[str] = []
+
+    def work(self, display: Display) -> MedhelmError | None:
+        """Start all and show how far they are until they end; returns what stopped them, if something did."""
+        try:
+            for number in range(self._engine.workers):
+                shard = f"{number}/{self._engine.workers}"
+                self._posts.append(_Post(shard, self._start(shard)))
+            display.message(
+                f"{self._engine.workers} workers on {self._engine.name} share limits and budget; what they "
+                f"print is in {self._output('*')}"
+            )
+            while self._look(display):
+                time.sleep(_LOOK_S)
+        except KeyboardInterrupt:
+            self._stop(display)
+            return Interrupted("interrupted; everything answered so far is kept")
+        except MedhelmError as e:
+            self._stop(display)
+            return e
+        finally:
+            display.show_sums(self._engine.workers, self._pool.told().values())
+        return None
+
+    def _start(self, shard: str) -> Worker:
+        added = {POOL: str(self._pool.path)}
+        return self._engine.start([*self._asked, f"shard={shard}"], added, self._output(shard))
+
+    def _output(self, shard: str) -> Path:
+        return self._pool.path.with_suffix(f".{shard.partition('/')[0]}.log")
+
+    def _look(self, display: Display) -> bool:
+        """Show the counts; start again who was killed; returns whether anybody is at work."""
+        pool = self._pool.read()
+        display.show_sums(self._engine.workers, map(bytes, pool.told.values()))
+        at_work = 0
+        for post in self._posts:
+            reason = post.worker.ended()
+            if reason and reason != post.reason and post.starts < _STARTS:
+                display.message(f"worker {post.shard}: {reason}; started again")
+                post.worker, post.starts, reason = self._start(post.shard), post.starts + 1, None
+            post.reason = reason or ""
+            at_work += reason is None
+        self._status = [f"{at_work} of {len(self._posts)} workers at work"]
+        for name, shared in pool.endpoints.items():
+            rate = f"{shared.pacer.rate:.0f}/s" if shared.pacer.rate else "no limit met"
+            refused = f"{shared.refused / max(shared.sent, 1):.0%} refused"
+            flying = sum(tenant.in_flight for tenant in shared.tenants.values())
+            self._status.append(f"{name.partition(' ')[0]}: {rate}, {flying} in flight, {refused}")
+        return at_work > 0
+
+    def _stop(self, display: Display) -> None:
+        display.message(
+            "stopping: waiting for requests in flight; Ctrl-C again ends all workers at once"
+        )
+        until = time.monotonic() + _ENDING_S
+        try:
+            for post in self._posts:
+                post.worker.stop()
+            while time.monotonic() < until and any(p.worker.ended() is None for p in self._posts):
+                time.sleep(0.1)
+        except KeyboardInterrupt:
+            pass
+        for post in self._posts:
+            if post.worker.ended() is None:
+                post.worker.kill()
+
+    def status(self) -> list[str]:
+        """Return a line of the workers and one of each endpoint."""
+        return self._status
+
+    def errors(self) -> list[str]:
+        """Return what each worker that failed said last, or why it ended."""
+        return [*self._errors()]
+
+    def _errors(self) -> Iterator[str]:
+        for post in self._posts:
+            if post.reason:
+                yield f"worker {post.shard}: {post.reason}"
+                continue
+            output = self._output(post.shard)
+            lines = output.read_text("utf-8", "replace").splitlines() if output.exists() else []
+            said = [line for line in lines if line.startswith("medhelm: ")]
+            said = said[:-1] or said  # the last one only counts them
+            yield from (line.removeprefix("medhelm: ") for line in said)
+
+
+def _ending(run: Run) -> Ending:
+    """Return how a run ended: its record, graded from what there is where no worker did that."""
+    if not (run.path / "spec.json").exists():
+        return Ending(run, None)
+    try:
+        record = read_finished(run) or score_stored(run, read_plan(run.path))
+    except MedhelmError as e:
+        return Ending(run, None, e)
+    return Ending(run, record, None, missing_judges(run.path, record, {}))

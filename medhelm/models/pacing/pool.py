@@ -1,0 +1,234 @@
+"""The pool of several processes: one pace and one number in flight for each endpoint, one budget for all.
+
+    a process reports what it sent -> Pool -> the lease of its part, for a second or two
+
+Pure: every method is handed the time. It holds counts and names, never a text or a key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from medhelm.models.pacing.pace import Pacer
+
+AGAIN_S, AGAIN_PACED_S = 0.5, 0.25
+"""Seconds until the next report, and the same where the endpoint has a pace."""
+LAG_S = 0.6
+"""The longest time that the pace waits for what others report."""
+EXPIRES_S = 10.0
+"""A lease ends by itself where nothing was heard of its process for so long."""
+BLOCK = 0.01
+"""The part of what is left of a budget that is given out at a time."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a process did at an endpoint since its last report, and how much it could do."""
+
+    maximum: int
+    """The most in flight that the model's settings allow in all processes together."""
+    want: int
+    """Requests in flight and waiting."""
+    in_flight: int
+    sent: int = 0
+    is_bound: bool = False
+    """True if a request had to wait for the pace."""
+    refusals: tuple[tuple[float, float, float | None], ...] = ()
+    """Of each how many seconds ago and how many after sending it came, and the wait that it asked for."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """What a process may do at an endpoint until it reports again."""
+
+    most: int
+    """Requests in flight."""
+    rate: float | None
+    """Requests a second, None for any number."""
+    pause_s: float
+    """Seconds in which nothing is sent."""
+    lag_s: float
+    """The time that the pace has not heard of yet, in seconds before now."""
+    bearable: float
+    """The share of refusals from which the pace is cut."""
+    again_s: float
+    """Seconds until the next report."""
+
+
+class Tenant(msgspec.Struct):
+    """A process at an endpoint, by its last report."""
+
+    since: float
+    want: int = 1
+    most: int = 0
+    in_flight: int = 0
+    needs: float | None = None
+    """Requests a second that it could send at most; None where the pace held it back."""
+
+    @property
+    def holds(self) -> int:
+        """Return how many requests it may have in flight, whatever it is granted now."""
+        return max(self.most, self.in_flight)
+
+
+class Event(msgspec.Struct, array_like=True):
+    """A request that was sent at a moment, or a refusal that came then of one sent `delay_s` before."""
+
+    at: float
+    is_bound: bool = False
+    delay_s: float | None = None
+    said_s: float | None = None
+
+
+class Shared(msgspec.Struct):
+    """An endpoint that several processes ask."""
+
+    maximum: int
+    events: list[Event] = []
+    """What the pace has not heard of: it hears of all processes in the order of time."""
+    cut_at: float = 0.0
+    """The moment of the last cut of the pace. Refusals of what was sent before say nothing."""
+    pacer: Pacer = msgspec.field(default_factory=Pacer)
+    tenants: dict[str, Tenant] = {}
+    sent: int = 0
+    refused: int = 0
+
+    def hear(self, report: Report, since: float, now: float) -> None:
+        """Take what a process reports of the time since its last report."""
+        self.sent += report.sent
+        self.refused += len(report.refusals)
+        for n in range(report.sent):
+            at = since + (now - since) * (n + 1) / report.sent
+            self.events.append(Event(at, report.is_bound))
+        for ago_s, delay_s, said_s in report.refusals:
+            self.events.append(Event(now - ago_s, False, delay_s, said_s))
+
+    def pace(self, now: float) -> tuple[float, float]:
+        """Let the pace hear of what every process has reported; returns seconds of a pause, and not heard of."""
+        pacer = self.pacer
+        heard = max(now - LAG_S, min(tenant.since for tenant in self.tenants.values()))
+        self.events.sort(key=lambda event: event.at)
+        past = [event for event in self.events if event.at <= heard]
+        del self.events[: len(past)]
+        for event in past:
+            epoch = pacer.epoch
+            pacer.rest(event.at)
+            if pacer.epoch != epoch:
+                self.cut_at = event.at
+            if event.delay_s is None:
+                if event.is_bound:
+                    pacer.bound()
+                pacer.sent(event.at)
+            elif event.at - event.delay_s >= self.cut_at:
+                pacer.refused(event.at, pacer.epoch, event.delay_s, event.said_s)
+        epoch, rest_s = pacer.epoch, pacer.rest(heard)
+        if pacer.epoch != epoch:
+            self.cut_at = heard
+        return max(0.0, rest_s - (now - heard)), now - heard
+
+
+class Pool(msgspec.Struct):
+    """The limits and the budget that the processes of one command share."""
+
+    workers: int
+    cap_usd: float | None = None
+    cap_tokens: int | None = None
+    taken_usd: float = 0.0
+    """Given out in blocks and not given back. What a killed process held stays taken."""
+    taken_tokens: int = 0
+    endpoints: dict[str, Shared] = {}
+    runs: list[str] = []
+    """Folders of the command's runs below its results folder, whose names tell data and settings."""
+    told: dict[str, msgspec.Raw] = {}
+    """What each process last said of its progress."""
+
+    def lease(self, worker: str, endpoint: str, report: Report, now: float) -> Lease:
+        """Count a report, and return the process's part of the endpoint.
+
+        Parts are equal, but nobody gets more than it wants. No more are granted in all than `maximum`, also
+        while one process gives up what another one is to get.
+        """
+        shared = self.endpoints.setdefault(endpoint, Shared(report.maximum))
+        shared.maximum = min(shared.maximum, report.maximum)
+        tenants = shared.tenants
+        for name in [n for n, other in tenants.items() if now - other.since > EXPIRES_S]:
+            del tenants[name]
+        own = tenants.setdefault(worker, Tenant(now))
+        seconds = max(now - own.since, 1e-3)
+        shared.hear(report, own.since, now)
+        if report.sent or report.is_bound:
+            own.needs = None if report.is_bound else 1.0 + 2.0 * report.sent / seconds
+        own.since, own.want, own.in_flight = now, max(1, report.want), report.in_flight
+        pause_s, lag_s = shared.pace(now)
+        names, place = [*tenants], [*tenants].index(worker)
+        fair = divide(shared.maximum, [tenants[name].want for name in names])
+        taken = sum(tenants[name].holds for name in names if name != worker)
+        own.most = max(0, min(whole(fair, shared.maximum)[place], shared.maximum - taken))
+        rate = shared.pacer.rate
+        if rate is not None:
+            needs = (tenants[name].needs for name in names)
+            rate = divide(rate, [math.inf if n is None else n for n in needs])[place]
+        again_s = AGAIN_S if rate is None and not pause_s else AGAIN_PACED_S
+        return Lease(own.most, rate, pause_s, lag_s, shared.pacer.bearable, again_s)
+
+    def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
+        """Take a block of each cap that holds so much at least; of one that has not so much left, nothing."""
+        block_usd, block_tokens = 0.0, 0
+        if self.cap_usd is not None and usd <= (left := self.cap_usd - self.taken_usd):
+            block_usd = max(usd, BLOCK * left)
+        if self.cap_tokens is not None and tokens <= (left := self.cap_tokens - self.taken_tokens):
+            block_tokens = max(tokens, int(BLOCK * left))
+        self.taken_usd += block_usd
+        self.taken_tokens += block_tokens
+        return block_usd, block_tokens
+
+    def leave(self, worker: str, usd: float, tokens: int) -> None:
+        """End a process's leases, and take back what it did not spend of its blocks."""
+        self.taken_usd -= usd
+        self.taken_tokens -= tokens
+        for shared in self.endpoints.values():
+            shared.tenants.pop(worker, None)
+
+
+class PoolAccess(Protocol):
+    """The way of one process to its pool; each may raise RecordError where the pool is lost."""
+
+    workers: int
+
+    async def lease(self, endpoint: str, report: Report) -> Lease:
+        """Report what was sent, and get the next lease."""
+
+    def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
+        """Get a block of the budget."""
+
+    def leave(self, usd: float, tokens: int) -> None:
+        """End all leases, and give back so much of the blocks."""
+
+    def tell(self, said: bytes) -> None:
+        """Say how far the work is, as JSON."""
+
+    def told(self) -> Mapping[str, bytes]:
+        """Return what each process said last."""
+
+
+def divide(total: float, wants: Sequence[float]) -> list[float]:
+    """Return equal parts of a total, but for nobody more than it wants: the rest goes to the others."""
+    parts = [0.0] * len(wants)
+    left = total
+    for n, place in enumerate(sorted(range(len(wants)), key=wants.__getitem__)):
+        parts[place] = min(wants[place], left / (len(wants) - n))
+        left -= parts[place]
+    return parts
+
+
+def whole(parts: Sequence[float], total: int) -> list[int]:
+    """Return parts as whole numbers, of which the first get what is left over."""
+    found = [math.floor(part) for part in parts]
+    left = min(total, round(sum(parts))) - sum(found)
+    for place, part in enumerate(parts):
+        if left > 0 and part > found[place]:
+            found[place] += 1
+            left -= 1
+    return found
