@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 
 from medhelm.models.pacing.pace import CATCH_UP_S
 from medhelm.models.pacing.pool import LAG_S, Lease, Report
 
-_ALARM = 4
+_ALARM = 3
 """Refusals since the last report from which their share says something."""
 
 
@@ -29,11 +30,11 @@ class LeasedPacer:
         self._next = self._paused_until = 0.0
         self._bearable = 1.0
         self._alarmed_at = -math.inf
-        self._alarm_ends = -math.inf
+        self._alarm_ends = self._rests_until = -math.inf
 
     def wait(self, now: float) -> float:
         """Return the seconds until the next request may be sent, 0 where it may be now."""
-        until = max(self._paused_until, self._alarm_ends)
+        until = max(self._paused_until, self._rests_until, self._alarm_ends)
         if self.rate is not None:
             until = max(until, self._next)
         return max(0.0, until - now)
@@ -74,9 +75,13 @@ class LeasedPacer:
 
     def hold(self, lease: Lease, now: float) -> None:
         """Keep to a lease."""
-        if lease.rate is not None and lease.rate != self.rate:
-            self._next = min(self._next, now + 1.0 / lease.rate)
+        if lease.rate is not None:
+            gap_s = 1.0 / lease.rate
+            is_new = self.rate is None or now < self._rests_until
+            # not all processes at once after a pause that all made
+            self._next = now + random.uniform(0.0, gap_s) if is_new else min(self._next, now + gap_s)
         self.rate, self._bearable = lease.rate, lease.bearable
         if now - lease.lag_s >= self._alarmed_at:
             self._alarm_ends = now
-        self.pause(now + lease.pause_s)
+        # until the next lease, which comes as the pause ends and has another rate
+        self._rests_until = now + lease.pause_s + LAG_S if lease.pause_s else now

@@ -10,7 +10,7 @@ from medhelm.errors import MedhelmError
 from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.pacing.pool import PoolAccess
 
-_AT_LEAST_S = 0.03
+_AT_LEAST_S = 0.02
 """Between two reports, however many refusals there are."""
 
 
@@ -41,9 +41,10 @@ class Leases:
             news.clear()
             lease = await self.pool.lease(endpoint, limiter.report())
             limiter.hold(lease)
+            again_s = min(lease.again_s, lease.pause_s or lease.again_s)
             await asyncio.sleep(_AT_LEAST_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, lease.again_s - _AT_LEAST_S)):
+                async with asyncio.timeout(max(0.0, again_s - _AT_LEAST_S)):
                     await news.wait()
 
     async def close(self) -> None:

@@ -29,6 +29,8 @@ SAME_NONE = 3
 """Without a single refusal, so many that were to be expected show that they come from it."""
 LOWEST = 0.4
 """The part of the rate that was accepted at first below which no rate goes before that is known."""
+USED = 0.7
+"""The part of a pace that must have been sent before it rises."""
 NEARLY_ALL = 0.9
 """The share of refusals from which nothing more is sent for a while."""
 WINDOW_S = 0.5
@@ -265,7 +267,7 @@ class Pacer(msgspec.Struct):
                 return
             if helps:
                 self._series = None
-        if window.is_bound:
+        if window.is_bound and window.sent > USED * self.rate * seconds:
             self.rate *= self._known.growth(self.rate, seconds)
         self._known.accept(window, seconds)
 
@@ -287,7 +289,9 @@ class Pacer(msgspec.Struct):
             self._known = _Known()
             self._set_rate(BELOW[0] * accepted, now)
             return
-        rate = window.sent / seconds if self.rate is None else self.rate
+        rate = window.sent / seconds
+        if self.rate is not None:
+            rate = min(rate, self.rate)  # lower where the number in flight held requests back, too
         series = self._series
         if series is not None:
             helps = series.judge(rate, window)

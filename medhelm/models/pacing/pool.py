@@ -15,10 +15,12 @@ import msgspec
 
 from medhelm.models.pacing.pace import Pacer
 
-AGAIN_S, AGAIN_PACED_S = 0.5, 0.25
+AGAIN_S, AGAIN_PACED_S = 0.25, 0.06
 """Seconds until the next report, and the same where the endpoint has a pace."""
 LAG_S = 0.6
 """The longest time that the pace waits for what others report."""
+STEP_S = 0.02
+"""The shortest pause."""
 EXPIRES_S = 10.0
 """A lease ends by itself where nothing was heard of its process for so long."""
 BLOCK = 0.01
@@ -105,8 +107,11 @@ class Shared(msgspec.Struct):
         for ago_s, delay_s, said_s in report.refusals:
             self.events.append(Event(now - ago_s, False, delay_s, said_s))
 
-    def pace(self, now: float) -> tuple[float, float]:
-        """Let the pace hear of what every process has reported; returns seconds of a pause, and not heard of."""
+    def pace(self, now: float, again_s: float) -> tuple[float, float]:
+        """Let the pace hear of what every process has reported; returns seconds of a pause, and not heard of.
+
+        To the pace it is as if refusals came later, by the time until all processes keep to a lease.
+        """
         pacer = self.pacer
         heard = max(now - LAG_S, min(tenant.since for tenant in self.tenants.values()))
         self.events.sort(key=lambda event: event.at)
@@ -122,11 +127,13 @@ class Shared(msgspec.Struct):
                     pacer.bound()
                 pacer.sent(event.at)
             elif event.at - event.delay_s >= self.cut_at:
-                pacer.refused(event.at, pacer.epoch, event.delay_s, event.said_s)
+                heard_s = AGAIN_S if pacer.rate is None else again_s
+                pacer.refused(event.at, pacer.epoch, event.delay_s + heard_s, event.said_s)
         epoch, rest_s = pacer.epoch, pacer.rest(heard)
         if pacer.epoch != epoch:
             self.cut_at = heard
-        return max(0.0, rest_s - (now - heard)), now - heard
+        lag_s = now - heard
+        return rest_s and max(STEP_S, rest_s - lag_s), lag_s  # it ends once the pace has heard of its end
 
 
 class Pool(msgspec.Struct):
@@ -161,7 +168,8 @@ class Pool(msgspec.Struct):
         if report.sent or report.is_bound:
             own.needs = None if report.is_bound else 1.0 + 2.0 * report.sent / seconds
         own.since, own.want, own.in_flight = now, max(1, report.want), report.in_flight
-        pause_s, lag_s = shared.pace(now)
+        paced_s = max(AGAIN_PACED_S, STEP_S / 2 * self.workers)
+        pause_s, lag_s = shared.pace(now, paced_s)
         names, place = [*tenants], [*tenants].index(worker)
         fair = divide(shared.maximum, [tenants[name].want for name in names])
         taken = sum(tenants[name].holds for name in names if name != worker)
@@ -170,7 +178,8 @@ class Pool(msgspec.Struct):
         if rate is not None:
             needs = (tenants[name].needs for name in names)
             rate = divide(rate, [math.inf if n is None else n for n in needs])[place]
-        again_s = AGAIN_S if rate is None and not pause_s else AGAIN_PACED_S
+        is_calm = rate is None and not pause_s and all(e.delay_s is None for e in shared.events)
+        again_s = max(AGAIN_S, paced_s) if is_calm else paced_s
         return Lease(own.most, rate, pause_s, lag_s, shared.pacer.bearable, again_s)
 
     def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
