@@ -11,25 +11,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import psutil
 from aiohttp import web
 from measuring import ROOT, completion, parser, print_row, server_process
 
 from medhelm.store.records import find_gradings, read_record
-from medhelm.store.runlog import read_log
 from tests.quiz import PLUGIN, write_quiz
 
 

@@ -29,11 +29,9 @@ def translate(e: Exception, names: Mapping[str, list[str]]) -> MedhelmError:
             return unknown_model(name, known)
         if group == "benchmark" and name in ("all", "*"):
             return UsageError(f"there is no benchmark {name!r}: 'benchmark=glob(*)' takes all")
-        hint = {
-            "benchmark": "`medhelm list benchmarks` shows all.",
-            "hydra/launcher": "Other launchers come with pip install '.[slurm]' or '.[ray]', from a "
-            "checkout.",
-        }.get(group, f"known: {', '.join(known)}." if known else "")
+        hint = f"known: {', '.join(known)}." if known else ""
+        if group == "benchmark":
+            hint = "`medhelm list benchmarks` shows all."
         return UnknownName(group, name, known, hint)
     if isinstance(e, OverrideParseException):
         return UsageError(explain_word(e.override, names) or unreadable(e.override))

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from medhelm.errors import ModelError, UsageError
+from medhelm.errors import Interrupted, ModelError, RecordError, UsageError
 
 _HOW = "write workers=local:4 (processes here), slurm:16, ray:16, or ray://HOST:PORT/16"
 _FORM = re.compile(r"(local|slurm|ray)(?::(\d+))?|(ray://[^/\s]+)(?:/(\d+))?")
@@ -25,11 +25,20 @@ _ENDING_S = 15.0
 """A worker that is told to stop gives requests in flight ten seconds."""
 
 
+class Ended(NamedTuple):
+    """The end of a worker."""
+
+    code: int
+    """Its exit code; that of its signal where it was killed, as a shell has it."""
+    lost: str = ""
+    """Why it ended otherwise than by itself; empty where it did not."""
+
+
 class Worker(Protocol):
     """One worker that an engine has started."""
 
-    def ended(self) -> str | None:
-        """Return None while it is at work, else why it ended otherwise than by itself; empty where it did not."""
+    def ended(self) -> Ended | None:
+        """Return how it ended, None while it is at work."""
 
     def stop(self) -> None:
         """End it as Ctrl-C does."""
@@ -86,25 +95,26 @@ def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Eng
         ) from None
 
 
-def run_child(command: Sequence[str], added: Mapping[str, str], output: str, cwd: str) -> str:
-    """Run a worker below this process until it ends; returns why it ended otherwise than by itself.
+def run_child(command: Sequence[str], added: Mapping[str, str], output: str, cwd: str) -> Ended:
+    """Run a worker below this process until it ends, and return how it did.
 
     Its standard input is a pipe from here, so that it stops when this process is killed. SIGTERM,
     SIGINT and what Ray raises to cancel stop it as Ctrl-C does.
     """
     if not Path(output).parent.is_dir():
         node = os.uname().nodename
-        return f"{Path(output).parent} is not seen on {node}: name a results_dir that all workers share"
+        why = f"{Path(output).parent} is not seen on {node}: name a results_dir that all workers share"
+        return Ended(RecordError.exit_code, why)
     child = _Child(command, added, Path(output), cwd)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda *_: child.stop())
     try:
-        while child.ended() is None:
+        while (ended := child.ended()) is None:
             time.sleep(0.2)
     except KeyboardInterrupt:
         child.stop()
-        child.wait()
-    return child.ended() or ""
+        ended = child.wait()
+    return ended
 
 
 class _Child:
@@ -124,11 +134,11 @@ class _Child:
                 start_new_session=True,  # Ctrl-C reaches it once, from here
             )
 
-    def ended(self) -> str | None:
+    def ended(self) -> Ended | None:
         code = self._process.poll()
         if code is None or code >= 0:
-            return None if code is None else ""
-        return f"killed by {signal.Signals(-code).name}"
+            return None if code is None else Ended(code)
+        return Ended(128 - code, f"killed by {signal.Signals(-code).name}")
 
     def stop(self) -> None:
         if self._process.poll() is None:
@@ -137,12 +147,15 @@ class _Child:
     def kill(self) -> None:
         self._process.kill()
 
-    def wait(self) -> None:
+    def wait(self) -> Ended:
         try:
             self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
             self.kill()
             self._process.wait()
+        ended = self.ended()
+        assert ended is not None
+        return ended
 
 
 class _Local:
@@ -190,22 +203,20 @@ class SlurmWork:
     def __init__(self, *given: Any) -> None:
         self.given = given
 
-    def __call__(self) -> str:
+    def __call__(self) -> Ended:
         """Run the worker; SLURM's signal before the end stops it, then submitit's own handler queues it again."""
         again = signal.getsignal(signal.SIGUSR2)
+        over: list[tuple[int, Any]] = []
 
         def on_time(number: int, frame: Any) -> None:
-            nonlocal is_over
-            is_over = (number, frame)
-            os.kill(os.getpid(), signal.SIGINT)
+            over.append((number, frame))
+            raise KeyboardInterrupt
 
-        is_over: tuple[int, Any] | None = None
         signal.signal(signal.SIGUSR2, on_time)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        said = run_child(*self.given)
-        if is_over is not None and callable(again):
-            again(*is_over)
-        return said
+        ended = run_child(*self.given)
+        if over and callable(again):
+            again(*over[0])
+        return ended
 
     def checkpoint(self) -> Any:
         """Return the job that goes on."""
@@ -218,12 +229,12 @@ class _SlurmJob:
     def __init__(self, job: Any) -> None:
         self._job = job
 
-    def ended(self) -> str | None:
+    def ended(self) -> Ended | None:
         if not self._job.done():
             return None
         if (error := self._job.exception()) is None:
-            return str(self._job.result())
-        return f"job {self._job.job_id}: {str(error).strip().splitlines()[-1]}"
+            return Ended(*self._job.result())
+        return Ended(1, f"job {self._job.job_id}: {str(error).strip().splitlines()[-1]}")
 
     def stop(self) -> None:
         self._job.cancel(check=False)
@@ -267,16 +278,16 @@ class _RayTask:
     def __init__(self, ray: Any, task: Any) -> None:
         self._ray, self._task = ray, task
 
-    def ended(self) -> str | None:
+    def ended(self) -> Ended | None:
         done, _ = self._ray.wait([self._task], timeout=0)
         if not done:
             return None
         try:
-            return str(self._ray.get(self._task))
+            return Ended(*self._ray.get(self._task))
         except self._ray.exceptions.TaskCancelledError:
-            return ""
+            return Ended(Interrupted.exit_code)
         except self._ray.exceptions.RayError as e:
-            return f"{type(e).__name__}: {str(e).strip().splitlines()[0]}"
+            return Ended(1, f"{type(e).__name__}: {str(e).strip().splitlines()[0]}")
 
     def stop(self) -> None:
         self._ray.cancel(self._task, force=False)

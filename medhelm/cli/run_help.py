@@ -46,8 +46,6 @@ options:
   --info searchpath   show where configuration is looked for, and stop
   --shell-completion install=bash   print what to eval for completion (also zsh, fish)
   --hydra-help        more options, of Hydra, which composes the configuration
-  hydra/launcher=submitit_slurm     each run as a SLURM job (pip install '.[slurm]')
-  hydra/launcher=ray                each run on a Ray cluster (pip install '.[ray]')
 
 Keys are read from the environment or an --env-file only: OPENAI_API_KEY, or what
 model.api_key_env and model.headers name.

@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.compose import quoted
-from medhelm.cli.engines import Engine, Worker, chosen_engine, open_engine
+from medhelm.cli.engines import Ended, Engine, Worker, chosen_engine, open_engine
 from medhelm.cli.jobs import command
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
 from medhelm.cli.worker import POOL, new_pool
 from medhelm.config import Job
-from medhelm.errors import Interrupted, MedhelmError
+from medhelm.errors import Interrupted, MedhelmError, UsageError
 from medhelm.files.durable import make_private
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.plugins.registry import Registry
@@ -46,14 +46,15 @@ class _Post:
     shard: str
     worker: Worker
     starts: int = 1
-    reason: str = ""
-    """Why the last one ended otherwise than by itself."""
+    ended: Ended | None = None
 
 
 def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
     """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
     refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers)
+    if jobs[0].shard:
+        raise UsageError("workers= and shard= part the runs twice: give one of them")
     results = Path(os.path.abspath(jobs[0].results_dir))
     parts = [
         msgspec.structs.replace(job, shard=f"0/{choice.workers}", results_dir=str(results))
@@ -80,18 +81,18 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     with Display(runs, crew.status) as display:
         stopped = crew.work(display)
         endings = [_ending(run) for run in runs]
-        failed = crew.errors()
-    path.unlink(missing_ok=True)
-    path.with_suffix(".lock").unlink(missing_ok=True)
+        failed = [*crew.errors()]
+    for left in (path, path.with_suffix(".lock")):
+        left.unlink(missing_ok=True)
     asked = Asked(SweepEnd(tuple(endings), stopped), ledger, display)
     show_sweep(asked, results, registry)
-    for line, n in Counter(failed).items():
+    for line, n in Counter(line for _, line in failed).items():
         print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
     asked.raise_worst(command(argv))
     if failed:
-        raise MedhelmError(
-            f"{len(failed)} of {engine.workers} worker(s) ended with an error, see above"
-        )
+        error = MedhelmError("not all workers ended well, see above; the same command goes on")
+        error.exit_code = failed[0][0]
+        raise error
 
 
 class _Crew:
@@ -135,14 +136,13 @@ class _Crew:
         """Show the counts; start again who was killed; returns whether anybody is at work."""
         pool = self._pool.read()
         display.show_sums(self._engine.workers, map(bytes, pool.told.values()))
-        at_work = 0
         for post in self._posts:
-            reason = post.worker.ended()
-            if reason and reason != post.reason and post.starts < _STARTS:
-                display.message(f"worker {post.shard}: {reason}; started again")
-                post.worker, post.starts, reason = self._start(post.shard), post.starts + 1, None
-            post.reason = reason or ""
-            at_work += reason is None
+            post.ended = post.ended or post.worker.ended()
+            if post.ended is not None and post.ended.lost and post.starts < _STARTS:
+                display.message(f"worker {post.shard}: {post.ended.lost}; started again")
+                post.worker, post.starts = self._start(post.shard), post.starts + 1
+                post.ended = None
+        at_work = sum(post.ended is None for post in self._posts)
         self._status = [f"{at_work} of {len(self._posts)} workers at work"]
         for name, shared in pool.endpoints.items():
             rate = f"{shared.pacer.rate:.0f}/s" if shared.pacer.rate else "no limit met"
@@ -164,27 +164,29 @@ class _Crew:
         except KeyboardInterrupt:
             pass
         for post in self._posts:
-            if post.worker.ended() is None:
+            if (ended := post.worker.ended()) is None:
                 post.worker.kill()
+            post.ended = post.ended or ended or Ended(Interrupted.exit_code)
 
     def status(self) -> list[str]:
         """Return a line of the workers and one of each endpoint."""
         return self._status
 
-    def errors(self) -> list[str]:
-        """Return what each worker that failed said last, or why it ended."""
-        return [*self._errors()]
-
-    def _errors(self) -> Iterator[str]:
+    def errors(self) -> Iterator[tuple[int, str]]:
+        """Yield for each worker that failed its exit code and what it said, or why it ended."""
         for post in self._posts:
-            if post.reason:
-                yield f"worker {post.shard}: {post.reason}"
+            if post.ended is None or post.ended.code in (0, Interrupted.exit_code):
+                continue
+            if post.ended.lost:
+                yield post.ended.code, f"worker {post.shard}: {post.ended.lost}"
                 continue
             output = self._output(post.shard)
             lines = output.read_text("utf-8", "replace").splitlines() if output.exists() else []
-            said = [line for line in lines if line.startswith("medhelm: ")]
-            said = said[:-1] or said  # the last one only counts them
-            yield from (line.removeprefix("medhelm: ") for line in said)
+            said = [
+                line.removeprefix("medhelm: ") for line in lines if line.startswith("medhelm: ")
+            ]
+            for line in said[:-1] or said:  # the last one only counts them
+                yield post.ended.code, line
 
 
 def _ending(run: Run) -> Ending:

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -89,6 +90,7 @@ class Display:
         self._lines: dict[str, _Line] = {
             name: _Line(n) for name, n in Counter(r.spec.model.name for r in runs).items()
         }
+        self._planned: set[Path] = set()
         self._started = self._shown = self._began = time.monotonic()
         self._answered = self._began
         """The moment of the latest answer; `_began` is that at which the weights were loaded."""
@@ -127,7 +129,10 @@ class Display:
             print(self._summary(), file=sys.stderr)
 
     def planned(self, run: Run, total: int, answered: int) -> None:
-        """Add a run's episodes to its model's line."""
+        """Add a run's episodes to its model's line; once, also where a shard ends the run."""
+        if run.path in self._planned:
+            return
+        self._planned.add(run.path)
         line = self._lines[run.spec.model.name]
         line.total += total
         line.done += answered

@@ -95,12 +95,10 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib",)])
+@pytest.mark.parametrize("workers", [(), ("workers=local:2",)])
 def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
-    world: World, launcher: tuple[str, ...]
+    world: World, workers: tuple[str, ...]
 ) -> None:
-    if launcher:
-        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     model = world.folder / "conf" / "model" / "ward" / "paper.yaml"
     jury = world.folder / "conf" / "jury" / "ours.yaml"
     for path in (model, jury):
@@ -113,7 +111,7 @@ def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
         "data=sample",
         "jury=ours",
         "controls=0",
-        *launcher,
+        *workers,
     )
     where = (f"plugins=[{PLUGIN}]", f"results_dir={world.folder / 'results'}")
     config = ("--config-dir", str(world.folder / "conf"))

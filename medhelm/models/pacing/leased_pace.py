@@ -79,7 +79,9 @@ class LeasedPacer:
             gap_s = 1.0 / lease.rate
             is_new = self.rate is None or now < self._rests_until
             # not all processes at once after a pause that all made
-            self._next = now + random.uniform(0.0, gap_s) if is_new else min(self._next, now + gap_s)
+            self._next = (
+                now + random.uniform(0.0, gap_s) if is_new else min(self._next, now + gap_s)
+            )
         self.rate, self._bearable = lease.rate, lease.bearable
         if now - lease.lag_s >= self._alarmed_at:
             self._alarm_ends = now

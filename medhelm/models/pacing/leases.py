@@ -33,8 +33,9 @@ class Leases:
     def _end(self, keeper: asyncio.Task[None]) -> None:
         """Let nobody wait for leases that do not come any more."""
         if not keeper.cancelled() and (error := keeper.exception()) is not None:
-            is_ours = isinstance(error, MedhelmError)
-            self.lost(error if is_ours else MedhelmError(f"a defect ended the leases: {error!r}"))
+            if not isinstance(error, MedhelmError):
+                error = MedhelmError(f"a defect ended the leases: {error!r}")
+            self.lost(error)
 
     async def _keep(self, endpoint: str, limiter: AdaptiveLimiter, news: asyncio.Event) -> None:
         while True:

@@ -133,7 +133,9 @@ class Shared(msgspec.Struct):
         if pacer.epoch != epoch:
             self.cut_at = heard
         lag_s = now - heard
-        return rest_s and max(STEP_S, rest_s - lag_s), lag_s  # it ends once the pace has heard of its end
+        return rest_s and max(
+            STEP_S, rest_s - lag_s
+        ), lag_s  # it ends once the pace has heard of its end
 
 
 class Pool(msgspec.Struct):

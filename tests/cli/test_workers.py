@@ -1,0 +1,199 @@
+"""`workers=`: several processes ask one command's runs, and what comes is what one process would have made."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from medhelm.cli.worker import POOL
+from medhelm.models.pacing.pool import Pool
+from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.store.runlog import read_log
+from tests.quiz import (
+    arguments,
+    command,
+    environment,
+    medhelm,
+    medhelm_apart,
+    record_of,
+    scores_of,
+    write_quiz,
+)
+from tests.server import FaultServer, serve_in_thread
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with serve_in_thread(latency_s=0.02) as found:
+        yield found
+
+
+def begun(tmp_path: Path, server: FaultServer, **settings: Any) -> subprocess.Popen[str]:
+    """Start a command with three workers, and return it once they have asked something."""
+    argv = arguments(tmp_path, server.base_url, workers="local:3", **settings)
+    process = subprocess.Popen(
+        command(*argv), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while server.requests < 30:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    return process
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    children = psutil.Process(process.pid).children(recursive=True)
+    return [child for child in children if any("shard=" in word for word in child.cmdline())]
+
+
+def logged(tmp_path: Path) -> int:
+    """Return how many calls the logs hold, of shards, too."""
+    logs = (tmp_path / "results").rglob("responses.jsonl")
+    return sum(log.read_bytes().count(b"\n") for log in logs)
+
+
+def test_workers_give_what_one_process_gives(tmp_path: Path, server: FaultServer) -> None:
+    for name in ("one", "many"):
+        write_quiz(tmp_path / name, 60)
+    one = medhelm(*arguments(tmp_path / "one", server.base_url, model="openai/a,openai/b"))
+    asked = server.requests
+    argv = arguments(
+        tmp_path / "many", server.base_url, model="openai/a,openai/b", workers="local:3"
+    )
+    many = medhelm_apart(*argv)
+    assert (one.returncode, many.returncode) == (0, 0), many.stderr
+    assert server.requests == 2 * asked == 240
+    tables = [done.stdout.split("\nRuns: ")[0] for done in (one, many)]
+    assert tables[0].split("Columns")[0].replace(" ", "") == tables[1].split("Columns")[0].replace(
+        " ", ""
+    )
+    assert "3 workers on this machine share limits and budget" in many.stderr
+    assert "120 of 120 answered (120 now" in many.stderr
+    again = medhelm(*argv)
+    assert again.returncode == 0 and server.requests == 240, "a finished run starts no worker"
+
+
+def test_a_killed_worker_is_started_again_and_no_logged_call_is_sent_twice(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 400)
+    process = begun(tmp_path, server)
+    killed = workers_of(process)[0]
+    killed.send_signal(signal.SIGKILL)
+    killed.wait(10)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "killed by SIGKILL; started again" in said
+    record = record_of(tmp_path)
+    assert (record.state, record.results[0].counted) == ("complete", 400)
+    (run,) = (tmp_path / "results" / "runs").glob("*/*/*")
+    assert len([*read_log(run)]) == 400
+    lost = server.requests - 400  # in flight when it was killed, a third of the most there can be
+    assert 0 <= lost <= 64
+
+
+def test_workers_end_with_the_command_that_was_killed(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 4000)
+    process = begun(tmp_path, server)
+    workers = workers_of(process)
+    assert len(workers) == 3
+    process.kill()
+    process.communicate()
+    _, alive = psutil.wait_procs(workers, timeout=15)
+    assert not alive, "nobody asks on 15 s later"
+    asked, held = server.requests, logged(tmp_path)
+    assert held == asked < 4000, "requests in flight were waited for and logged"
+    done = medhelm(*arguments(tmp_path, server.base_url, max_instances=4000))
+    assert done.returncode == 0 and server.requests == 4000
+
+
+def test_ctrl_c_waits_for_what_is_in_flight_and_grades(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 4000)
+    process = begun(tmp_path, server)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert not workers_of_group(process.pid) and "To go on where it stopped: medhelm run" in said
+    record = record_of(tmp_path)
+    assert record.state == "partial" and record.results[0].counted == server.requests
+    assert "quiz / exact_match" in out
+
+
+def workers_of_group(pid: int) -> list[int]:
+    return [p.pid for p in psutil.process_iter(["ppid"]) if p.info["ppid"] == pid]
+
+
+def test_a_cap_holds_for_all_workers_together(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 400)
+    prices = {"model.price": "{input:100,output:100,date:'2026-01'}", "budget_usd": 0.5}
+    process = begun(tmp_path, server, **prices)
+    workers_of(process)[0].kill()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 7, said
+    assert "the cap of 0.5 USD is reached" in said
+    (party,) = record_of(tmp_path).parties
+    usd = ((party.usage.input_tokens or 0) + (party.usage.output_tokens or 0)) / 10_000
+    assert 0.35 < usd <= 0.5
+
+
+def test_a_dead_server_is_named_once(tmp_path: Path) -> None:
+    write_quiz(tmp_path, 6)
+    done = medhelm_apart(*arguments(tmp_path, "http://127.0.0.1:9/v1", workers="local:2"))
+    assert done.returncode == 6 and "Traceback" not in done.stderr
+    assert done.stderr.count("the server at 127.0.0.1:9 does not answer") == 1
+    assert "(so 2 workers)" in done.stderr
+
+
+# Where a worker is ------------------------------------------------------------------------------------
+
+
+def shared(tmp_path: Path, **more: Any) -> PoolFile:
+    (tmp_path / "results" / "jobs").mkdir(parents=True)
+    pool = PoolFile(tmp_path / "results" / "jobs" / "ab.json", "", Pool(2, **more))
+    pool.read()
+    return pool
+
+
+def test_a_worker_that_does_not_see_the_results_says_on_which_machine(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 6)
+    argv = arguments(tmp_path, server.base_url, shard="0/2")
+    done = medhelm(*argv, env={POOL: "/nowhere/jobs/ab.json"})
+    assert done.returncode == 4 and server.requests == 0
+    assert f"is not seen on {os.uname().nodename}" in done.stderr
+
+
+def test_other_data_on_a_worker_are_refused(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 6)
+    pool = shared(tmp_path, runs=["runs/openai_test/quiz/other"])
+    argv = arguments(tmp_path, server.base_url, shard="0/2")
+    done = medhelm(*argv, env={POOL: str(pool.path)})
+    assert done.returncode == 3 and server.requests == 0
+    assert f"the data on {os.uname().nodename} are not those of the command" in done.stderr
+
+
+def test_jobs_of_an_array_share_limits_and_caps(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 40)
+    array = {"JOB_ID": "77", "TASK_ID": "0", "TASK_MIN": "0", "TASK_COUNT": "2"}
+    own = {f"SLURM_ARRAY_{name}": value for name, value in array.items()}
+    price = {"model.price": "{input:100,output:100,date:'2026-01'}", "budget_usd": 1000}
+    argv = arguments(tmp_path, server.base_url, shard="auto", **price)
+    done = medhelm(*argv, env=own)
+    assert done.returncode == 0 and server.requests == 20
+    assert "limits and budget hold for all 2 jobs of this array together" in done.stderr
+    pool = json.loads((tmp_path / "results" / "jobs" / "slurm-77.json").read_bytes())
+    assert pool["cap_usd"] == 1000 and 0 < pool["taken_usd"] < 1
+    done = medhelm(*argv, env=own | {"SLURM_ARRAY_TASK_ID": "1"})
+    assert done.returncode == 0 and server.requests == 40
+    assert scores_of(tmp_path) and record_of(tmp_path).state == "complete"
