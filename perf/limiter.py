@@ -217,6 +217,10 @@ class SimulatedPool:
         await asyncio.sleep(0.002)
         return self.pool.lease(self.worker, endpoint, report, asyncio.get_running_loop().time())
 
+    def leave(self) -> None:
+        """End all leases."""
+        self.pool.leave(self.worker)
+
 
 def simulate(
     server: Server,
@@ -250,7 +254,6 @@ def simulate(
                 return await ask(model, iter(range(number, total, max(workers, 1))), until)
             finally:
                 await leases.close()
-                pool.leave(str(number), 0.0, 0)
 
         errors = sum(await asyncio.gather(*map(one, range(max(workers, 1)))))
         return asyncio.get_running_loop().time(), errors

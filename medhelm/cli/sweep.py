@@ -246,7 +246,7 @@ def ask_runs(
     pool = ModelPool(os.environ, None if shared is None else Leases(shared))
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool), telling(shared, display)))
-    ledger.leave()
+    ledger.give_back()
     for speed in pool.speeds:
         print(speed, file=sys.stderr)
     for line in pool.server_messages(is_shown=is_told):

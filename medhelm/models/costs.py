@@ -16,6 +16,8 @@ from medhelm.schema.episode import Response, Usage
 from medhelm.schema.model import ModelSpec, Price
 
 _MILLION = 1_000_000
+_OTHERS_S = 0.5
+"""Seconds between two looks at whether other processes have given something back."""
 
 
 def cost(usage: Usage, price: Price | None) -> float | None:
@@ -99,6 +101,8 @@ class Ledger:
                 raise UsageError(f"a cap of {cap} {unit} is not a budget: give a positive number")
         self.cap_usd, self.cap_tokens = cap_usd, cap_tokens
         self._pool, self._taken_usd, self._taken_tokens = pool, 0.0, 0
+        self._may_come = False
+        """True if other processes of the pool may give something back."""
         self.spent_usd, self.spent_tokens = 0.0, 0
         self.reserved_usd, self.reserved_tokens = 0.0, 0
         self.open = 0
@@ -146,9 +150,10 @@ class Ledger:
         if self._pool is not None:
             whose = "all workers of one command"
             lacking = max(0.0, all_usd - self._taken_usd), max(0, all_tokens - self._taken_tokens)
-            more_usd, more_tokens = self._pool.reserve(*lacking)
-            self._taken_usd += more_usd
-            self._taken_tokens += more_tokens
+            block = self._pool.reserve(*lacking)
+            self._taken_usd += block.usd
+            self._taken_tokens += block.tokens
+            self._may_come = block.may_come
             if self._is_within(all_usd, all_tokens):
                 return
         if not self._is_within(all_usd, 0):
@@ -171,18 +176,30 @@ class Ledger:
             self.cap_tokens is None or most_tokens is None or tokens <= most_tokens
         )
 
-    def leave(self) -> None:
+    def may_fit(self) -> bool:
+        """Return whether a request that was refused may fit later.
+
+        A process that has nothing in flight gives back what it holds, so that several do not wait for each other.
+        """
+        if not self.open:
+            self.give_back()
+        return bool(self.open) or self._may_come
+
+    def give_back(self) -> None:
         """Give back to the pool what was taken and not spent."""
-        if self._pool is not None:
-            usd, tokens = self._taken_usd - self.spent_usd, self._taken_tokens - self.spent_tokens
-            self._pool.leave(
-                max(0.0, usd) if self.cap_usd else 0.0, max(0, tokens) if self.cap_tokens else 0
-            )
+        usd = max(0.0, self._taken_usd - self.spent_usd) if self.cap_usd else 0.0
+        tokens = max(0, self._taken_tokens - self.spent_tokens) if self.cap_tokens else 0
+        if self._pool is not None and (usd or tokens):
+            self._pool.give_back(usd, tokens)
+            self._taken_usd -= usd
+            self._taken_tokens -= tokens
 
     async def change(self) -> None:
-        """Wait for the next request that is settled, or work that ends."""
+        """Wait for the next request that is settled, or work that ends, or for what others may give back."""
         future = asyncio.get_running_loop().create_future()
         self._watchers.append(future)
+        if self._may_come and not self.open:
+            asyncio.get_running_loop().call_later(_OTHERS_S, self.changed)
         await future
 
     def changed(self) -> None:
@@ -211,9 +228,12 @@ class Ledger:
                 try:
                     return self.reserve(price, input_estimate, max_output_tokens)
                 except BudgetReached:
-                    if not self.open:
+                    if not self.may_fit():
                         raise
-                turn.clear()
+                if self.open:
+                    turn.clear()
+                else:
+                    await asyncio.sleep(_OTHERS_S)
         finally:
             self._turns.remove(turn)
             self._wake_first()

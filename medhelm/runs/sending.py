@@ -199,7 +199,7 @@ class Desk:
                     self.ledger.refuse(usd, tokens)
                     break
                 except BudgetReached as e:
-                    if not self._is_begun and not self.ledger.open:
+                    if not self._is_begun and not self.ledger.may_fit():
                         raise self._out_of_budget(e) from None
                 await self.ledger.change()
         self._begun += 1

@@ -111,7 +111,7 @@ def spend(path: Path, worker: int, is_killed: bool) -> None:
         pass
     path.with_suffix(f".{worker}").write_text(str(spent))
     if not is_killed:
-        ledger.leave()
+        ledger.give_back()
 
 
 @pytest.mark.slow
@@ -137,11 +137,13 @@ def test_a_ledger_says_which_cap_is_reached_and_gives_back_what_it_did_not_spend
     price = Price(input=1.0, output=1.0, date="2026-01")
     pool = PoolFile(tmp_path / "pool.json", "0", Pool(2, cap_usd=1.0, cap_tokens=2_000_000))
     ledger = Ledger(1.0, 2_000_000, pool)
-    ledger.reserve(price, 100_000, 100_000).settle(Usage(input_tokens=100_000, output_tokens=50_000))
+    ledger.reserve(price, 100_000, 100_000).settle(
+        Usage(input_tokens=100_000, output_tokens=50_000)
+    )
     assert pool.read().taken_usd == pytest.approx(0.2)
     with pytest.raises(BudgetReached, match=r"cap of 1 USD is reached: 0\.1500 spent here"):
         ledger.reserve(price, 900_000, 0)
-    ledger.leave()
+    ledger.give_back()
     assert pool.read().taken_usd == pytest.approx(0.15)
     assert pool.read().taken_tokens == 150_000
 

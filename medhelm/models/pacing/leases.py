@@ -49,7 +49,9 @@ class Leases:
                     await news.wait()
 
     async def close(self) -> None:
-        """Report no longer; the leases end with `PoolAccess.leave`."""
+        """End the leases."""
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
+        with suppress(MedhelmError):
+            self.pool.leave()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -57,6 +57,15 @@ class Lease(msgspec.Struct, frozen=True):
     """The share of refusals from which the pace is cut."""
     again_s: float
     """Seconds until the next report."""
+
+
+class Block(NamedTuple):
+    """A part of a budget that one process may spend."""
+
+    usd: float
+    tokens: int
+    may_come: bool
+    """True if other processes hold blocks, of which they may give something back."""
 
 
 class Tenant(msgspec.Struct):
@@ -147,6 +156,8 @@ class Pool(msgspec.Struct):
     taken_usd: float = 0.0
     """Given out in blocks and not given back. What a killed process held stays taken."""
     taken_tokens: int = 0
+    holders: dict[str, float] = {}
+    """The processes that hold blocks, and when each was heard of."""
     endpoints: dict[str, Shared] = {}
     runs: list[str] = []
     """Folders of the command's runs below its results folder, whose names tell data and settings."""
@@ -169,6 +180,8 @@ class Pool(msgspec.Struct):
         shared.hear(report, own.since, now)
         if report.sent or report.is_bound:
             own.needs = None if report.is_bound else 1.0 + 2.0 * report.sent / seconds
+        if worker in self.holders:
+            self.holders[worker] = now
         own.since, own.want, own.in_flight = now, max(1, report.want), report.in_flight
         paced_s = max(AGAIN_PACED_S, STEP_S / 2 * self.workers)
         pause_s, lag_s = shared.pace(now, paced_s)
@@ -184,8 +197,8 @@ class Pool(msgspec.Struct):
         again_s = max(AGAIN_S, paced_s) if is_calm else paced_s
         return Lease(own.most, rate, pause_s, lag_s, shared.pacer.bearable, again_s)
 
-    def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
-        """Take a block of each cap that holds so much at least; of one that has not so much left, nothing."""
+    def reserve(self, worker: str, usd: float, tokens: int, now: float) -> Block:
+        """Give a block of each cap that holds so much at least; of one that has not so much left, nothing."""
         block_usd, block_tokens = 0.0, 0
         if self.cap_usd is not None and usd <= (left := self.cap_usd - self.taken_usd):
             block_usd = max(usd, BLOCK * left)
@@ -193,12 +206,19 @@ class Pool(msgspec.Struct):
             block_tokens = max(tokens, int(BLOCK * left))
         self.taken_usd += block_usd
         self.taken_tokens += block_tokens
-        return block_usd, block_tokens
+        if block_usd or block_tokens:
+            self.holders[worker] = now
+        others = (at for name, at in self.holders.items() if name != worker)
+        return Block(block_usd, block_tokens, any(now - at < EXPIRES_S for at in others))
 
-    def leave(self, worker: str, usd: float, tokens: int) -> None:
-        """End a process's leases, and take back what it did not spend of its blocks."""
+    def give_back(self, worker: str, usd: float, tokens: int) -> None:
+        """Take back all that a process did not spend of its blocks."""
         self.taken_usd -= usd
         self.taken_tokens -= tokens
+        self.holders.pop(worker, None)
+
+    def leave(self, worker: str) -> None:
+        """End a process's leases."""
         for shared in self.endpoints.values():
             shared.tenants.pop(worker, None)
 
@@ -211,11 +231,14 @@ class PoolAccess(Protocol):
     async def lease(self, endpoint: str, report: Report) -> Lease:
         """Report what was sent, and get the next lease."""
 
-    def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
+    def reserve(self, usd: float, tokens: int) -> Block:
         """Get a block of the budget."""
 
-    def leave(self, usd: float, tokens: int) -> None:
-        """End all leases, and give back so much of the blocks."""
+    def give_back(self, usd: float, tokens: int) -> None:
+        """Give back all that was not spent of the blocks."""
+
+    def leave(self) -> None:
+        """End all leases."""
 
     def tell(self, said: bytes) -> None:
         """Say how far the work is, as JSON."""

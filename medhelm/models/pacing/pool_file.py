@@ -14,7 +14,7 @@ import msgspec
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import why
-from medhelm.models.pacing.pool import Lease, Pool, Report
+from medhelm.models.pacing.pool import Block, Lease, Pool, Report
 
 
 class PoolFile:
@@ -33,15 +33,20 @@ class PoolFile:
         with self._pool() as pool:
             return pool.lease(self.worker, endpoint, report, time.time())
 
-    def reserve(self, usd: float, tokens: int) -> tuple[float, int]:
+    def reserve(self, usd: float, tokens: int) -> Block:
         """Get a block of the budget."""
         with self._pool() as pool:
-            return pool.reserve(usd, tokens)
+            return pool.reserve(self.worker, usd, tokens, time.time())
 
-    def leave(self, usd: float, tokens: int) -> None:
-        """End all leases, and give back so much of the blocks."""
+    def give_back(self, usd: float, tokens: int) -> None:
+        """Give back all that was not spent of the blocks."""
         with self._pool() as pool:
-            pool.leave(self.worker, usd, tokens)
+            pool.give_back(self.worker, usd, tokens)
+
+    def leave(self) -> None:
+        """End all leases."""
+        with self._pool() as pool:
+            pool.leave(self.worker)
 
     def tell(self, said: bytes) -> None:
         """Say how far the work is."""
