@@ -21,6 +21,7 @@ from medhelm.proof.manifest import Facts
 from medhelm.proof.validation import Report
 from medhelm.runs.estimation import JudgeEstimate, RunEstimate, Totals
 from medhelm.schema.run import RunRecord
+from medhelm.tables import gate
 from medhelm.tables.known_tables import find_tables
 
 PAGE = ROOT / "docs" / "reference.md"
@@ -96,9 +97,10 @@ def _called(action: argparse.Action) -> str:
 
 
 def _tables() -> Iterator[str]:
-    for spec in find_tables().specs.values():
-        cells = [(f"`{c.name}`", _cell(c.description)) for c in spec.columns]
-        yield from [f"### {spec.name}", "", *grid("ll", ("column", "meaning"), cells), ""]
+    tables = {spec.name: spec.columns for spec in find_tables().specs.values()}
+    for name, columns in (tables | {"gate": gate.COLUMNS}).items():
+        cells = [(f"`{c.name}`", _cell(c.description)) for c in columns]
+        yield from [f"### {name}", "", *grid("ll", ("column", "meaning"), cells), ""]
 
 
 def _json() -> Iterator[str]:
