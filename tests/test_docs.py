@@ -437,6 +437,13 @@ def test_a_page_without_a_link_is_found(copy: Path) -> None:
     assert "docs/index.md: docs/tuning.md is not linked" in problems()
 
 
+@pytest.mark.slow
+def test_the_example_of_agreement_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = load_script("agreement_example")
+    monkeypatch.setattr(sys, "argv", ["agreement_example.py", "--check"])
+    assert script.main() == 0
+
+
 def test_results_table_holds_the_scores(tmp_path: Path) -> None:
     import medhelm
 
