@@ -15,22 +15,42 @@ from collections.abc import Iterator
 from pages import ROOT, grid, make
 
 from medhelm.cli import command_parser, known_commands
+from medhelm.listing.listed import BenchmarkEntry
+from medhelm.proof.checks import Finding
+from medhelm.proof.manifest import Facts
+from medhelm.proof.validation import Report
+from medhelm.runs.estimation import JudgeEstimate, RunEstimate, Totals
+from medhelm.schema.run import RunRecord
+from medhelm.tables import gate
 from medhelm.tables.known_tables import find_tables
 
 PAGE = ROOT / "docs" / "reference.md"
+JSON = {
+    "of `validate`": Report,
+    "its `facts`": Facts,
+    "its `findings`": Finding,
+    "of `estimate`": RunEstimate,
+    "its `judges`": JudgeEstimate,
+    "its `total`": Totals,
+    "of `score`": RunRecord,
+    "of `list benchmarks`": BenchmarkEntry,
+}
+"""What the entries of documents in JSON are made from."""
 TEXT = """# Options and columns
 
 <!-- made by scripts/reference_page.py from the code -->
 
-What every command takes and every table holds. [Commands](commands.md) explains what they are for,
-[statistics](statistics.md) how the numbers are worked out. `medhelm COMMAND --help` and
-`medhelm list tables` print the same.
+What every command takes, every table holds, and the keys of JSON documents. [Commands](commands.md)
+explains what they are for, [statistics](statistics.md) how the numbers are worked out.
+`medhelm COMMAND --help` and `medhelm list tables` print the same.
 """
 
 
 def render() -> str:
     """Return the page."""
-    return "\n".join([TEXT, "## Commands", *_commands(), "## Tables", "", *_tables()]) + "\n"
+    return (
+        "\n".join([TEXT, "## Commands", *_commands(), "## Tables", "", *_tables(), *_json()]) + "\n"
+    )
 
 
 def _commands() -> Iterator[str]:
@@ -77,9 +97,18 @@ def _called(action: argparse.Action) -> str:
 
 
 def _tables() -> Iterator[str]:
-    for spec in find_tables().specs.values():
-        cells = [(f"`{c.name}`", _cell(c.description)) for c in spec.columns]
-        yield from [f"### {spec.name}", "", *grid("ll", ("column", "meaning"), cells), ""]
+    tables = {spec.name: spec.columns for spec in find_tables().specs.values()}
+    for name, columns in (tables | {"gate": gate.COLUMNS}).items():
+        cells = [(f"`{c.name}`", _cell(c.description)) for c in columns]
+        yield from [f"### {name}", "", *grid("ll", ("column", "meaning"), cells), ""]
+
+
+def _json() -> Iterator[str]:
+    cells = [
+        (entry, ", ".join(f"`{name}`" for name in kind.__struct_fields__))
+        for entry, kind in JSON.items()
+    ]
+    yield from ["## JSON", "", *grid("ll", ("entry", "keys"), cells)]
 
 
 def _cell(text: str) -> str:

@@ -1,16 +1,13 @@
 """`medhelm agreement`: ratings against the jury, corrected scores, the blinded sheet."""
 
 import csv
-import importlib.util
 import itertools
 import json
 import math
 import random
 import stat
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -855,22 +852,3 @@ def test_a_sheet_needs_answers_of_a_jury(tmp_path: Path, shell: Shell) -> None:
     assert "has jury scores" in line
     assert "closed x" in shell("--template", "s.csv", "--benchmark", "closed", code=2)
     assert "'wart'" in shell("--template", "s.csv", "--benchmark", "wart", code=2)
-
-
-# The page -----------------------------------------------------------------------------------------
-
-
-def load_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.slow
-def test_the_example_of_the_page_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = load_script("agreement_example")
-    monkeypatch.setattr(sys, "argv", ["agreement_example.py", "--check"])
-    assert script.main() == 0

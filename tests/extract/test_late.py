@@ -36,6 +36,7 @@ def test_reading_plugins_compiles_none_of_them() -> None:
         "from medhelm.plugins.registry import load_registry\n"
         "load_registry()\n"
         "from medhelm.extract import options, polarity\n"
-        "assert not {options._LEAD.pattern, polarity.DOUBT.pattern} & set(made)\n"
+        "print(len({options._LEAD.pattern, polarity.DOUBT.pattern} & set(made)))\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert done.stdout == b"0\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from medhelm import Instance, read_choice
@@ -18,7 +16,6 @@ CHOICES = (
     "IV fluids",
 )
 LABELS = {"digits": tuple("123456"), "roman": ("I", "II", "III", "IV", "V", "VI")}
-_FOREIGN = re.compile(r"^([A-C])\. Vit|(?<=Answer: )(C)$", re.MULTILINE)
 
 
 def replies(gold: str, labels: tuple[str, ...]) -> list[tuple[str, str, bool, bool]]:

@@ -22,7 +22,6 @@ BY_LABELS, BY_TEXTS = (
     Asking(name="t", form="logprobs", candidates="texts"),
 )
 CHOICES = ("a cow", "a very large dog", "no", "a cat")
-PRIOR = Response(instance_id="i", finish="stop")
 
 
 def asked(

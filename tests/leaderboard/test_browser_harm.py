@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,10 @@ import pytest
 
 from tests.leaderboard.browsing import Opens, World, grid, rows_by_name, spelled
 from tests.leaderboard.labelling import CLOSED, bundled, labels_of
-from tests.leaderboard.test_browser_access import _NAMES, _WIDE, check_contrast
+from tests.leaderboard.test_browser_access import opened
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    pass
 
 pytestmark = pytest.mark.browser
 
@@ -25,13 +24,6 @@ SEVERITIES = ("mild", "moderate", "severe")
 def rows(world: World, level: str, benchmark: str = "labelled") -> list[Mapping[str, Any]]:
     table = world.table("harm")
     return [r for r in table.rows if (r["level"], r["benchmark"]) == (level, benchmark)]
-
-
-def opened(page: Page) -> Page:
-    page.locator("summary").evaluate_all(
-        "all => all.forEach((e) => { e.parentElement.open = true; })"
-    )
-    return page
 
 
 # The numbers -------------------------------------------------------------------------------------
@@ -171,19 +163,6 @@ def test_the_way_from_a_cell_to_a_label(opens: Opens, labelled: World) -> None:
     assert page.get_by_text("All ").count()
 
 
-def test_the_list_can_be_taken_along(opens: Opens, labelled: World) -> None:
-    page = opened(opens(labelled).open("harm"))
-    block = page.locator(
-        ".table-block", has=page.get_by_role("table", name="Errors by specialty as a list")
-    )
-    with page.expect_download() as found:
-        block.get_by_role("button", name="JSON").click()
-    assert found.value.suggested_filename == "labelled_specialty.json"
-    document = json.loads(found.value.path().read_text())
-    assert len(document["rows"]) == len(rows(labelled, "specialty"))
-    assert document["rows"][0]["errors"] == rows(labelled, "specialty")[0]["errors"]
-
-
 # The run -----------------------------------------------------------------------------------------
 
 
@@ -294,34 +273,6 @@ def test_every_score_of_labelled_actions_stands_below_the_note(
 
 # For every reader --------------------------------------------------------------------------------
 
-PATHS: list[tuple[tuple[str, ...], dict[str, str]]] = [
-    (("harm",), {}),
-    (("harm",), {"benchmark": "labelled_private", "of": "severe", "show": "share"}),
-    (("benchmark", "labelled"), {}),
-    (("run", "labelled", "vendor/coarse"), {"with": "lab/bold"}),
-]
-
-
-def test_everything_has_a_name_and_fits_a_phone(opens: Opens, labelled: World) -> None:
-    reader = opens(labelled, width=360, has_charts=True)
-    reader.open("about")
-    for path, query in PATHS:
-        page = opened(reader.go(*path, **query))
-        assert page.evaluate(_NAMES) == [], path
-        found = page.evaluate(_WIDE)
-        assert (found["page"], found["wide"]) == (360, []), (path, found["wide"])
-        for figure in page.locator("figure.chart").all():
-            assert len(figure.locator("figcaption").inner_text()) > 20
-            assert len(grid(figure.locator("table").first)) >= 2
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast_is_enough(opens: Opens, labelled: World, scheme: Any) -> None:
-    reader = opens(labelled, scheme=scheme)
-    reader.open("about")
-    assert sum(check_contrast(opened(reader.go(*p, **q)), f"{p}") for p, q in PATHS) > 40
-
-
 # Fill of each bar and of the number on it.
 _BARS = """() => [...document.querySelectorAll(".plot .point")].filter((p) => p.querySelector(".bartext"))
   .map((p) => [p.querySelector("path"), p.querySelector(".bartext")].map((e) => getComputedStyle(e).fill.match(/[\\d.]+/g).map(Number)))"""
@@ -342,13 +293,3 @@ def test_numbers_on_bars_can_be_read(opens: Opens, labelled: World, scheme: Any)
     for bar, ink in found:
         dark, light = sorted((luminance(bar), luminance(ink)))
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (bar, ink)
-
-
-def test_cells_are_reached_by_keyboard(opens: Opens, labelled: World) -> None:
-    page = opens(labelled).open("harm")
-    heat = page.get_by_role("grid", name="Errors by category and model")
-    heat.locator("[tabindex='0']").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    assert "lab/bold" in page.get_by_role("tooltip").inner_text()
-    assert heat.locator("[tabindex='0']").count() == 1

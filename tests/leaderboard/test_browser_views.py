@@ -244,18 +244,6 @@ def test_downloads_hold_the_shown_rows(opens: Opens, full: World, tmp_path: Path
         assert row == {name: own[name] for name in row} and "win_literal_high" in row
 
 
-def test_the_list_of_the_heatmap_can_be_saved(opens: Opens, full: World, tmp_path: Path) -> None:
-    page = opens(full).open("heatmap", category="Clinical Note Generation")
-    page.get_by_text("The same as a list").click()
-    page.get_by_role("table", name="Scores as a list").wait_for()
-    scope = page.get_by_role("group", name="Download what is shown")
-    found = list(csv.DictReader(io.StringIO(saved(page, scope, "CSV", tmp_path))))
-    own = [r for r in full.table("benchmarks").rows if r["benchmark"] == "notes"]
-    assert {(r["model"], float(r["score"])) for r in found} == {
-        (r["model"], r["score"]) for r in own
-    }
-
-
 # Details of a cell -------------------------------------------------------------------------------
 
 
@@ -323,18 +311,6 @@ def test_arrows_move_between_cells_and_enter_opens_the_run(opens: Opens, full: W
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name=f"{models[0]} on gated").wait_for()
     assert page.url.endswith(at("run", "gated", models[0]))
-
-
-def test_a_click_on_a_cell_leads_to_its_run(opens: Opens, full: World) -> None:
-    page = opens(full).open("heatmap")
-    models = [name.split(" ")[0] for name in grid(page.get_by_role("grid"))[0][1:]]
-    cell(page, "Letters to patients", 3).click()
-    heading = f"{models[3]} on Letters to patients"
-    page.get_by_role("heading", level=1, name=heading).wait_for()
-    page.get_by_role("link", name="Letters to patients").click()
-    page.get_by_role("heading", level=1, name="Letters to patients", exact=True).wait_for()
-    page.get_by_role("table", name="Models on").get_by_role("link", name="lab/one").click()
-    page.get_by_role("heading", level=1, name="lab/one on Letters").wait_for()
 
 
 def test_colours_follow_the_values(opens: Opens, full: World) -> None:

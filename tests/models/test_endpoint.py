@@ -49,19 +49,18 @@ def server() -> _Server:
 
 @pytest.mark.parametrize("word", ["spoke", "answered"])
 def test_given_up_requests_count_in_a_row_only(word: str) -> None:
-    asyncio.run(_count_in_a_row(word))
+    async def run() -> None:
+        own = server()
+        for _ in range(DEAD_AFTER - 1):
+            own.gave_up(FAULT)
+        getattr(own, word)(own.trying())
+        for _ in range(DEAD_AFTER - 1):
+            own.gave_up(FAULT)
+        assert not own.fatal
+        with pytest.raises(ModelError, match="does not answer"):
+            own.gave_up(FAULT)
 
-
-async def _count_in_a_row(word: str) -> None:
-    own = server()
-    for _ in range(DEAD_AFTER - 1):
-        own.gave_up(FAULT)
-    getattr(own, word)(own.trying())
-    for _ in range(DEAD_AFTER - 1):
-        own.gave_up(FAULT)
-    assert not own.fatal
-    with pytest.raises(ModelError, match="does not answer"):
-        own.gave_up(FAULT)
+    asyncio.run(run())
 
 
 def test_failed_tries_end_an_endpoint_after_many_and_after_long(clock: list[float]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError
-from medhelm.models import ModelPool, access, check_model, open_model
+from medhelm.models import access, check_model, open_model
 from medhelm.models.providers import built_in
 from medhelm.schema.episode import Message, Request, Response, Sampling, Usage
 from medhelm.schema.model import Model, ModelSpec
@@ -376,34 +376,3 @@ def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk)
     with pytest.raises(ModelError, match=r"set model\.json_schema=false"):
         converse(sdk, server, [request("a", json_schema=schema)], json_schema=True)
     assert len(server.bodies) == 1
-
-
-def test_no_server_at_all_is_said_within_seconds(sdk: Sdk) -> None:
-    async def run() -> None:
-        async with SdkServer(lambda body: {}) as server:
-            base_url = server.base_url
-        model = opened(spec_for(sdk, base_url))
-        try:
-            await ask_all(model, [request(i) for i in range(20)])
-        finally:
-            await model.close()
-
-    started = time.monotonic()
-    with pytest.raises(ModelError, match=r"127\.0\.0\.1:\d+ does not answer \(no connection\)"):
-        asyncio.run(run())
-    assert time.monotonic() - started < 10
-
-
-def test_models_of_one_key_share_its_limit(sdk: Sdk) -> None:
-    async def run() -> int:
-        async with SdkServer(lambda body: sdk.answer(), latency_s=0.02) as server:
-            pool = ModelPool({"K": KEY})
-            models = [pool.open(spec_for(sdk, server.base_url, max_concurrency=n)) for n in (3, 8)]
-            asked = [[request(f"{n}{i}") for i in range(12)] for n in range(2)]
-            await asyncio.gather(
-                *(ask_all(model, some) for model, some in zip(models, asked, strict=True))  # type: ignore[arg-type]
-            )
-            await pool.close()
-            return server.in_flight_max
-
-    assert 2 <= asyncio.run(run()) <= 3
