@@ -39,6 +39,24 @@ def _positive_usd(text: str) -> float:
     return usd
 
 
+def _own_folder(text: str) -> str:
+    if _URL in text:
+        raise argparse.ArgumentTypeError(
+            "must be a folder here; `medhelm runs pull URL` brings the runs behind a URL"
+        )
+    return text
+
+
+def _readable_folder(text: str) -> str:
+    """Return a folder to read results from; of a URL a copy."""
+    if _URL not in text:
+        return text
+    from medhelm.store.elsewhere import results_folder  # other commands start without it
+
+    return str(results_folder(text))
+
+
+_URL = "://"
 _SEVERAL: Mapping[str, Any] = dict(nargs="+", action="extend", metavar="NAME")
 _CHOSEN = "only these {}s; * stands for any text ('openai/*')"
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -54,7 +72,16 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
     ),
     "--results-dir": dict(
-        default=DEFAULT_RESULTS, metavar="DIR", help="folder of results (default: %(default)s)"
+        type=_own_folder,
+        default=DEFAULT_RESULTS,
+        metavar="DIR",
+        help="folder of results (default: %(default)s)",
+    ),
+    "--results-dir URL": dict(
+        type=_readable_folder,
+        default=DEFAULT_RESULTS,
+        metavar="DIR|URL",
+        help="folder of results, or a URL that they were pushed to (default: %(default)s)",
     ),
     "--data": dict(
         choices=("sample", "full"),
@@ -83,7 +110,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 """Each option that several commands have, as argparse takes it."""
 
-OF_RUNS = ("--results-dir", "--data", "--latest")
+OF_RUNS = ("--results-dir URL", "--data", "--latest")
 OF_GRADINGS = (*OF_RUNS, "--scoring")
 OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence")
 OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
@@ -92,7 +119,7 @@ OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
     """Add options that several commands have, in this order; `changed` is other here for all of them."""
     for name in names:
-        parser.add_argument(name, **{**_OPTIONS[name], **changed})
+        parser.add_argument(name.split()[0], **{**_OPTIONS[name], **changed})
 
 
 def data_folder(args: argparse.Namespace) -> Path:

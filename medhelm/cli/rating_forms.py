@@ -231,7 +231,7 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    add_options(parser, *OF_GRADINGS)
+    add_options(parser, "--results-dir", *OF_GRADINGS[1:])
     for name in ("benchmark", "model") if has_benchmark else ("model",):
         add_options(parser, f"--{name}", help=f"only these {name}s")
 

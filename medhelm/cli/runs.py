@@ -1,4 +1,4 @@
-"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file."""
+"""`medhelm runs`: what is stored in a results folder; runs are removed, archived, or brought elsewhere and back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,34 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import get_args
 
-from medhelm.cli.options import add_options, print_rows
+from medhelm.cli.options import Registry, add_options, open_registry, print_rows
 from medhelm.cli.sweep import settings_apart
-from medhelm.errors import RecordError, UnknownName, UsageError, below
+from medhelm.errors import (
+    PrivacyRefused,
+    RecordError,
+    RunLocked,
+    UnknownName,
+    UsageError,
+    below,
+)
 from medhelm.files.durable import AtomicFile, lock_file, why
+from medhelm.models.privacy import POLICY
+from medhelm.schema.data import DataClass
+from medhelm.schema.model import EndpointClass
+from medhelm.store.elsewhere import (
+    Elsewhere,
+    RunUnfinished,
+    StoreFault,
+    pull,
+    refuse_unfinished,
+    stored_files,
+)
 from medhelm.store.records import Plan, read_plan, stored_records
 from medhelm.tables.format.formats import clean
 
@@ -35,9 +55,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
     archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
     archive.add_argument("--remove", action="store_true", help="then remove the run")
+    run = {"metavar": "RUN", "help": "its folder, as tables name it, or its hash"}
     for own in (removed, archive):
-        own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
-    for own in (shown, removed, archive):
+        own.add_argument("run", **run)
+    pushed = words.add_parser(
+        "push", help="copy finished runs to an object store or another folder"
+    )
+    pulled = words.add_parser("pull", help="copy runs from where they were pushed")
+    for own in (pushed, pulled):
+        own.add_argument("url", metavar="URL", help="such as s3://BUCKET/results")
+        own.add_argument("runs", nargs="*", **{**run, "help": f"{run['help']} (default: all)"})
+        own.add_argument("--replace", action="store_true", help="write over runs of other content")
+    pushed.add_argument(
+        "--endpoint-class",
+        choices=get_args(EndpointClass),
+        default="external",
+        help="what the store is, as of an endpoint (default: %(default)s)",
+    )
+    pushed.add_argument(
+        "--text-of",
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=[c for c in get_args(DataClass) if c != "public"],
+        metavar="CLASS",
+        help="data classes (gated, private) whose runs may go to a store of any class",
+    )
+    for own in (shown, removed, archive, pushed, pulled):
         add_options(own, "--results-dir", help="(default: %(default)s)")
 
 
@@ -46,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
     results = Path(args.results_dir)
     if args.word == "list":
         return _list(results, args.benchmark)
+    if args.word in ("push", "pull"):
+        return (_push if args.word == "push" else _pull)(args, results)
     folder = _find(results, args.run)
     name = clean(folder.relative_to(results).as_posix())
     if args.word == "remove" and not args.yes and not _is_meant(name):
@@ -60,6 +106,76 @@ def run(args: argparse.Namespace) -> int:
             _remove(results, folder)
             print(f"Removed: {name}")
     return 0
+
+
+def _push(args: argparse.Namespace, results: Path) -> int:
+    folders = [_find(results, name) for name in args.runs] or _folders(results)
+    if not folders:
+        raise UsageError(f"no run {below(results)}; --results-dir DIR names another folder")
+    store, registry = Elsewhere(args.url), open_registry([])
+    there = store.manifests()
+
+    def push(run: str) -> str:
+        folder = results / "runs" / run
+        with _held(folder):
+            refuse_unfinished(folder)
+            _check_privacy(folder, registry, args)
+            return store.push(run, folder, there.get(run), is_replaced=args.replace)
+
+    runs = [folder.relative_to(results / "runs").as_posix() for folder in folders]
+    return _each(runs, push, is_named=bool(args.runs))
+
+
+def _pull(args: argparse.Namespace, results: Path) -> int:
+    store = Elsewhere(args.url)
+    found = store.pushed()
+    known = {f"/runs/{run}/": run for run in found}
+    runs = []
+    for name in args.runs:  # its folder, as tables name it, may be that of a grading
+        own = [r for place, r in known.items() if place in f"/{name}/" or name == Path(r).name]
+        if len(own) != 1:
+            raise UnknownName("run", name, [place.strip("/") for place in known])
+        runs += own
+
+    def move(run: str) -> str:
+        folder = results / "runs" / run
+        with _held(folder) if folder.is_dir() else nullcontext():
+            return pull(run, store.read(run, found[run]), store, results, is_replaced=args.replace)
+
+    return _each(runs or [*found], move, is_named=bool(runs))
+
+
+def _each(runs: Sequence[str], move: Callable[[str], str], *, is_named: bool) -> int:
+    """Return 0, or the highest code of what kept a run back; one at work or not finished only where it is named."""
+    code, done = 0, Counter[str]()
+    for run in runs:
+        try:
+            said = move(run)
+            print(f"{said}: {clean(f'runs/{run}')}", flush=True)
+        except StoreFault:
+            raise
+        except (RecordError, PrivacyRefused) as e:
+            said = "Left out"
+            print(f"medhelm: left out: {clean(str(e))}", file=sys.stderr)
+            if is_named or not isinstance(e, RunUnfinished | RunLocked):
+                code = max(code, e.exit_code)
+        done[said] += 1
+    print("; ".join(f"{said.lower()}: {n}" for said, n in done.items()).capitalize())
+    return code
+
+
+def _check_privacy(folder: Path, registry: Registry, args: argparse.Namespace) -> None:
+    """Raise PrivacyRefused where the data of a run may not lie in a store of this class."""
+    declared = registry.benchmarks.get(read_plan(folder).spec.benchmark)
+    classes = {record.card.data_class for record in stored_records(folder)}
+    for data_class in classes | ({declared.data_class} if declared is not None else set()):
+        allowed = POLICY[data_class]
+        if args.endpoint_class not in allowed and data_class not in args.text_of:
+            raise PrivacyRefused(
+                f"{folder}: its data are {data_class} and the store is {args.endpoint_class}: declare "
+                f"--endpoint-class {' or '.join(allowed)} if that is what it is, or allow it with "
+                f"--text-of {data_class}"
+            )
 
 
 def _list(results: Path, benchmark: str) -> int:
@@ -149,9 +265,7 @@ def _archive(results: Path, folder: Path, out: Path) -> str:
             raise UsageError(f"{path} is there already; name another with --out FILE.zip")
     if folder.resolve() in out.resolve().parents:
         raise UsageError(f"{out} would lie in the run itself; name one outside with --out FILE.zip")
-    files = [p for p in sorted(folder.rglob("*")) if not p.is_dir() and p.name != "lock"]
-    if links := [p for p in files if p.is_symlink()]:
-        raise RecordError(f"{links[0]} is a symbolic link, which is not archived; take it away")
+    files = stored_files(folder)
     try:
         with (
             AtomicFile(out) as handle,

@@ -62,6 +62,7 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
+from medhelm.store.elsewhere import is_url
 from medhelm.store.names import known_address, other_names, renamed_path
 from medhelm.store.records import run_path
 from medhelm.store.shards import Shard, find_shard
@@ -90,7 +91,13 @@ def plan_runs(
     Raises UsageError, DataError, ModelError or PrivacyRefused before any request. For those who send
     nothing, what privacy refuses, or is stored under another name, is planned all the same.
     """
-    return _Planner(registry, environ, is_sending=is_sending).plan(list(jobs))
+    jobs = list(jobs)
+    for job in jobs:
+        if is_url(job.results_dir):
+            raise UsageError(
+                "results_dir must be a folder; `medhelm runs push URL` takes its finished runs elsewhere"
+            )
+    return _Planner(registry, environ, is_sending=is_sending).plan(jobs)
 
 
 class _Planner:
