@@ -48,7 +48,7 @@ from medhelm.schema.data import Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
-from medhelm.store.elsewhere import results_folder
+from medhelm.store.remote_runs import results_folder
 from medhelm.tables.loading import load_gradings
 from medhelm.tables.results import Results
 

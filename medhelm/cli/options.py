@@ -51,7 +51,7 @@ def _readable_folder(text: str) -> str:
     """Return a folder to read results from; of a URL a copy."""
     if _URL not in text:
         return text
-    from medhelm.store.elsewhere import results_folder  # other commands start without it
+    from medhelm.store.remote_runs import results_folder  # other commands start without it
 
     return str(results_folder(text))
 

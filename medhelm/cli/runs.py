@@ -9,8 +9,9 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_args
 
@@ -28,15 +29,14 @@ from medhelm.files.durable import AtomicFile, lock_file, why
 from medhelm.models.privacy import POLICY
 from medhelm.schema.data import DataClass
 from medhelm.schema.model import EndpointClass
-from medhelm.store.elsewhere import (
-    Elsewhere,
+from medhelm.store.records import Plan, read_plan, stored_records
+from medhelm.store.remote_runs import (
+    RemoteRuns,
     RunUnfinished,
-    StoreFault,
     pull,
     refuse_unfinished,
     stored_files,
 )
-from medhelm.store.records import Plan, read_plan, stored_records
 from medhelm.tables.format.formats import clean
 
 _REMOVED = ".removed-"
@@ -47,25 +47,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words of the command and their options."""
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
     shown = words.add_parser("list", help="every stored run, with its state, score and size")
-    shown.add_argument(
-        "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
-    )
     removed = words.add_parser("remove", help="remove a run; asks first")
     removed.add_argument("--yes", action="store_true", help="do not ask")
     archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
     archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
     archive.add_argument("--remove", action="store_true", help="then remove the run")
-    run = {"metavar": "RUN", "help": "its folder, as tables name it, or its hash"}
     for own in (removed, archive):
-        own.add_argument("run", **run)
+        own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
     pushed = words.add_parser(
         "push", help="copy finished runs to an object store or another folder"
     )
     pulled = words.add_parser("pull", help="copy runs from where they were pushed")
     for own in (pushed, pulled):
         own.add_argument("url", metavar="URL", help="such as s3://BUCKET/results")
-        own.add_argument("runs", nargs="*", **{**run, "help": f"{run['help']} (default: all)"})
         own.add_argument("--replace", action="store_true", help="write over runs of other content")
+    for own in (shown, pushed, pulled):
+        own.add_argument(
+            "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
+        )
     pushed.add_argument(
         "--endpoint-class",
         choices=get_args(EndpointClass),
@@ -81,7 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CLASS",
         help="data classes (gated, private) whose runs may go to a store of any class",
     )
-    for own in (shown, removed, archive, pushed, pulled):
+    add_options(shown, "--results-dir URL", help="(default: %(default)s)")
+    for own in (removed, archive, pushed, pulled):
         add_options(own, "--results-dir", help="(default: %(default)s)")
 
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.word == "list":
         return _list(results, args.benchmark)
     if args.word in ("push", "pull"):
-        return (_push if args.word == "push" else _pull)(args, results)
+        return _transfer(args, results)
     folder = _find(results, args.run)
     name = clean(folder.relative_to(results).as_posix())
     if args.word == "remove" and not args.yes and not _is_meant(name):
@@ -108,57 +108,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _push(args: argparse.Namespace, results: Path) -> int:
-    folders = [_find(results, name) for name in args.runs] or _folders(results)
-    if not folders:
-        raise UsageError(f"no run {below(results)}; --results-dir DIR names another folder")
-    store, registry = Elsewhere(args.url), open_registry([])
-    there = store.manifests()
-
-    def push(run: str) -> str:
-        folder = results / "runs" / run
-        with _held(folder):
-            refuse_unfinished(folder)
-            _check_privacy(folder, registry, args)
-            return store.push(run, folder, there.get(run), is_replaced=args.replace)
-
-    runs = [folder.relative_to(results / "runs").as_posix() for folder in folders]
-    return _each(runs, push, is_named=bool(args.runs))
-
-
-def _pull(args: argparse.Namespace, results: Path) -> int:
-    store = Elsewhere(args.url)
-    found = store.pushed()
-    known = {f"/runs/{run}/": run for run in found}
-    runs = []
-    for name in args.runs:  # its folder, as tables name it, may be that of a grading
-        own = [r for place, r in known.items() if place in f"/{name}/" or name == Path(r).name]
-        if len(own) != 1:
-            raise UnknownName("run", name, [place.strip("/") for place in known])
-        runs += own
-
-    def move(run: str) -> str:
-        folder = results / "runs" / run
-        with _held(folder) if folder.is_dir() else nullcontext():
-            return pull(run, store.read(run, found[run]), store, results, is_replaced=args.replace)
-
-    return _each(runs or [*found], move, is_named=bool(runs))
-
-
-def _each(runs: Sequence[str], move: Callable[[str], str], *, is_named: bool) -> int:
-    """Return 0, or the highest code of what kept a run back; one at work or not finished only where it is named."""
-    code, done = 0, Counter[str]()
+def _transfer(args: argparse.Namespace, results: Path) -> int:
+    """Return 0, or the highest code of what kept runs back, other than that they are not finished."""
+    store, registry, code, done = RemoteRuns(args.url), open_registry([]), 0, Counter[str]()
+    there, here = store.manifests(), _folders(results, args.benchmark)
+    runs = [folder.relative_to(results / "runs").as_posix() for folder in here]
+    if args.word == "pull":
+        runs = [run for run in there if fnmatchcase(run.partition("/")[0], args.benchmark)]
+    if not runs:
+        raise UsageError(f"no run below {results if args.word == 'push' else args.url}")
     for run in runs:
+        folder = results / "runs" / run
         try:
-            said = move(run)
+            with _held(folder) if folder.is_dir() else nullcontext():
+                if args.word == "pull":
+                    manifest = store.read(run, there[run])
+                    said = pull(run, manifest, store, results, is_replaced=args.replace)
+                else:
+                    refuse_unfinished(folder)
+                    _check_privacy(folder, registry, args)
+                    said = store.push(run, folder, there.get(run), is_replaced=args.replace)
             print(f"{said}: {clean(f'runs/{run}')}", flush=True)
-        except StoreFault:
-            raise
         except (RecordError, PrivacyRefused) as e:
             said = "Left out"
             print(f"medhelm: left out: {clean(str(e))}", file=sys.stderr)
-            if is_named or not isinstance(e, RunUnfinished | RunLocked):
-                code = max(code, e.exit_code)
+            code = max(code, 0 if isinstance(e, RunUnfinished | RunLocked) else e.exit_code)
         done[said] += 1
     print("; ".join(f"{said.lower()}: {n}" for said, n in done.items()).capitalize())
     return code

@@ -12,7 +12,7 @@ from medhelm.cli.options import add_options, data_folder, open_registry, print_j
 from medhelm.errors import RecordError
 from medhelm.runs.regrading import regrade, runs_to_judge
 from medhelm.schema.run import RunRecord
-from medhelm.store.elsewhere import is_url, results_folder
+from medhelm.store.remote_runs import is_url, results_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -62,9 +62,9 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
-from medhelm.store.elsewhere import is_url
 from medhelm.store.names import known_address, other_names, renamed_path
 from medhelm.store.records import run_path
+from medhelm.store.remote_runs import is_url
 from medhelm.store.shards import Shard, find_shard
 
 
@@ -92,11 +92,10 @@ def plan_runs(
     nothing, what privacy refuses, or is stored under another name, is planned all the same.
     """
     jobs = list(jobs)
-    for job in jobs:
-        if is_url(job.results_dir):
-            raise UsageError(
-                "results_dir must be a folder; `medhelm runs push URL` takes its finished runs elsewhere"
-            )
+    if any(is_url(job.results_dir) for job in jobs):
+        raise UsageError(
+            "results_dir must be a folder; `medhelm runs push URL` takes runs elsewhere"
+        )
     return _Planner(registry, environ, is_sending=is_sending).plan(jobs)
 
 
