@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,6 +16,7 @@ from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
 NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
@@ -40,23 +41,17 @@ def _positive_usd(text: str) -> float:
 
 
 def _own_folder(text: str) -> str:
-    if _URL in text:
-        raise argparse.ArgumentTypeError(
-            "must be a folder here; `medhelm runs pull URL` brings the runs behind a URL"
-        )
+    if "://" in text:
+        raise argparse.ArgumentTypeError("must be a folder here; `medhelm runs pull URL` fills one")
     return text
 
 
 def _readable_folder(text: str) -> str:
-    """Return a folder to read results from; of a URL a copy."""
-    if _URL not in text:
-        return text
     from medhelm.store.remote_runs import results_folder  # other commands start without it
 
     return str(results_folder(text))
 
 
-_URL = "://"
 _SEVERAL: Mapping[str, Any] = dict(nargs="+", action="extend", metavar="NAME")
 _CHOSEN = "only these {}s; * stands for any text ('openai/*')"
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -82,6 +77,14 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         default=DEFAULT_RESULTS,
         metavar="DIR|URL",
         help="folder of results, or a URL that they were pushed to (default: %(default)s)",
+    ),
+    "--text-of": dict(
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=[c for c in get_args(DataClass) if c != "public"],
+        metavar="CLASS",
+        help="data classes (gated, private) whose text may be written",
     ),
     "--data": dict(
         choices=("sample", "full"),

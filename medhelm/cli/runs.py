@@ -7,15 +7,13 @@ import hashlib
 import shutil
 import sys
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import get_args
 
-from medhelm.cli.options import Registry, add_options, open_registry, print_rows
+from medhelm.cli.options import add_options, print_rows
 from medhelm.cli.sweep import settings_apart
 from medhelm.errors import (
     PrivacyRefused,
@@ -26,17 +24,15 @@ from medhelm.errors import (
     below,
 )
 from medhelm.files.durable import AtomicFile, lock_file, why
-from medhelm.models.privacy import POLICY
-from medhelm.schema.data import DataClass
-from medhelm.schema.model import EndpointClass
 from medhelm.store.records import Plan, read_plan, stored_records
 from medhelm.store.remote_runs import (
     RemoteRuns,
     RunUnfinished,
-    pull,
+    pack,
     refuse_unfinished,
     stored_files,
 )
+from medhelm.tables.clinicians.sheet import check_privacy
 from medhelm.tables.format.formats import clean
 
 _REMOVED = ".removed-"
@@ -65,21 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         own.add_argument(
             "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
         )
-    pushed.add_argument(
-        "--endpoint-class",
-        choices=get_args(EndpointClass),
-        default="external",
-        help="what the store is, as of an endpoint (default: %(default)s)",
-    )
-    pushed.add_argument(
-        "--text-of",
-        nargs="+",
-        action="extend",
-        default=[],
-        choices=[c for c in get_args(DataClass) if c != "public"],
-        metavar="CLASS",
-        help="data classes (gated, private) whose runs may go to a store of any class",
-    )
+    add_options(pushed, "--text-of")
     add_options(shown, "--results-dir URL", help="(default: %(default)s)")
     for own in (removed, archive, pushed, pulled):
         add_options(own, "--results-dir", help="(default: %(default)s)")
@@ -110,46 +92,30 @@ def run(args: argparse.Namespace) -> int:
 
 def _transfer(args: argparse.Namespace, results: Path) -> int:
     """Return 0, or the highest code of what kept runs back, other than that they are not finished."""
-    store, registry, code, done = RemoteRuns(args.url), open_registry([]), 0, Counter[str]()
-    there, here = store.manifests(), _folders(results, args.benchmark)
-    runs = [folder.relative_to(results / "runs").as_posix() for folder in here]
-    if args.word == "pull":
+    store, is_push = RemoteRuns(args.url), args.word == "push"
+    there, code, done = store.found(), 0, Counter[str]()
+    runs = [p.relative_to(results / "runs").as_posix() for p in _folders(results, args.benchmark)]
+    if not is_push:
         runs = [run for run in there if fnmatchcase(run.partition("/")[0], args.benchmark)]
     if not runs:
-        raise UsageError(f"no run below {results if args.word == 'push' else args.url}")
+        raise UsageError(f"no run below {results if is_push else args.url}")
     for run in runs:
-        folder = results / "runs" / run
+        folder, said = results / "runs" / run, "Left out"
         try:
             with _held(folder) if folder.is_dir() else nullcontext():
-                if args.word == "pull":
-                    manifest = store.read(run, there[run])
-                    said = pull(run, manifest, store, results, is_replaced=args.replace)
-                else:
+                if is_push:
                     refuse_unfinished(folder)
-                    _check_privacy(folder, registry, args)
-                    said = store.push(run, folder, there.get(run), is_replaced=args.replace)
+                    for record in stored_records(folder):
+                        check_privacy(record, args.text_of)
+                move = store.push if is_push else store.pull
+                said = move(run, results, there.get(run, []), is_replaced=args.replace)
             print(f"{said}: {clean(f'runs/{run}')}", flush=True)
         except (RecordError, PrivacyRefused) as e:
-            said = "Left out"
             print(f"medhelm: left out: {clean(str(e))}", file=sys.stderr)
             code = max(code, 0 if isinstance(e, RunUnfinished | RunLocked) else e.exit_code)
         done[said] += 1
     print("; ".join(f"{said.lower()}: {n}" for said, n in done.items()).capitalize())
     return code
-
-
-def _check_privacy(folder: Path, registry: Registry, args: argparse.Namespace) -> None:
-    """Raise PrivacyRefused where the data of a run may not lie in a store of this class."""
-    declared = registry.benchmarks.get(read_plan(folder).spec.benchmark)
-    classes = {record.card.data_class for record in stored_records(folder)}
-    for data_class in classes | ({declared.data_class} if declared is not None else set()):
-        allowed = POLICY[data_class]
-        if args.endpoint_class not in allowed and data_class not in args.text_of:
-            raise PrivacyRefused(
-                f"{folder}: its data are {data_class} and the store is {args.endpoint_class}: declare "
-                f"--endpoint-class {' or '.join(allowed)} if that is what it is, or allow it with "
-                f"--text-of {data_class}"
-            )
 
 
 def _list(results: Path, benchmark: str) -> int:
@@ -241,15 +207,7 @@ def _archive(results: Path, folder: Path, out: Path) -> str:
         raise UsageError(f"{out} would lie in the run itself; name one outside with --out FILE.zip")
     files = stored_files(folder)
     try:
-        with (
-            AtomicFile(out) as handle,
-            zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as packed,
-        ):
-            for path in files:
-                packed.write(path, path.relative_to(results))
-        with zipfile.ZipFile(out) as packed:
-            if packed.testzip() or len(packed.namelist()) < len(files):
-                raise RecordError(f"{out} does not hold all of {folder}: remove it and try again")
+        pack(results, files, out)
         with open(out, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         with AtomicFile(summed) as handle:

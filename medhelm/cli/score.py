@@ -73,15 +73,15 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print_json("scores", {"runs": graded, "failed": failed, "skipped": skipped})
     else:
-        copy = f"--results-dir {shlex.quote(str(results))}"
         shown = "medhelm tables" + (f" --scoring {args.scoring}" if args.scoring != "fixed" else "")
         print(
             f"{len(graded)} graded, {len(failed)} failed, {len(skipped)} skipped; see "
-            f"`{shown} {copy}`"
+            f"`{shown} --results-dir {shlex.quote(str(results))}`"
         )
         if is_url(args.results_dir):
-            push = f"medhelm runs push {shlex.quote(args.results_dir)} {copy}"
-            print(f"This is a copy; `{push}` takes the gradings there")
+            print(
+                "This is a copy; `medhelm runs push URL --results-dir DIR --replace` takes it there"
+            )
     return RecordError.exit_code if failed else 0
 
 

@@ -341,22 +341,16 @@ def read_struct(path: Path, kind: type[_T]) -> _T:
     """Return what `write_struct` has written; raises RecordError where it is damaged or of another version."""
     try:
         raw = path.read_bytes()
-    except OSError as e:
-        raise RecordError(f"cannot read {path}: {why(e)}") from None
-    fix = "`medhelm score`" if kind is RunRecord else "the same `medhelm run` command"
-    return decode_struct(raw, kind, path, fix)
-
-
-def decode_struct(raw: bytes, kind: type[_T], path: object, fix: str) -> _T:
-    """Return what a sealed file holds; `path` and `fix` name it and what writes it again. Raises RecordError."""
-    try:
         schema = msgspec.json.decode(raw, type=_Version).schema
         was_changed = is_broken(raw)
+    except OSError as e:
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is not readable JSON; restore it or remove its folder") from None
     if schema != SCHEMA:
         raise OtherVersion(other_version(path, schema))
     if was_changed:
+        fix = "`medhelm score`" if kind is RunRecord else "the same `medhelm run` command"
         raise RecordError(
             f"{path} is damaged: it was changed after it was written; {fix} writes it again"
         )

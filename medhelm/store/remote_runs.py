@@ -1,10 +1,8 @@
 """Finished runs behind a URL that fsspec opens: an object store, a web server, another folder.
 
-<URL>/runs/<benchmark>/<model>/<request hash>/
-    manifest.json                   the files of the run with their hashes; written last
-    <file>.<start of its sha256>    never changed: a new content has a new name
+<URL>/runs/<benchmark>/<model>/<request hash>/<hash over all its files>.zip
 
-A run is there from the moment on at which its manifest is. Nothing is read that no manifest names.
+A file appears there whole and is never changed. A reader takes it only if what it holds has that hash.
 """
 
 from __future__ import annotations
@@ -15,43 +13,29 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-import msgspec
-
 from medhelm.errors import MedhelmError, RecordError, UsageError
-from medhelm.files.durable import make_private, sync_folder
-from medhelm.files.seals import sealed
-from medhelm.schema.episode import SCHEMA
-from medhelm.store.records import decode_struct, find_runs, read_plan, read_record
+from medhelm.files.durable import AtomicFile, make_private
+from medhelm.store.records import read_plan, read_record
 from medhelm.store.runlog import log_bytes
 
-_MANIFEST = "manifest.json"
 _PART, _OLD_S = ".part-", 86_400.0
-"""Begins the folder of what is being fetched, and after how long one is of a killed process."""
-_FLAT = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
-"""Stores without folders: all keys are listed at once, and none is passed over."""
+"""Begins the folder of what is on its way, and after how long one is of a killed process."""
+_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+"""They have no folders, so that all names are listed at once, and a file appears whole by itself."""
+_NAME = re.compile(r"((?:[^/.\\\0][^/\\\0]*/){3})([0-9a-f]{64})\.zip")
 
 
 class RunUnfinished(RecordError):
     """A run of which something is missing, or that cannot be read."""
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """`manifest.json`: SHA-256 and size of the files of a finished run, by their paths in its folder."""
-
-    schema: int = SCHEMA
-    files: dict[str, tuple[str, int]]
-
-    @property
-    def stored(self) -> dict[str, str]:
-        """The names of the files where they are stored, by their paths."""
-        return {name: f"{name}.{sha256[:16]}" for name, (sha256, _) in self.files.items()}
 
 
 def is_url(said: str | Path) -> bool:
@@ -67,11 +51,14 @@ def stored_files(folder: Path) -> list[Path]:
     return files
 
 
-def manifest_of(folder: Path) -> Manifest:
-    """Return the manifest of a run without servers' logs, which may hold what they were started with."""
-    paths = [p for p in stored_files(folder) if not p.name.startswith(("server-", "."))]
-    sizes = {p.relative_to(folder).as_posix(): (_sha256(p), p.stat().st_size) for p in paths}
-    return Manifest(files=sizes)
+def pack(results: Path, files: Sequence[Path], out: Path) -> None:
+    """Write files to a zip and read it back; raises OSError, and RecordError where it does not hold them."""
+    with AtomicFile(out) as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in files:
+            packed.write(path, path.relative_to(results))
+    with zipfile.ZipFile(out) as packed:
+        if packed.testzip() or len(packed.namelist()) < len(files):
+            raise RecordError(f"{out} does not hold all files: remove it and try again")
 
 
 def refuse_unfinished(folder: Path) -> None:
@@ -99,8 +86,8 @@ class RemoteRuns:
             raise UsageError(f"a URL of runs {said}")
         from fsspec.core import url_to_fs
 
-        self.url, self._scheme = url.rstrip("/"), parts.scheme
-        self._is_http = parts.scheme in ("http", "https")
+        self.url, self._is_http = url.rstrip("/"), parts.scheme in ("http", "https")
+        self._is_store = parts.scheme in _STORES
         try:
             fs, root = url_to_fs(self.url)
         except ImportError as e:
@@ -109,106 +96,112 @@ class RemoteRuns:
         except ValueError as e:
             raise UsageError(f"{url}: {e}") from None
         self._fs: Any = fs
-        self._fs.auto_mkdir = True  # of folders; stores have none
-        self._root = root.rstrip("/")
+        self._fs.auto_mkdir = True
+        self._base = f"{root.rstrip('/')}/runs"
 
-    def manifests(self) -> dict[str, bytes]:
-        """Return the manifests that are there as they were written, by benchmark/model/request hash."""
-        base, found = self._path("runs"), {}
+    def found(self) -> dict[str, list[str]]:
+        """Return the hashes of the runs that are there, by benchmark/model/request hash.
+
+        There are several of a run that is being replaced.
+        """
+        found = defaultdict[str, list[str]](list)
         with self._faults():
-            for path in self._listed(base):
-                name = path.removeprefix(f"{base}/")
-                run, _, file = (unquote(name) if self._is_http else name).rpartition("/")
-                if file == _MANIFEST and run.count("/") == 2 and _is_plain(run):
-                    found[run] = path
-            raw = self._fs.cat([*found.values()]) if found else {}
-        return {run: raw[path] for run, path in sorted(found.items())}
+            self._fs.invalidate_cache()
+            for path in self._listed():
+                name = path.removeprefix(f"{self._base}/")
+                if match := _NAME.fullmatch(unquote(name) if self._is_http else name):
+                    found[match[1].rstrip("/")].append(match[2])
+        return dict(sorted(found.items()))
 
-    def read(self, run: str, raw: bytes) -> Manifest:
-        """Return a manifest as a value; raises RecordError for one that is damaged."""
-        where = f"{self.url}/runs/{run}/{_MANIFEST}"
-        manifest = decode_struct(raw, Manifest, where, "`medhelm runs push --replace`")
-        if not all(map(_is_plain, manifest.files)):
-            raise RecordError(f"{where} names files outside of its run; nothing is read of it")
-        return manifest
+    def fetch(self, run: str, hashes: Sequence[str], part: Path) -> Path:
+        """Return a run's folder, unpacked in an empty one; raises RecordError where its hash is another."""
+        where = f"{self.url}/runs/{run}"
+        if len(hashes) != 1:
+            raise RecordError(f"{where} was not replaced to the end; push it again with --replace")
+        with self._faults(where):
+            self._fs.get_file(self._path(run, hashes[0]), str(part / "run.zip"))
+            with zipfile.ZipFile(part / "run.zip") as packed:
+                packed.extractall(part)
+        folder = part / "runs" / run
+        if content_hash(hashed_files(folder)) != hashes[0]:
+            raise RecordError(
+                f"{where} is not what its hash says; remove it there and push it again"
+            )
+        folder.chmod(0o700)
+        return folder
 
-    def fetch(self, run: str, manifest: Manifest, folder: Path) -> None:
-        """Write the files of a run to a folder; raises RecordError where one has another hash."""
-        places = [folder / name for name in manifest.files]
-        for place in places:
-            make_private(place.parent)
-        with self._faults():
-            sources = [self._path("runs", run, name) for name in manifest.stored.values()]
-            self._fs.get(sources, [*map(str, places)])
-        for (name, (sha256, _)), place in zip(manifest.files.items(), places, strict=True):
-            place.chmod(0o600)
-            if _sha256(place) != sha256:
-                fix = "start again; where it stays so, remove the run there and push it once more"
-                said = f"{name} is not the file that the manifest names"
-                raise RecordError(f"{self.url}/runs/{run}: {said}; {fix}")
-
-    def push(self, run: str, folder: Path, before: bytes | None, *, is_replaced: bool) -> str:
+    def push(self, run: str, results: Path, there: Sequence[str], *, is_replaced: bool) -> str:
         """Write a run whose lock the caller holds, and return what was done.
 
-        `before`: its manifest there as the caller has read it. What a killed push has left is used. Raises
-        RecordError for a run that is there with other content, unless it is to be replaced.
+        `there`: its hashes there. Raises RecordError for another, unless it is to be replaced.
         """
         if self._is_http:
             raise UsageError(f"{self.url}: runs are read by http and not pushed; name a store")
-        where, place = f"{self.url}/runs/{run}", self._path("runs", run, _MANIFEST)
-        own = manifest_of(folder)
-        if (raw := sealed(own)) == before:
+        folder, where = results / "runs" / run, f"{self.url}/runs/{run}"
+        own = content_hash(files := hashed_files(folder))
+        if [own] == there:
             return "There already"
-        if before is not None and not is_replaced:
-            old = self.read(run, before).files
-            _refuse(where, [name for name in old if own.files.get(name) != old[name]])
-        with self._faults():
-            sizes, there = (
-                {own.stored[n]: size for n, (_, size) in own.files.items()},
-                self._sizes(run),
-            )
-            left = {
-                n: stored for n, stored in own.stored.items() if there.get(stored) != sizes[stored]
-            }
-            if left:
-                paths = [self._path("runs", run, stored) for stored in left.values()]
-                self._fs.put([str(folder / name) for name in left], paths)
-            there = self._sizes(run)
-            if lost := [stored for stored, size in sizes.items() if there.get(stored) != size]:
-                raise RecordError(f"{where}: {lost[0]} is not there; push the run again")
-            if (self._fs.cat_file(place) if _MANIFEST in there else None) != before:
-                raise RecordError(f"{where} was pushed by another meanwhile; push it again")
-            part = f"{place}.part" if self._scheme in ("file", "local") else place
-            self._fs.pipe_file(part, raw)  # in a store a file appears whole
-            if part != place:
-                self._fs.mv(part, place)
-            for name in there.keys() - sizes.keys() - {_MANIFEST}:
-                self._fs.rm_file(self._path("runs", run, name))
+        if there and not is_replaced:
+            fix = "`medhelm runs pull` brings what is lacking here, --replace takes this one there"
+            raise RecordError(f"{where} is there with other content; {fix}")
+        place, lacks = self._path(run, own), own not in there
+        with part_folder(results) as part:
+            if lacks:
+                pack(results, [folder / name for name in files], part / "run.zip")
+            with self._faults(where):
+                first = place if self._is_store else f"{place}.part"
+                if lacks:
+                    self._fs.put_file(str(part / "run.zip"), first)
+                if lacks and first != place:
+                    self._fs.mv(first, place)
+                for other in {*there} - {own}:
+                    self._fs.rm_file(self._path(run, other))
         return "Pushed"
 
-    def _listed(self, base: str) -> Iterable[str]:
-        """Return the files that may be manifests; no folder that cannot be read is passed over."""
-        self._fs.invalidate_cache()
+    def pull(self, run: str, results: Path, there: Sequence[str], *, is_replaced: bool) -> str:
+        """Bring a run whose lock, where it is here, the caller holds, and return what was done.
+
+        What else the run has here stays. Raises RecordError where files differ, unless it is to be replaced.
+        """
+        folder = results / "runs" / run
+        for other in folder.parents[1].glob(f"*/{folder.name}/spec.json"):
+            if other.parent != folder:
+                raise RecordError(f"{folder} is here already under another name: {other.parent}")
+        if [content_hash(mine := hashed_files(folder))] == there:
+            return "Here already"
+        with part_folder(results) as part:
+            new = self.fetch(run, there, part)
+            theirs = hashed_files(new)
+            differ = [name for name in mine if theirs.get(name, mine[name]) != mine[name]]
+            if differ and not is_replaced:
+                said = f"is here with other content ({', '.join(differ)})"
+                raise RecordError(f"{folder} {said}; --replace puts the other in its place")
+            if mine and not differ:
+                if theirs.keys() <= mine.keys():
+                    return "Here already"
+                shutil.copytree(folder, new, dirs_exist_ok=True)
+            make_private(folder.parent)
+            if folder.exists():
+                folder.rename(part / "old")
+            new.rename(folder)
+        return "Pulled"
+
+    def _listed(self) -> Iterable[str]:
+        """Return the names of all files; no folder that cannot be read is passed over."""
         try:
-            if self._scheme in _FLAT:
-                return list(self._fs.find(base))
-            folders = self._fs.walk(base, maxdepth=4, on_error="raise")
+            if self._is_store:
+                return list(self._fs.find(self._base))
+            folders = self._fs.walk(self._base, on_error="raise")
             return [f"{folder}/{name}" for folder, _, files in folders for name in files]
         except FileNotFoundError:
             return []
 
-    def _sizes(self, run: str) -> dict[str, int]:
-        base = self._path("runs", run)
-        self._fs.invalidate_cache()
-        found = self._fs.find(base, detail=True)
-        return {path.removeprefix(f"{base}/"): own["size"] for path, own in found.items()}
-
-    def _path(self, *parts: str) -> str:
-        path = "/".join(parts)
-        return f"{self._root}/{quote(path) if self._is_http else path}"
+    def _path(self, run: str, content: str) -> str:
+        name = f"{run}/{content}.zip"
+        return f"{self._base}/{quote(name) if self._is_http else name}"
 
     @contextmanager
-    def _faults(self) -> Iterator[None]:
+    def _faults(self, where: str = "") -> Iterator[None]:
         """Raise what a store's package raises as RecordError, in its words but for what follows a `?`."""
         try:
             yield
@@ -216,40 +209,13 @@ class RemoteRuns:
             raise
         except Exception as e:  # the boundary to packages of stores, whose errors are of any kind
             said = re.sub(r"\?\S*", "?...", " ".join(str(e).split()))[:200]
-            raise RecordError(f"cannot use {self.url}: {type(e).__name__}: {said}") from None
-
-
-def pull(
-    run: str, manifest: Manifest, store: RemoteRuns, results: Path, *, is_replaced: bool
-) -> str:
-    """Bring a run to a results folder and return what was done. The caller holds its lock where it is there.
-
-    What else the run has here stays. Raises RecordError where files differ, unless it is to be replaced.
-    """
-    folder = results / "runs" / run
-    for other in folder.parents[1].glob(f"*/{folder.name}/spec.json"):
-        if other.parent != folder:
-            raise RecordError(f"{folder} is here already under another name: {other.parent}")
-    mine, theirs = manifest_of(folder).files, manifest.files
-    differ = [name for name in mine if theirs.get(name, mine[name]) != mine[name]]
-    if mine and not differ and theirs.keys() <= mine.keys():
-        return "Here already"
-    if not is_replaced:
-        _refuse(str(folder), differ)
-    with _part_folder(results) as part:
-        if folder.exists() and not differ:
-            shutil.copytree(folder, part / "new")
-        store.fetch(run, manifest, part / "new")
-        make_private(folder.parent)
-        if folder.exists():
-            folder.rename(part / "old")
-        (part / "new").rename(folder)
-        sync_folder(folder.parent)
-    return "Pulled"
+            raise RecordError(
+                f"cannot use {where or self.url}: {type(e).__name__}: {said}"
+            ) from None
 
 
 def results_folder(said: str | Path, *, is_graded: bool = False) -> Path:
-    """Return a results folder to read from: of a URL a local copy, whose files were checked by their hashes.
+    """Return a results folder to read from: of a URL a local copy, which was checked by its hashes.
 
     `is_graded`: as a copy of its own, in which gradings may be written.
     """
@@ -257,39 +223,37 @@ def results_folder(said: str | Path, *, is_graded: bool = False) -> Path:
         return Path(said)
     cache = Path(os.environ.get("MEDHELM_CACHE_DIR") or "~/.medhelm/cache").expanduser().absolute()
     store = RemoteRuns(str(said))
-    place, found = cache / _start(store.url), store.manifests()
-    for run, raw in found.items():
-        fetch = partial(store.fetch, run, store.read(run, raw))
-        copy = _filled(cache / "runs" / hashlib.sha256(raw).hexdigest(), fetch)
-        make_private((place / "runs" / run).parent)
-        with _part_folder(place) as part:
-            (part / "link").symlink_to(copy)
-            os.replace(part / "link", place / "runs" / run)
-    for folder in find_runs(place):
-        if folder.relative_to(place / "runs").as_posix() not in found:
-            folder.unlink()
-    if not found:
+    if not (found := store.found()):
         raise UsageError(
             f"no run below {said}; `medhelm runs push {said}` takes finished ones there"
         )
-    if not is_graded:
-        return place
-    own = place / f"graded-{_start(repr(found))}"
-    return _filled(own, lambda folder: shutil.copytree(place / "runs", folder / "runs"))
+    copies = {
+        run: _filled(cache / "runs" / "-".join(hashes), partial(store.fetch, run, hashes))
+        for run, hashes in found.items()
+    }
+
+    def gather(part: Path) -> Path:
+        for run, copy in copies.items():
+            make_private((target := part / "all" / "runs" / run).parent)
+            shutil.copytree(copy, target) if is_graded else target.symlink_to(copy)
+        return part / "all"
+
+    name = hashlib.sha256(repr((store.url, found)).encode()).hexdigest()
+    return _filled(cache / ("graded" if is_graded else "read") / name, gather)
 
 
-def _filled(target: Path, fill: Callable[[Path], object]) -> Path:
-    """Return a folder that is there whole or not at all."""
+def _filled(target: Path, fill: Callable[[Path], Path]) -> Path:
+    """Return a folder that is there whole or not at all; `fill` makes it in another one."""
     if not target.is_dir():
-        with _part_folder(target.parent) as part:
-            fill(part / "new")
+        with part_folder(target.parent) as part:
+            filled = fill(part)
             with suppress(OSError):  # another process was first
-                (part / "new").rename(target)
+                filled.rename(target)
     return target
 
 
 @contextmanager
-def _part_folder(place: Path) -> Iterator[Path]:
+def part_folder(place: Path) -> Iterator[Path]:
     """Yield a new folder in another, which is removed at the end; what killed processes have left goes, too."""
     make_private(place)
     for left in place.glob(f"{_PART}*"):
@@ -300,19 +264,19 @@ def _part_folder(place: Path) -> Iterator[Path]:
         yield Path(part)
 
 
-def _refuse(where: str, differ: list[str]) -> None:
-    if differ:
-        fix = "--replace puts this run in its place"
-        raise RecordError(f"{where} is there with other content ({', '.join(differ)}); {fix}")
+def hashed_files(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of the files of a run that may go elsewhere, by their paths.
+
+    A server's log may hold what it was started with, and stays.
+    """
+    paths = [p for p in stored_files(folder) if not p.name.startswith(("server-", "."))]
+    return {p.relative_to(folder).as_posix(): _sha256(p) for p in paths}
 
 
-def _is_plain(path: str) -> bool:
-    """Return whether a path leads to no other place, whoever wrote it."""
-    return all(part and part[0] != "." and not {"\\", "\0"} & {*part} for part in path.split("/"))
-
-
-def _start(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def content_hash(files: Mapping[str, str]) -> str:
+    """Return the SHA-256 of the list of a run's files that `sha256sum` would print."""
+    listed = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(files.items()))
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:
