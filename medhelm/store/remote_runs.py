@@ -88,15 +88,15 @@ class RemoteRuns:
 
         self.url, self._is_http = url.rstrip("/"), parts.scheme in ("http", "https")
         self._is_store = parts.scheme in _STORES
+        options = {"auto_mkdir": True} if parts.scheme in ("file", "local") else {}
         try:
-            fs, root = url_to_fs(self.url)
+            fs, root = url_to_fs(self.url, **options)
         except ImportError as e:
             how = "in the checkout: pip install '.[s3]', '.[gcs]' or '.[azure]'"
             raise UsageError(f"{url}: {e}; {how}") from None
         except ValueError as e:
             raise UsageError(f"{url}: {e}") from None
         self._fs: Any = fs
-        self._fs.auto_mkdir = True
         self._base = f"{root.rstrip('/')}/runs"
 
     def found(self) -> dict[str, list[str]]:
@@ -177,9 +177,11 @@ class RemoteRuns:
                 said = f"is here with other content ({', '.join(differ)})"
                 raise RecordError(f"{folder} {said}; --replace puts the other in its place")
             if mine and not differ:
-                if theirs.keys() <= mine.keys():
-                    return "Here already"
-                shutil.copytree(folder, new, dirs_exist_ok=True)
+                lacking = theirs.keys() - mine.keys()
+                for name in sorted(lacking, key=lambda n: (n.startswith("gradings/"), n)):
+                    make_private((folder / name).parent)
+                    os.replace(new / name, folder / name)
+                return "Pulled" if lacking else "Here already"
             make_private(folder.parent)
             if folder.exists():
                 folder.rename(part / "old")

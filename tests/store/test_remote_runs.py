@@ -40,7 +40,7 @@ from fsspec.core import url_to_fs
 from medhelm.cli import run_command
 
 url, results, moment = sys.argv[1:]
-fs, calls = url_to_fs(url)[0], []
+fs, calls = url_to_fs(url, **{"auto_mkdir": True} if url[:4] == "file" else {})[0], []
 
 def kill():
     os.kill(os.getpid(), 9)
