@@ -48,6 +48,7 @@ from medhelm.schema.data import Variant
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
+from medhelm.store.remote_runs import results_folder
 from medhelm.tables.loading import load_gradings
 from medhelm.tables.results import Results
 
@@ -188,14 +189,14 @@ def score(
 ) -> Results:
     """Return the stored responses graded again, without a model; `metrics` come besides the own.
 
-    Only runs of `benchmarks` and `models`, where names are given. A run that cannot be graded is
+    Of a URL a copy is graded. Only runs of `benchmarks` and `models`, where names are given. A run that cannot be graded is
     a warning, the others are graded. Raises UsageError where there is no run or none is graded.
     """
     convert(scoring, Scoring, "score: scoring")
     graded: list[Path] = []
     registry = _registry(plugins)
     found = regrade(
-        Path(results_dir),
+        results_folder(results_dir, is_graded=True),
         registry,
         scoring,
         [str(name) for name in _several(metrics, "metrics")],

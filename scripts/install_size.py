@@ -29,6 +29,7 @@ USES = {
     "aiohttp": "asks models over HTTP",
     "datasets": "data sets of the hub (`HubDataset`)",
     "evaluate": "metrics by name (`evaluate:NAME`)",
+    "fsspec": "runs in object stores, and other files behind a URL",
     "huggingface-hub": "files of the hub, pinned by revision",
     "hydra-core": "settings and sweeps of `medhelm run`",
     "json-repair": "judges' replies in almost-JSON",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,6 +16,7 @@ from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
+from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
 NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
@@ -39,6 +40,18 @@ def _positive_usd(text: str) -> float:
     return usd
 
 
+def _own_folder(text: str) -> str:
+    if "://" in text:
+        raise argparse.ArgumentTypeError("must be a folder here; `medhelm runs pull URL` fills one")
+    return text
+
+
+def _readable_folder(text: str) -> str:
+    from medhelm.store.remote_runs import results_folder  # other commands start without it
+
+    return str(results_folder(text))
+
+
 _SEVERAL: Mapping[str, Any] = dict(nargs="+", action="extend", metavar="NAME")
 _CHOSEN = "only these {}s; * stands for any text ('openai/*')"
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -54,7 +67,24 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
     ),
     "--results-dir": dict(
-        default=DEFAULT_RESULTS, metavar="DIR", help="folder of results (default: %(default)s)"
+        type=_own_folder,
+        default=DEFAULT_RESULTS,
+        metavar="DIR",
+        help="folder of results (default: %(default)s)",
+    ),
+    "--results-dir URL": dict(
+        type=_readable_folder,
+        default=DEFAULT_RESULTS,
+        metavar="DIR|URL",
+        help="folder of results, or a URL that they were pushed to (default: %(default)s)",
+    ),
+    "--text-of": dict(
+        nargs="+",
+        action="extend",
+        default=[],
+        choices=[c for c in get_args(DataClass) if c != "public"],
+        metavar="CLASS",
+        help="data classes (gated, private) whose text may be written",
     ),
     "--data": dict(
         choices=("sample", "full"),
@@ -83,7 +113,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 """Each option that several commands have, as argparse takes it."""
 
-OF_RUNS = ("--results-dir", "--data", "--latest")
+OF_RUNS = ("--results-dir URL", "--data", "--latest")
 OF_GRADINGS = (*OF_RUNS, "--scoring")
 OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence")
 OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
@@ -92,7 +122,7 @@ OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
     """Add options that several commands have, in this order; `changed` is other here for all of them."""
     for name in names:
-        parser.add_argument(name, **{**_OPTIONS[name], **changed})
+        parser.add_argument(name.split()[0], **{**_OPTIONS[name], **changed})
 
 
 def data_folder(args: argparse.Namespace) -> Path:

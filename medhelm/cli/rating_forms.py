@@ -11,12 +11,11 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
 from medhelm.cli.tables import add_file, chosen_format, emit
 from medhelm.errors import UsageError, closest
-from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
     from medhelm.tables.clinicians.rated_answers import RunChoice
@@ -140,14 +139,7 @@ class RatingForm:
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
         if self._rates_runs:
-            parser.add_argument(
-                "--text-of",
-                nargs="+",
-                action="extend",
-                choices=[c for c in get_args(DataClass) if c != "public"],
-                metavar="CLASS",
-                help="data classes (gated, private) whose text may be written to the sheet",
-            )
+            add_options(parser, "--text-of")
         add_settings(parser, self.settings)
         add_file(parser)
 
@@ -231,7 +223,7 @@ class RatingForm:
 
 def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
     """Add the options that choose stored runs."""
-    add_options(parser, *OF_GRADINGS)
+    add_options(parser, "--results-dir", *OF_GRADINGS[1:])
     for name in ("benchmark", "model") if has_benchmark else ("model",):
         add_options(parser, f"--{name}", help=f"only these {name}s")
 

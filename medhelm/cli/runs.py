@@ -1,4 +1,4 @@
-"""`medhelm runs`: what is stored in a results folder; a run is removed, or archived in one file."""
+"""`medhelm runs`: what is stored in a results folder; runs are removed, archived, or brought elsewhere and back."""
 
 from __future__ import annotations
 
@@ -7,16 +7,32 @@ import hashlib
 import shutil
 import sys
 import tempfile
-import zipfile
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from medhelm.cli.options import add_options, print_rows
 from medhelm.cli.sweep import settings_apart
-from medhelm.errors import RecordError, UnknownName, UsageError, below
+from medhelm.errors import (
+    PrivacyRefused,
+    RecordError,
+    RunLocked,
+    UnknownName,
+    UsageError,
+    below,
+)
 from medhelm.files.durable import AtomicFile, lock_file, why
 from medhelm.store.records import Plan, read_plan, stored_records
+from medhelm.store.remote_runs import (
+    RemoteRuns,
+    RunUnfinished,
+    pack,
+    refuse_unfinished,
+    stored_files,
+)
+from medhelm.tables.clinicians.sheet import check_privacy
 from medhelm.tables.format.formats import clean
 
 _REMOVED = ".removed-"
@@ -27,9 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words of the command and their options."""
     words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
     shown = words.add_parser("list", help="every stored run, with its state, score and size")
-    shown.add_argument(
-        "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
-    )
     removed = words.add_parser("remove", help="remove a run; asks first")
     removed.add_argument("--yes", action="store_true", help="do not ask")
     archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
@@ -37,7 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     archive.add_argument("--remove", action="store_true", help="then remove the run")
     for own in (removed, archive):
         own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
-    for own in (shown, removed, archive):
+    pushed = words.add_parser(
+        "push", help="copy finished runs to an object store or another folder"
+    )
+    pulled = words.add_parser("pull", help="copy runs from where they were pushed")
+    for own in (pushed, pulled):
+        own.add_argument("url", metavar="URL", help="such as s3://BUCKET/results")
+        own.add_argument("--replace", action="store_true", help="write over runs of other content")
+    for own in (shown, pushed, pulled):
+        own.add_argument(
+            "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
+        )
+    add_options(pushed, "--text-of")
+    add_options(shown, "--results-dir URL", help="(default: %(default)s)")
+    for own in (removed, archive, pushed, pulled):
         add_options(own, "--results-dir", help="(default: %(default)s)")
 
 
@@ -46,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     results = Path(args.results_dir)
     if args.word == "list":
         return _list(results, args.benchmark)
+    if args.word in ("push", "pull"):
+        return _transfer(args, results)
     folder = _find(results, args.run)
     name = clean(folder.relative_to(results).as_posix())
     if args.word == "remove" and not args.yes and not _is_meant(name):
@@ -60,6 +88,34 @@ def run(args: argparse.Namespace) -> int:
             _remove(results, folder)
             print(f"Removed: {name}")
     return 0
+
+
+def _transfer(args: argparse.Namespace, results: Path) -> int:
+    """Return 0, or the highest code of what kept runs back, other than that they are not finished."""
+    store, is_push = RemoteRuns(args.url), args.word == "push"
+    there, code, done = store.found(), 0, Counter[str]()
+    runs = [p.relative_to(results / "runs").as_posix() for p in _folders(results, args.benchmark)]
+    if not is_push:
+        runs = [run for run in there if fnmatchcase(run.partition("/")[0], args.benchmark)]
+    if not runs:
+        raise UsageError(f"no run below {results if is_push else args.url}")
+    for run in runs:
+        folder, said = results / "runs" / run, "Left out"
+        try:
+            with _held(folder) if folder.is_dir() else nullcontext():
+                if is_push:
+                    refuse_unfinished(folder)
+                    for record in stored_records(folder):
+                        check_privacy(record, args.text_of)
+                move = store.push if is_push else store.pull
+                said = move(run, results, there.get(run, []), is_replaced=args.replace)
+            print(f"{said}: {clean(f'runs/{run}')}", flush=True)
+        except (RecordError, PrivacyRefused) as e:
+            print(f"medhelm: left out: {clean(str(e))}", file=sys.stderr)
+            code = max(code, 0 if isinstance(e, RunUnfinished | RunLocked) else e.exit_code)
+        done[said] += 1
+    print("; ".join(f"{said.lower()}: {n}" for said, n in done.items()).capitalize())
+    return code
 
 
 def _list(results: Path, benchmark: str) -> int:
@@ -149,19 +205,9 @@ def _archive(results: Path, folder: Path, out: Path) -> str:
             raise UsageError(f"{path} is there already; name another with --out FILE.zip")
     if folder.resolve() in out.resolve().parents:
         raise UsageError(f"{out} would lie in the run itself; name one outside with --out FILE.zip")
-    files = [p for p in sorted(folder.rglob("*")) if not p.is_dir() and p.name != "lock"]
-    if links := [p for p in files if p.is_symlink()]:
-        raise RecordError(f"{links[0]} is a symbolic link, which is not archived; take it away")
+    files = stored_files(folder)
     try:
-        with (
-            AtomicFile(out) as handle,
-            zipfile.ZipFile(handle, "w", zipfile.ZIP_DEFLATED) as packed,
-        ):
-            for path in files:
-                packed.write(path, path.relative_to(results))
-        with zipfile.ZipFile(out) as packed:
-            if packed.testzip() or len(packed.namelist()) < len(files):
-                raise RecordError(f"{out} does not hold all of {folder}: remove it and try again")
+        pack(results, files, out)
         with open(out, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         with AtomicFile(summed) as handle:

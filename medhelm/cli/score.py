@@ -6,18 +6,18 @@ import argparse
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 from medhelm.cli.options import add_options, data_folder, open_registry, print_json
 from medhelm.errors import RecordError
 from medhelm.runs.regrading import regrade, runs_to_judge
 from medhelm.schema.run import RunRecord
+from medhelm.store.remote_runs import is_url, results_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    add_options(parser, "--results-dir", help=None)
+    add_options(parser, "--results-dir URL", help=None, type=str)
     for name in ("benchmark", "model"):
         parser.add_argument(
             f"--{name}",
@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0, or 4 where a run could not be graded. The others are graded all the same."""
-    results, registry = Path(args.results_dir), open_registry(args.plugin)
+    results = results_folder(args.results_dir, is_graded=True)
+    registry = open_registry(args.plugin)
     chosen: dict[str, Any] = {"benchmarks": args.benchmark, "models": args.model}
     chosen["root"] = data_folder(args)
     if args.ask_again:
@@ -77,6 +78,10 @@ def run(args: argparse.Namespace) -> int:
             f"{len(graded)} graded, {len(failed)} failed, {len(skipped)} skipped; see "
             f"`{shown} --results-dir {shlex.quote(str(results))}`"
         )
+        if is_url(args.results_dir):
+            print(
+                "This is a copy; `medhelm runs push URL --results-dir DIR --replace` takes it there"
+            )
     return RecordError.exit_code if failed else 0
 
 

@@ -65,6 +65,7 @@ from medhelm.schema.run import (
 from medhelm.schema.score import Metric, Scoring
 from medhelm.store.names import known_address, other_names, renamed_path
 from medhelm.store.records import run_path
+from medhelm.store.remote_runs import is_url
 from medhelm.store.shards import Shard, find_shard
 
 
@@ -91,7 +92,12 @@ def plan_runs(
     Raises UsageError, DataError, ModelError or PrivacyRefused before any request. For those who send
     nothing, what privacy refuses, or is stored under another name, is planned all the same.
     """
-    return _Planner(registry, environ, is_sending=is_sending).plan(list(jobs))
+    jobs = list(jobs)
+    if any(is_url(job.results_dir) for job in jobs):
+        raise UsageError(
+            "results_dir must be a folder; `medhelm runs push URL` takes runs elsewhere"
+        )
+    return _Planner(registry, environ, is_sending=is_sending).plan(jobs)
 
 
 class _Planner:

@@ -18,6 +18,7 @@ from medhelm.store.records import (
     find_unreadable,
     read_plan,
 )
+from medhelm.store.remote_runs import results_folder
 from medhelm.tables.known_tables import KnownTables, find_tables
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
@@ -51,7 +52,7 @@ def load_results(
     plugins: Iterable[str | Path] | Registry = (),
     tables: KnownTables | None = None,
 ) -> Results:
-    """Return the results of a folder, ready for tables.
+    """Return the results of a folder, or behind a URL that they were pushed to, ready for tables.
 
     `data`: sample or full; None takes full runs where there is any. `latest`: the newest of
     several runs of one model on one benchmark, which are an error otherwise. `benchmarks` and
@@ -64,7 +65,7 @@ def load_results(
     convert(scoring, Scoring, "load_results: scoring")
     if data is not None:
         convert(data, Data, "load_results: data")
-    folder, (aggregations, files) = Path(results_dir), _known(plugins)
+    folder, (aggregations, files) = results_folder(results_dir), _known(plugins)
     benchmarks, models = list(benchmarks or ()), list(models or ())
     graded, damaged = _records(find_gradings(folder), aggregations)
     stored = _ungraded(folder, graded, scoring, damaged)

@@ -27,14 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of --template and --judge: answers of each model (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="draws them (default: 0)")
-    parser.add_argument(
-        "--text-of",
-        nargs="+",
-        choices=("gated", "private"),
-        default=[],
-        metavar="CLASS",
-        help="of --template: data whose text may be written, besides public",
-    )
+    options.add_options(parser, "--text-of")
     parser.add_argument("--model", nargs="+", metavar="NAME", help="only answers of these models")
     options.add_options(parser, "--data", help="which runs")
     options.add_options(parser, "--latest", help="the newest of several runs")

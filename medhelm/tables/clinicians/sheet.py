@@ -138,6 +138,6 @@ def check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
     data_class = record.card.data_class
     if data_class != "public" and data_class not in text_of:
         raise PrivacyRefused(
-            f"benchmark {record.card.name!r} is {data_class}: a sheet with its text is written only "
-            f"with --text-of {data_class}; --benchmark chooses others"
+            f"benchmark {record.card.name!r} is {data_class}: its text leaves the results folder only "
+            f"with --text-of {data_class}; or choose other benchmarks"
         )
