@@ -1,9 +1,10 @@
-"""What workers that share limits and a budget cost, beside one process; printed as Markdown tables.
+"""What workers that share limits and a budget cost beside one process, as a Markdown table.
 
-    python perf/workers.py [--calls 1600] [--workers 4] [--instances 100000] [--only NAME]
+    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--write]
 
-The server is a process of its own on loopback: a token bucket of 40 requests a second, one that answers
-after 2 s, and one that answers at once. It counts what it was sent, refused and had in flight.
+An endpoint that refuses by its rate and one that is slow are simulated in virtual time, with the real limiter,
+leases and pool. The others are commands as a user starts them, at a server that is a process of its own on
+loopback. `--write` puts the table into docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -11,123 +12,91 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from aiohttp import web
-from measuring import ROOT, completion, parser, print_row, server_process
+import psutil
+from limiter import Bucket, Server, simulate
+from measuring import ROOT, FixedServer, completion, http, parser, row, serve, server_process
 
 from medhelm.store.records import find_gradings, read_record
+from medhelm.store.runlog import read_log
 from tests.quiz import PLUGIN, write_quiz
 
-
-class Server:
-    """Answers after `latency_s`, `rate` requests a second from a bucket of as many; counts all."""
-
-    def __init__(self, rate: float, latency_s: float) -> None:
-        self.rate, self.latency_s = rate, latency_s
-        self.tokens, self.then = rate, time.monotonic()
-        self.in_flight = self.most = self.refused = 0
-        self.asked: Counter[str] = Counter()
-        self.last = 0.0
-
-    async def respond(self, request: web.Request) -> web.Response:
-        """Answer one request, or refuse it."""
-        prompt = (await request.json())["messages"][-1]["content"]
-        now = self.last = time.monotonic()
-        self.tokens = min(self.rate, self.tokens + self.rate * (now - self.then))
-        self.then = now
-        if self.rate and self.tokens < 1.0:
-            self.refused += 1
-            return web.json_response({"error": {"message": "slow down"}}, status=429)
-        self.tokens -= 1.0
-        self.in_flight += 1
-        self.most = max(self.most, self.in_flight)
-        try:
-            if self.latency_s:
-                await asyncio.sleep(self.latency_s)
-            self.asked[prompt] += 1
-            return web.json_response(completion("A"))
-        finally:
-            self.in_flight -= 1
-
-    async def counts(self, request: web.Request) -> web.Response:
-        """Return the counts since the last time."""
-        twice = sum(n - 1 for n in self.asked.values())
-        said = {
-            "asked": self.asked.total(),
-            "twice": twice,
-            "refused": self.refused,
-            "most": self.most,
-            "idle_s": time.monotonic() - self.last,
-        }
-        if "keep" not in request.query:
-            self.asked.clear()
-            self.refused = self.most = 0
-        return web.json_response(said)
+PAGE = ROOT / "docs" / "scaling.md"
+SEEDS = 5
 
 
-async def serve(rate: float, latency_s: float) -> None:
-    """Serve on a free loopback port and print the base URL."""
-    server = Server(rate, latency_s)
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.respond)
-    app.router.add_get("/v1/counts", server.counts)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
-    await asyncio.Event().wait()
+def buckets(workers: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of endpoints with a limit, by median over seeds."""
+    for rate, burst in ((40.0, 40.0), (40.0, 4.0)):
+        found = []
+        for count in (0, workers):
+            seconds, refused = [], []
+            for seed in range(SEEDS):
+                random.seed(seed)
+                server = Bucket(seed, 0.05, rate=rate, burst=burst)
+                took, errors = simulate(server, 1600, workers=count)
+                assert errors == 0
+                seconds.append(took)
+                refused.append(len(server.refused) / (len(server.refused) + 1600))
+            found.append((statistics.median(seconds), statistics.median(refused)))
+        (alone_s, alone), (parted_s, parted) = found
+        what = f"1,600 calls, a bucket of {rate:.0f}/s that holds {burst:.0f}"
+        yield what, f"{alone:.1%} refused", f"{parted_s / alone_s:.2f} x, {parted:.1%} refused"
+    server, other = Server(0, 2.0), Server(0, 2.0)
+    alone_s, _ = simulate(server, 3200, 128)
+    parted_s, _ = simulate(other, 3200, 128, workers)
+    what = "3,200 calls of 2 s, `max_concurrency=128`"
+    most = f"{parted_s / alone_s:.2f} x, {other.in_flight_max} in flight"
+    yield what, f"{server.in_flight_max} in flight", most
 
 
-def counts(url: str, *, keep: bool = False) -> dict[str, Any]:
-    """Return what a server counted since the last time; `keep`: it goes on counting."""
-    with urllib.request.urlopen(f"{url}/counts{'?keep' * keep}") as answer:
-        found: dict[str, Any] = json.load(answer)
+def command(folder: Path, url: str, name: str, *words: str) -> subprocess.Popen[bytes]:
+    """Start the command that asks the quiz."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "medhelm", "run", "benchmark=quiz", f"plugins=[{PLUGIN}]"),
+            *("model=openai/test", f"model.base_url={url}", f"data_dir={folder / 'data'}"),
+            *(f"results_dir={folder / name}", *words),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**os.environ, "OPENAI_API_KEY": "none"},
+    )
+
+
+def workers_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Return the workers of a command."""
+    found = []
+    with suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children():
+            found += [child] * any("shard=" in word for word in child.cmdline())
     return found
 
 
-def command(folder: Path, url: str, *words: str) -> list[str]:
-    """Return the command that asks the quiz."""
-    return [
-        *(sys.executable, "-m", "medhelm", "run", "benchmark=quiz", f"plugins=[{PLUGIN}]"),
-        *("model=openai/test", f"model.base_url={url}", f"data_dir={folder / 'data'}"),
-        *words,
-    ]
-
-
-def timed(folder: Path, url: str, name: str, *words: str) -> tuple[float, dict[str, Any]]:
-    """Return the seconds of a command that must succeed, and what the server counted."""
-    counts(url)
-    began = time.monotonic()
-    line = command(folder, url, f"results_dir={folder / name}", *words)
-    subprocess.run(line, check=True, cwd=ROOT, env={**os.environ, "OPENAI_API_KEY": "x"})
-    return time.monotonic() - began, counts(url)
-
-
-def compared(calls: int, workers: int, rate: float, latency_s: float, *words: str) -> None:
-    """Print one process beside workers at a server."""
-    with (
-        server_process(__file__, str(rate), str(latency_s)) as url,
-        tempfile.TemporaryDirectory() as made,
-    ):
-        folder = Path(made)
-        write_quiz(folder, calls)
-        alone_s, alone = timed(folder, url, "one", *words)
-        parted_s, parted = timed(folder, url, "many", f"workers=local:{workers}", *words)
-        assert_equal(folder / "one", folder / "many")
-        what = f"{rate:.0f}/s" if rate else f"{latency_s:g} s"
-        for name, seconds, said in (("one", alone_s, alone), (workers, parted_s, parted)):
-            share = said["refused"] / (said["refused"] + said["asked"])
-            print_row(what, name, f"{seconds / alone_s:.2f} x", f"{share:.1%}", said["most"])
+def watched(process: subprocess.Popen[bytes]) -> tuple[float, float, float]:
+    """Return the seconds until a command ended, and the peak MiB of it and of its largest worker."""
+    began, own, largest = time.monotonic(), 0, 0
+    while process.poll() is None:
+        with suppress(psutil.Error):
+            own = max(own, psutil.Process(process.pid).memory_info().rss)
+        for worker in workers_of(process):
+            with suppress(psutil.Error):
+                largest = max(largest, worker.memory_info().rss)
+        time.sleep(0.05)
+    assert process.returncode == 0
+    return time.monotonic() - began, own / 2**20, largest / 2**20
 
 
 def assert_equal(one: Path, many: Path) -> None:
@@ -135,25 +104,77 @@ def assert_equal(one: Path, many: Path) -> None:
     kept = []
     for results in (one, many):
         (grading,) = find_gradings(results)
-        scores = pd.read_parquet(grading / "scores.parquet")
         record = read_record(grading)
-        kept.append((record.results, [p.usage for p in record.parties], scores))
-    assert kept[0][:2] == kept[1][:2]
-    pd.testing.assert_frame_equal(kept[0][2], kept[1][2])
+        usage = [party.usage for party in record.parties]
+        keys = ["instance_id", "repeat", "metric"]
+        scores = pd.read_parquet(grading / "scores.parquet").sort_values(keys, ignore_index=True)
+        kept.append((record.state, record.results, usage, scores))
+    assert kept[0][:3] == kept[1][:3]
+    pd.testing.assert_frame_equal(kept[0][3], kept[1][3])
+
+
+def large(instances: int, workers: int) -> Iterator[Sequence[str]]:
+    """Yield the row of a run of many instances, whose results must be equal."""
+    with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        write_quiz(folder, instances)
+        alone_s, alone_mib, _ = watched(command(folder, url, "one"))
+        parted_s, own_mib, worker_mib = watched(
+            command(folder, url, "many", f"workers=local:{workers}")
+        )
+        assert_equal(folder / "one", folder / "many")
+    what = f"{instances:,} calls, answered at once, {os.cpu_count()} cores: equal results"
+    parted = f"{parted_s / alone_s:.2f} x, {own_mib:.0f} MiB; a worker {worker_mib:.0f} MiB"
+    yield what, f"{alone_mib:.0f} MiB", parted
+
+
+def kills(times: int, workers: int) -> Iterator[Sequence[str]]:
+    """Yield the row of workers that are killed at random moments."""
+    rng, again = random.Random(1), 0
+    with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
+        folder, calls = Path(made), 4000
+        write_quiz(folder, calls)
+        command(folder, url, "one").wait()
+        for n in range(times):
+            process = command(folder, url, f"{n}", f"workers=local:{workers}")
+            while len(workers_of(process)) < workers and process.poll() is None:
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0.0, 4.0))
+            for worker in rng.sample(found := workers_of(process), min(1, len(found))):
+                worker.kill()
+            assert process.wait() == 0
+            assert_equal(folder / "one", folder / f"{n}")
+            (run,) = (folder / f"{n}" / "runs").glob("*/*/*")
+            again += len([*read_log(run)]) - calls
+    yield (
+        f"{times} times a worker killed at a random moment",
+        "",
+        f"equal results, {again} logged calls sent again",
+    )
 
 
 def main() -> int:
-    """Print the tables."""
-    made = parser(__doc__, calls=1600, workers=4, instances=100_000)
-    made.add_argument("rate", nargs="?", type=float, help="of --serve")
-    made.add_argument("latency", nargs="?", type=float, help="of --serve")
+    """Print the table."""
+    made = parser(__doc__, instances=100_000, kills=10, workers=4)
+    made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
-        asyncio.run(serve(args.rate, args.latency))
-    print_row("server", "processes", "time", "refused", "most in flight")
-    print_row(*["---"] * 5)
-    compared(args.calls, args.workers, 40.0, 0.05)
-    compared(args.calls, args.workers, 0.0, 2.0, "model.max_concurrency=128")
+        body = http(json.dumps(completion("A")).encode())
+        asyncio.run(serve(lambda: FixedServer(lambda head, sent: body)))
+    lines = []
+    for rows in (
+        buckets(args.workers),
+        large(args.instances, args.workers),
+        kills(args.kills, args.workers),
+    ):
+        for cells in rows:
+            lines.append(row(cells))
+            print(lines[-1], flush=True)
+    if args.write:
+        block = re.compile(r"(<!-- workers -->\n(?:\|[^\n]*\n){2})(?:\|[^\n]*\n)*(<!-- end)")
+        text = PAGE.read_text(encoding="utf-8")
+        body = "".join(f"{line}\n" for line in lines)
+        PAGE.write_text(block.sub(lambda m: m[1] + body + m[2], text), encoding="utf-8")
     return 0
 
 
