@@ -1,4 +1,4 @@
-"""What workers that share limits and a budget cost beside one process, as a Markdown table.
+"""Measures workers that share limits and a budget beside one process, printed as a Markdown table.
 
     python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--write]
 

@@ -59,7 +59,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """What `workers=` says."""
+    """The engine that `workers=` names."""
 
     engine: str
     workers: int
@@ -198,7 +198,7 @@ class _Slurm:
 
 
 class SlurmWork:
-    """What submitit runs in a job, and queues again before its time is over."""
+    """The work of a job, which submitit queues again before its time is over."""
 
     def __init__(self, *given: Any) -> None:
         self.given = given

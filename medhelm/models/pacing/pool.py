@@ -28,7 +28,7 @@ BLOCK = 0.01
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a process did at an endpoint since its last report, and how much it could do."""
+    """The work of a process at an endpoint since its last report, and how much it could do."""
 
     maximum: int
     """The most in flight that the model's settings allow in all processes together."""
@@ -43,7 +43,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What a process may do at an endpoint until it reports again."""
+    """The part of an endpoint that a process has until it reports again."""
 
     most: int
     """Requests in flight."""
@@ -98,7 +98,7 @@ class Shared(msgspec.Struct):
 
     maximum: int
     events: list[Event] = []
-    """What the pace has not heard of: it hears of all processes in the order of time."""
+    """Events of which the pace has not heard: it hears of all processes in the order of time."""
     cut_at: float = 0.0
     """The moment of the last cut of the pace. Refusals of what was sent before say nothing."""
     pacer: Pacer = msgspec.field(default_factory=Pacer)
@@ -162,7 +162,7 @@ class Pool(msgspec.Struct):
     runs: list[str] = []
     """Folders of the command's runs below its results folder, whose names tell data and settings."""
     told: dict[str, msgspec.Raw] = {}
-    """What each process last said of its progress."""
+    """The last word of each process on its progress."""
 
     def lease(self, worker: str, endpoint: str, report: Report, now: float) -> Lease:
         """Count a report, and return the process's part of the endpoint.
