@@ -76,6 +76,17 @@ def has_text(card: BenchmarkCard) -> bool:
     return card.data_class == "public" and card.redistributable
 
 
+def why_closed(record: RunRecord) -> str:
+    """Return why no text of a run's instances may be published; empty where it may be."""
+    if has_text(record.card):
+        return ""
+    if record.card.data_class != "public":
+        return f"The data are {record.card.data_class}"
+    is_sample = record.spec.data == "sample"
+    more = ", or words or files of the user's went into a run on them" if is_sample else ""
+    return f"The data are not declared redistributable{more}"
+
+
 def instruction(card: BenchmarkCard) -> str | None:
     """Return the instruction of a benchmark; None where the data behind it are not public."""
     return card.instruction if card.data_class == "public" else None

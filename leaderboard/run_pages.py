@@ -95,11 +95,7 @@ def write_runs(
     if publish.has_text(card):
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
     secret = publish.publishing_key(results)
-    state = f"The data are {card.data_class}"
-    if card.data_class == "public":
-        state = "The data are not declared redistributable"
-        is_sample = runs[0].record.spec.data == "sample"
-        state += ", or words or files of the user's went into a run on them" if is_sample else ""
+    state = publish.why_closed(runs[0].record)
     for run in readable:
         own = lines[run.model]
         ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}
