@@ -18,7 +18,6 @@ from medhelm.exports.finished import (
     Answer,
     Finished,
     best_of,
-    label,
     portable,
     tokens_of,
 )
@@ -26,6 +25,7 @@ from medhelm.files.durable import write_whole
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JuryTerms
+from medhelm.tables.run_estimates import label
 from medhelm.tables.study.judge_errors import grader_of
 
 _SCHEMA = "0.3.0"

@@ -6,7 +6,6 @@ hashes of ids. Exporters see nothing else of a run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,18 +25,18 @@ from medhelm.tables.format.table import Settings
 from medhelm.tables.instances import instances, main_metric
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import Results
+from medhelm.tables.run_estimates import STAND_IN, estimates_of, is_stand_in
 from medhelm.tables.spending import cost_columns, spend_of
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.judge_errors import failure, grader_of
+from medhelm.tables.study.judge_errors import failure
 from medhelm.tables.study.selection import GradedRun, is_ranked, read_graded
 from medhelm.tables.study.study import Estimate
 from medhelm_leaderboard import own_words, publish
 
 CONFIDENCE = 0.95
 """Of all intervals that leave."""
-STAND_IN = "the offline jury, a stand-in for judges"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +148,7 @@ def _finished(run: GradedRun, registry: Registry, settings: Settings) -> Finishe
     scoring = run.record.grading.scoring
     study = publish.runs(scoring, results, settings, {}).study
     shown = study.cells[run.benchmark][run.model]
-    found = {name: study.estimates(run.benchmark, name).get(run.model) for name in scores}
-    estimates = {n: own for n, own in found.items() if own and not math.isnan(own.score)}
+    estimates = estimates_of(study, shown)
     withheld = publish.why_closed(run.record)
     declared, spec = registry.benchmarks.get(run.record.spec.benchmark), run.record.spec
     files = declared.dataset.needed(spec.split) if declared and spec.data == "full" else ()
@@ -179,17 +177,6 @@ def _unfit(shown: Cell, estimates: Mapping[str, Estimate]) -> str:
     if record.state == "partial":
         return "stopped before its end"
     return shown.shortfall(metric) or failure([record], metric)
-
-
-def label(record: RunRecord, metric: str) -> str:
-    """Return a metric's name; where no model judged for it, with that."""
-    return f"{metric}, by {STAND_IN}" if is_stand_in(record, metric) else metric
-
-
-def is_stand_in(record: RunRecord, metric: str) -> bool:
-    """Return whether no model judged for a metric that needs judges."""
-    raters = record.grading.raters
-    return bool(grader_of(record, metric)) and raters is not None and not raters.judges
 
 
 def _facts(

@@ -13,11 +13,11 @@ import msgspec
 from medhelm.exports.finished import (
     Answer,
     Finished,
-    label,
     portable,
     tokens_of,
 )
 from medhelm.files.durable import write_whole
+from medhelm.tables.run_estimates import label
 
 _STOPS = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
 
