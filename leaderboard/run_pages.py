@@ -145,17 +145,9 @@ def _key(run: GradedRun) -> str:
     return run_key(run.record.grading.scoring, run.benchmark, run.model)
 
 
-def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
-    """Return one run: its settings, and its lines as lists in one order, without text.
-
-    Ids are those of the source where text is published, else hashes of the whole instance.
-    """
+def facts_of(run: GradedRun) -> Content:
+    """Return what decided a run and what came of it, without a line of any instance."""
     record, spec = run.record, run.record.spec
-    found = [own.found[key] for key in own.keys]
-    ends = [line.scores[0].outcome for line in found]
-    outcomes = [*dict.fromkeys(ends)]
-    parts = record.grading.parts if publish.has_text(record.card) else ()
-    places = {part: place for place, part in enumerate(parts)}
     return {
         "benchmark": spec.column,
         "model": spec.model.name,
@@ -177,6 +169,21 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
         "command": own_words.run_command(record),  # that makes it again
+    }
+
+
+def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
+    """Return one run: its settings, and its lines as lists in one order, without text.
+
+    Ids are those of the source where text is published, else hashes of the whole instance.
+    """
+    record, spec = run.record, run.record.spec
+    found = [own.found[key] for key in own.keys]
+    ends = [line.scores[0].outcome for line in found]
+    outcomes = [*dict.fromkeys(ends)]
+    parts = record.grading.parts if publish.has_text(record.card) else ()
+    places = {part: place for place, part in enumerate(parts)}
+    return facts_of(run) | {
         "parts": parts,
         "outcomes": outcomes,
         "ids": ids,

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medhelm.cli.options import add_options, open_registry
-from medhelm.errors import UsageError
+
+if TYPE_CHECKING:
+    from medhelm.exports.finished import Finished
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Export:
-    """One format: the module that writes it, and the options of its own."""
+    """One format: what it is, the module that writes it, what `-o` names, and options by argument of `write`."""
 
     help: str
     module: str
     out: str
-    """Says what `-o` names."""
-    takes_fit_alone: bool = False
-    """True if runs are left out whose score says nothing about the model."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By name of the argument of `write`."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's options."""
@@ -38,61 +36,39 @@ class Export:
 
     def run(self, args: argparse.Namespace) -> int:
         """Write the files and return 0."""
-        from medhelm.exports.finished import CONFIDENCE, finished_runs
-        from medhelm.tables.format.table import Settings
-
-        registry, withheld, n = open_registry(args.plugin), dict[str, str](), 0
-
-        def seen() -> Any:
-            nonlocal n
-            settings = Settings(confidence=CONFIDENCE)
-            for run in finished_runs(map(Path, args.runs), registry, args.scoring, settings):
-                if self.takes_fit_alone and run.unfit:
-                    print(f"Left out: {run.name} x {run.record.spec.model.name}: {run.unfit}.")
-                    continue
-                n += 1
-                if run.withheld:
-                    withheld[run.name] = run.withheld
-                yield run
-
         own = {name: getattr(args, name) for name in self.options}
-        written = import_module(self.module).write(seen(), Path(args.out), **own)
-        if not n:
-            raise UsageError("nothing is written, since every run is left out")
-        for benchmark, why in withheld.items():
-            print(f"{benchmark}: {why}: scores, outcomes and hashed ids only.")
-        print(f"{n} run{'s' * (n != 1)}, {len(written)} file{'s' * (len(written) != 1)}:")
-        print(*(f"  {path}" for path in written), sep="\n")
+        for line in import_module(self.module).write(_runs(args), Path(args.out), **own):
+            print(line)
         return 0
 
 
+def _runs(args: argparse.Namespace) -> Iterator[Finished]:
+    """Yield the runs to write; prints where texts stay."""
+    from medhelm.exports.finished import finished_runs
+
+    for run in finished_runs(map(Path, args.runs), open_registry(args.plugin), args.scoring):
+        if run.withheld:
+            print(f"{run.name}: {run.withheld}: scores, outcomes and hashed ids only")
+        yield run
+
+
 INSPECT = Export(
-    help="Logs that Inspect's viewer and reader open.",
-    module="medhelm.exports.inspect_log",
-    out="folder of the logs",
+    "Logs that Inspect's viewer and reader open.", "medhelm.exports.inspect_log", "folder of logs"
 )
+_RELATIONS = ("first_party", "third_party", "collaborative", "other")
 EEE = Export(
-    help="Records of Every Eval Ever: an aggregate and an instance file of each run.",
-    module="medhelm.exports.every_eval_ever",
-    out="folder above its data/",
-    options={
+    "Records of Every Eval Ever: an aggregate and an instance file of each run.",
+    "medhelm.exports.every_eval_ever",
+    "folder above its data/",
+    {
         "organization": dict(default="not stated", metavar="NAME", help="who ran the evaluation"),
-        "relationship": dict(
-            default="other",
-            choices=("first_party", "third_party", "collaborative", "other"),
-            help="of the evaluator to the model's maker (default: other)",
-        ),
+        "relationship": dict(default="other", choices=_RELATIONS, help="to the model's maker"),
     },
 )
 HUB = Export(
-    help="Results for the Hugging Face hub, and a table for a model card.",
-    module="medhelm.exports.hub_results",
-    out="folder with a folder of each model",
-    takes_fit_alone=True,
-    options={"source_url": dict(default="", metavar="URL", help="where the evidence lies")},
+    "Results for the Hugging Face hub.",
+    "medhelm.exports.hub_results",
+    "folder with a folder of each model",
+    {"source_url": dict(default="", metavar="URL", help="where the evidence lies")},
 )
-CSV = Export(
-    help="One row of each answer and metric.",
-    module="medhelm.exports.instance_csv",
-    out="the CSV file",
-)
+CSV = Export("One row of each answer and metric.", "medhelm.exports.instance_csv", "the CSV file")

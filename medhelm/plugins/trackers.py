@@ -1,4 +1,4 @@
-"""Trackers that come with medhelm: MLflow, Weights & Biases, OpenTelemetry, each by its own settings."""
+"""Trackers that come with medhelm, each by the environment variables of its own tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from medhelm.schema.ended_run import EndedRun, Tracker
 
 
 def mlflow(run: EndedRun) -> None:
-    """Log a run to the tracking server or folder of MLFLOW_TRACKING_URI; one that is there is renewed."""
+    """Log a run to MLflow; one that is there is renewed."""
     import mlflow as client
 
     client.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", "medhelm"))
@@ -23,52 +23,42 @@ def mlflow(run: EndedRun) -> None:
     with client.start_run(run_id=there, run_name=run.name, nested=True):
         client.set_tag("medhelm.id", run.id)
         client.log_params(dict(run.settings))
-        client.log_metrics({re.sub(r"[^\w./ -]", "_", k): v for k, v in run.flat.items()})
+        client.log_metrics({re.sub(r"[^\w./ -]", "_", k): v for k, v in run.numbers.items()})
 
 
 def wandb(run: EndedRun) -> None:
-    """Log a run to Weights & Biases, by its own environment variables; one that is there is renewed."""
+    """Log a run to Weights & Biases; one that is there is renewed."""
     import wandb as client
 
-    project, config = os.environ.get("WANDB_PROJECT", "medhelm"), dict(run.settings)
-    with client.init(
-        project=project, id=run.id, name=run.name, resume="allow", config=config
-    ) as sent:
-        sent.summary.update(run.flat)
+    project, named = os.environ.get("WANDB_PROJECT", "medhelm"), {"id": run.id, "name": run.name}
+    with client.init(project=project, resume="allow", config=dict(run.settings), **named) as sent:
+        sent.summary.update(dict(run.numbers))
 
 
 def opentelemetry(run: EndedRun) -> None:
-    """Emit an event `gen_ai.evaluation.result` of each metric to the logger provider of this process."""
+    """Emit an event of each number to the logger provider of this process."""
     from opentelemetry._logs import LogRecord, get_logger_provider
 
-    provider = get_logger_provider()
+    provider, event = get_logger_provider(), "gen_ai.evaluation.result"
     if type(provider).__module__.startswith("opentelemetry._logs"):
         raise UsageError("no logger provider is set; start medhelm by opentelemetry-instrument")
-    known = {**run.settings, **run.numbers, "run": run.id}
-    facts = {f"medhelm.{name}": value for name, value in known.items() if value is not None}
-    for metric, own in run.scores.items():
-        score = {f"medhelm.{name}": value for name, value in own.items() if name != "score"}
-        named = {"gen_ai.evaluation.name": metric, "gen_ai.evaluation.score.value": own["score"]}
-        event = "gen_ai.evaluation.result"
-        record = LogRecord(
-            timestamp=time.time_ns(), event_name=event, attributes={**facts, **score, **named}
-        )
+    facts = {f"medhelm.{k}": v for k, v in run.settings.items() if v is not None}
+    for name, value in run.numbers.items():
+        own = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value}
+        attributes = {**facts, **own, "medhelm.id": run.id}
+        record = LogRecord(timestamp=time.time_ns(), event_name=event, attributes=attributes)
         provider.get_logger("medhelm").emit(record)
 
 
 OWN: Mapping[str, Tracker] = {own.__name__: own for own in (mlflow, wandb, opentelemetry)}
-_NEEDS = {mlflow: "mlflow", wandb: "wandb", opentelemetry: "opentelemetry"}
 
 
 def find_trackers(names: Iterable[str], known: Mapping[str, Tracker]) -> dict[str, Tracker]:
     """Return trackers by name; raises UnknownName, and UsageError where a package is missing."""
-    found = {}
     for name in names:
         if name not in known:
             raise UnknownName("tracker", name, known, f"There are: {', '.join(known)}.")
-        needed = _NEEDS.get(known[name])
-        if needed and find_spec(needed) is None:
+        if known[name] is OWN.get(name) and find_spec(name) is None:
             fix = f"pip install 'medhelm-framework[{name}]'"
-            raise UsageError(f"track={name} needs the package {needed}: {fix}")
-        found[name] = known[name]
-    return found
+            raise UsageError(f"track={name} needs the package {name}: {fix}")
+    return {name: known[name] for name in names}

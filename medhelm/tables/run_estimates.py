@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 
+from medhelm.plugins.registry import Registry
 from medhelm.schema.run import RunRecord
-from medhelm.tables.study.cells import Cell
+from medhelm.tables.format.table import Settings
+from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.study.judge_errors import grader_of
+from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Estimate, Study
 
 STAND_IN = "the offline jury, a stand-in for judges"
+
+
+def read_alone(run: GradedRun, registry: Registry) -> tuple[Study, Cell]:
+    """Return a study of one run, and its cell; raises RecordError."""
+    cell = read_cell(run, read_scores(run, COLUMNS), Aggregations(registry))
+    return Study([cell], Settings()), cell
 
 
 def estimates_of(study: Study, cell: Cell) -> dict[str, Estimate]:
