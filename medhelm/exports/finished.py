@@ -17,7 +17,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import shipped_samples
 from medhelm.schema.data import DataClass, HubSource
 from medhelm.schema.fields import fields_of
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import find_gradings
 from medhelm.tables.format.table import Settings
@@ -107,9 +107,7 @@ def _finished(run: GradedRun, registry: Registry) -> Finished:
     shown = study.cells[run.benchmark][run.model]
     estimates, dates = estimates_of(study, shown), run.record.provenance
     withheld = publish.why_closed(run.record)
-    declared = registry.benchmarks.get(spec.benchmark)
-    files = declared.dataset.needed(spec.split) if declared and spec.data == "full" else ()
-    hub = next((file.hub for file in files if file.hub), None)
+    hub = hub_of(spec, registry)
     return Finished(
         name=spec.column + ".bundled-samples" * (spec.data == "sample"),
         record=shown.record,
@@ -122,6 +120,13 @@ def _finished(run: GradedRun, registry: Registry) -> Finished:
         answers=tuple(_answers(run, registry, is_open=not withheld)),
         ended=dates.get("answered_until") or dates.get("graded_at") or "1970-01-01T00:00:00Z",
     )
+
+
+def hub_of(spec: RunSpec, registry: Registry) -> HubSource | None:
+    """Return where a run's data lie on the hub; None where they are elsewhere, or the bundled samples."""
+    declared = registry.benchmarks.get(spec.benchmark)
+    files = declared.dataset.needed(spec.split) if declared and spec.data == "full" else ()
+    return next((file.hub for file in files if file.hub), None)
 
 
 def _unfit(shown: Cell, estimates: Mapping[str, Estimate], hub: HubSource | None) -> str:
