@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     table = results.gate(profile, args.model, chosen, registry, args.decision)
     code = EXIT_CODES[str(table.settings["verdict"])]
     if args.junit:
-        from medhelm.tables.gate_junit import to_junit
+        from medhelm.tables.format.junit import to_junit
 
         write(Path(args.junit), to_junit(table))
     emit([table], form, args.out)

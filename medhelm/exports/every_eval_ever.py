@@ -15,7 +15,7 @@ import msgspec
 
 from medhelm.exports.finished import CONFIDENCE, Answer, Finished, portable
 from medhelm.files.durable import write_whole
-from medhelm.tables.run_estimates import label
+from medhelm.tables.study.run_estimates import label
 
 _VERSION = {"schema_version": "0.3.0"}
 _AVAILABLE = {"open": "open_weights", "closed": "closed_weights"}

@@ -14,21 +14,21 @@ import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
-from medhelm.proof.manifest import shipped_samples
+from medhelm.proof.manifest import read_manifest, shipped_samples
 from medhelm.schema.data import DataClass, HubSource
 from medhelm.schema.fields import fields_of
-from medhelm.schema.run import RunRecord, RunSpec
+from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.store.records import find_gradings
 from medhelm.tables.format.table import Settings
 from medhelm.tables.instances import instances, main_metric
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.results import Results
-from medhelm.tables.run_estimates import STAND_IN, estimates_of, is_stand_in, read_alone
 from medhelm.tables.spending import cost_columns
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.judge_errors import failure
+from medhelm.tables.study.run_estimates import STAND_IN, estimates_of, is_stand_in, read_alone
 from medhelm.tables.study.selection import GradedRun, is_ranked, newest_gradings, read_graded
 from medhelm.tables.study.study import Estimate
 from medhelm_leaderboard import own_words, publish
@@ -63,7 +63,7 @@ class Finished:
     hub: HubSource | None
     answers: tuple[Answer, ...]
     ended: str
-    """When the last answer came: YYYY-MM-DDTHH:MM:SSZ."""
+    """Time of the last answer: YYYY-MM-DDTHH:MM:SSZ."""
 
 
 def finished_runs(
@@ -73,7 +73,7 @@ def finished_runs(
 
     Raises UsageError for a folder without a graded run, RecordError where one cannot be read.
     """
-    samples = shipped_samples(registry)
+    samples, written = shipped_samples(registry), set[Path]()
     for folder in folders:
         place, damaged = folder.absolute(), list[str]()
         above = (p for p in (place, *place.parents) if (p / "runs").is_dir())
@@ -87,7 +87,8 @@ def finished_runs(
                 f"{folder} holds no run graded with scoring={scoring}; name the folder of a run, of "
                 f"a grading or of results{''.join(f' ({why})' for why in damaged[:1])}"
             )
-        yield from (_finished(run, registry) for run in own)
+        yield from (_finished(run, registry) for run in own if run.path not in written)
+        written |= {run.path for run in own}
 
 
 def _as_declared(run: GradedRun, registry: Registry) -> GradedRun:
@@ -107,7 +108,7 @@ def _finished(run: GradedRun, registry: Registry) -> Finished:
     shown = study.cells[run.benchmark][run.model]
     estimates, dates = estimates_of(study, shown), run.record.provenance
     withheld = publish.why_closed(run.record)
-    hub = hub_of(spec, registry)
+    hub = hub_of(run.record, registry)
     return Finished(
         name=spec.column + ".bundled-samples" * (spec.data == "sample"),
         record=shown.record,
@@ -122,11 +123,15 @@ def _finished(run: GradedRun, registry: Registry) -> Finished:
     )
 
 
-def hub_of(spec: RunSpec, registry: Registry) -> HubSource | None:
-    """Return where a run's data lie on the hub; None where they are elsewhere, or the bundled samples."""
-    declared = registry.benchmarks.get(spec.benchmark)
-    files = declared.dataset.needed(spec.split) if declared and spec.data == "full" else ()
-    return next((file.hub for file in files if file.hub), None)
+def hub_of(record: RunRecord, registry: Registry) -> HubSource | None:
+    """Return the data of a run on the hub; None where it did not ask all of them, as they are there."""
+    declared, spec = registry.benchmarks.get(record.spec.benchmark), record.spec
+    if declared is None or spec.variant or spec.data == "sample":
+        return None
+    facts, files = read_manifest(declared, "full"), declared.dataset.needed(spec.split)
+    is_other = facts and facts.split == spec.split and facts.dataset_sha256 != spec.dataset_sha256
+    is_whole = record.instances == declared.expected_instances.get(spec.split)
+    return files[0].hub if len(files) == 1 and is_whole and not is_other else None
 
 
 def _unfit(shown: Cell, estimates: Mapping[str, Estimate], hub: HubSource | None) -> str:
@@ -137,7 +142,7 @@ def _unfit(shown: Cell, estimates: Mapping[str, Estimate], hub: HubSource | None
         f"rated by {STAND_IN}": is_stand_in(record, metric),
         "no score": metric not in estimates,
         "stopped before its end": record.state == "partial",
-        "its data are not on the hub": hub is None,
+        "not all of its data, as they are on the hub": hub is None,
     }
     of_score = shown.shortfall(metric) or failure([record], metric)
     return next((why for why, holds in reasons.items() if holds), of_score)

@@ -12,7 +12,7 @@ import msgspec
 
 from medhelm.exports.finished import Answer, Finished, portable, tokens_of
 from medhelm.files.durable import write_whole
-from medhelm.tables.run_estimates import label
+from medhelm.tables.study.run_estimates import label
 
 _STOPS = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
 

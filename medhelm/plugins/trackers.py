@@ -58,7 +58,16 @@ def find_trackers(names: Iterable[str], known: Mapping[str, Tracker]) -> dict[st
     for name in names:
         if name not in known:
             raise UnknownName("tracker", name, known, f"There are: {', '.join(known)}.")
-        if known[name] is OWN.get(name) and find_spec(name) is None:
+        if known[name] is OWN.get(name) and not _is_there(name):
             fix = f"pip install 'medhelm-framework[{name}]'"
             raise UsageError(f"track={name} needs the package {name}: {fix}")
     return {name: known[name] for name in names}
+
+
+def _is_there(package: str) -> bool:
+    """Return whether a package can be imported; a folder of its name in the current one is none."""
+    try:
+        found = find_spec("opentelemetry._logs" if package == "opentelemetry" else package)
+    except ModuleNotFoundError:
+        return False
+    return found is not None and found.origin is not None

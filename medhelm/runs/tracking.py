@@ -42,8 +42,8 @@ class Tracking:
         return said
 
     def _ended(self, grading: Path, name: str, record: RunRecord) -> EndedRun:
-        from medhelm.tables.run_estimates import estimates_of, label, read_alone
         from medhelm.tables.spending import cost_columns
+        from medhelm.tables.study.run_estimates import estimates_of, label, read_alone
         from medhelm.tables.study.selection import GradedRun
 
         study, cell = read_alone(GradedRun(grading, grading.name, record), self.registry)

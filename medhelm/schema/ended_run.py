@@ -14,7 +14,7 @@ class EndedRun:
     """16 hex digits, the same each time that a command ends with this run and grading."""
     name: str
     settings: Mapping[str, str | int | float | None]
-    """What `id` stands for; never another value under one id."""
+    """Values that decide `id`: never another one under the same."""
     numbers: Mapping[str, float]
     """Each score under its metric's name with `METRIC.low`, `.high` and `.n`; coverage, outcomes, tokens, USD. What is
     not known is not there."""

@@ -17,7 +17,6 @@ from huggingface_hub import EvalResultEntry, parse_eval_result_entries
 
 import medhelm
 from medhelm.cli import run_command
-from medhelm.schema.data import HubSource
 from medhelm.schema.model import ModelSpec
 from tests.build_runs import Item, write_run
 from tests.leaderboard.casting import CLOSED, run_all, write_data
@@ -98,7 +97,7 @@ def test_no_text_of_closed_data_leaves(
     said = capsys.readouterr().out
     files = everything(out)
     if form == "hub":  # no data of these is there
-        assert not files and said.count("its data are not on the hub") == 8
+        assert not files and said.count("not all of its data, as they are on the hub") == 8
         return
     assert all(f"{name}: The data are" in said for name in CLOSED)
     for name, content in files.items():
@@ -229,55 +228,50 @@ def test_a_row_of_each_answer_and_metric_that_no_spreadsheet_runs(tmp_path: Path
 
 
 def test_what_the_hub_gets_is_read_by_its_own_reader(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hub = HubSource(repo="lab/triage", revision="abc", config="adults")
-    rows = [Item(id=f"i{n}", value=float(n < 7)) for n in range(10)]
-    write_run(
-        tmp_path / "r",
-        "triage",
-        "lab/one",
-        rows,
-        episodes=_said(rows),
-        provenance={"answered_until": "2026-11-26T10:00:00Z"},
-    )
+    results, name = tmp_path / "r", "medcasereasoning"  # 897 cases, on the hub
+    rows = [Item(id=f"i{n:03d}", value=float(n < 690)) for n in range(897)]
+    cases = [msgspec.structs.replace(case("triage", 0), id=row.id) for row in rows]
+    said = [episode(own, 0, "A", "stop") for own in cases]
+    dates = {"answered_until": "2026-11-26T10:00:00Z"}
+    write_run(results, name, "lab/one", rows, episodes=said, provenance=dates)
     oracle = ModelSpec(name="baseline/oracle", provider="baseline", model="oracle")
-    write_run(tmp_path / "r", "triage", oracle, rows, episodes=_said(rows))
-    write_run(tmp_path / "r", "few", "lab/one", rows, planned=20, episodes=_said(rows))
-    plain = export("hub", tmp_path / "none", tmp_path / "r")
-    assert not plain.exists()
-    monkeypatch.setattr("medhelm.exports.finished.hub_of", lambda *_: hub)
-    capsys.readouterr()
-    out = export("hub", tmp_path / "out", tmp_path / "r", **{"source-url": "https://a.org/eee"})
-    said = capsys.readouterr().out
-    assert "baseline/oracle is left out: it reads the gold" in said
-    assert "few x lab/one is left out: stopped before its end" in said
+    write_run(results, name, oracle, rows, episodes=said)
+    write_run(results, name, "lab/few", rows[:896], episodes=said[:896])
+    write_run(results, name, "lab/stopped", rows[:800], planned=897, episodes=said[:800])
+    write_run(results, name, "lab/shuffled", rows, episodes=said, variant="shuffled")
+    five(results)
+    source = {"source-url": "https://example.org/evidence"}
+    out = export("hub", tmp_path / "out", results, results, **source)  # named twice, written once
+    left = capsys.readouterr().out
+    for model, why in (
+        ("medcasereasoning x baseline/oracle", "it reads the gold"),
+        ("medcasereasoning x lab/few", "not all of its data"),
+        ("medcasereasoning x lab/stopped", "stopped before its end"),
+        ("medcasereasoning x lab/shuffled", "not all of its data"),
+        ("triage x lab/one", "not all of its data"),
+    ):
+        assert left.count(f"{model} is left out: {why}") == 1
     (path,) = out.rglob("*.yaml")
     assert path.parent == out / "lab_one" / ".eval_results"
     (entry,) = parse_eval_result_entries(yaml.safe_load(path.read_text()))
-    low, high = (
-        medhelm.load_results(tmp_path / "r", benchmarks=["triage"])
-        .table("benchmarks")
-        .set_index("model")
-        .loc["lab/one", ["low", "high"]]
-    )
-    note = f"triage: exact_match (95% interval {low:.4g} to {high:.4g}), n 10, coverage 100.0%, split test"
+    table = medhelm.load_results(results, benchmarks=[name], models=["lab/one"])
+    low, high = table.table("benchmarks").iloc[0][["low", "high"]]
+    assert (low, high) == pytest.approx((0.7405, 0.7956), abs=2e-3)  # Wilson, 690 of 897
+    ends = f"(95% interval {low:.4g} to {high:.4g})"
+    note = f"{name}: exact_match {ends}, n 897, coverage 100.0%, split test"
     assert entry == EvalResultEntry(
-        dataset_id="lab/triage",
-        task_id="adults",
-        value=0.7,
-        dataset_revision="abc",
-        date="2026-11-26T10:00:00Z",
-        source_url="https://a.org/eee",
+        dataset_id="zou-lab/MedCaseReasoning",
+        task_id="default",
+        value=690 / 897,
+        dataset_revision=entry.dataset_revision,
+        date=dates["answered_until"],
+        source_url="https://example.org/evidence",
         source_name="medhelm",
         notes=entry.notes,
     )
     assert entry.notes is not None and entry.notes.startswith(note)
-
-
-def _said(rows: list[Item]) -> list[Any]:
-    cases = [msgspec.structs.replace(case("triage", 0), id=row.id) for row in rows]
-    return [episode(own, 0, "A", "stop") for own in cases]
 
 
 def test_a_stand_in_is_named_wherever_its_score_goes(tmp_path: Path) -> None:
