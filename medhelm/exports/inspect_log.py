@@ -102,8 +102,8 @@ def _sample(run: Finished, answer: Answer) -> dict[str, Any]:
         {"role": "assistant" if who == own else "user", "content": text, "metadata": {"role": who}}
         for who, text in answer["turns"] or [(own, answer["reply"])]
     ]
-    choice = {"message": {"role": "assistant", "content": answer["reply"], "model": model}}
-    choice["stop_reason"] = _STOPS.get(answer["finish"], "unknown")
+    message = {"role": "assistant", "content": answer["reply"], "model": model}
+    choice = {"message": message, "stop_reason": _STOPS.get(answer["finish"], "unknown")}
     output = {"model": model, "choices": [choice], "usage": answer["tokens"]}
     return found | {
         "input": asked or "\n\n".join(filter(None, (answer["context"], answer["question"]))),

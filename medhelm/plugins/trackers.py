@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
+from typing import Any
 
 from medhelm.errors import UnknownName, UsageError
 from medhelm.schema.ended_run import EndedRun, Tracker
@@ -45,7 +46,7 @@ def opentelemetry(run: EndedRun) -> None:
     facts = {f"medhelm.{k}": v for k, v in run.settings.items() if v is not None}
     for name, value in run.numbers.items():
         own = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value}
-        attributes = {**facts, **own, "medhelm.id": run.id}
+        attributes: dict[str, Any] = {**facts, **own, "medhelm.id": run.id}
         record = LogRecord(timestamp=time.time_ns(), event_name=event, attributes=attributes)
         provider.get_logger("medhelm").emit(record)
 

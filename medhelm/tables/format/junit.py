@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from medhelm.tables.format.formats import clean
@@ -18,7 +19,7 @@ def to_junit(table: Table) -> bytes:
         found = Counter(row["verdict"] for row in own)
         ends = {"tests": len(own), "failures": found["FAIL"], "skipped": found["INCONCLUSIVE"]}
         counts = {name: str(n) for name, n in (ends | {"errors": 0}).items()}
-        suite = ElementTree.SubElement(top, "testsuite", name=clean(model), **counts)
+        suite = ElementTree.SubElement(top, "testsuite", {"name": clean(model)} | counts)
         for row in own:
             what = clean(f"{row['benchmark']}: {row['metric']} {row['needed']}")
             case = ElementTree.SubElement(suite, "testcase", name=what, classname=clean(model))
@@ -27,10 +28,10 @@ def to_junit(table: Table) -> bytes:
                 said = clean(f"{row['verdict']}, {_score(row)}: {row['reason']}")
                 ElementTree.SubElement(case, kind, type="threshold", message=said)
     ElementTree.indent(top)
-    return ElementTree.tostring(top, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(top, encoding="utf-8", xml_declaration=True))
 
 
-def _score(row: dict[str, Value]) -> str:
+def _score(row: Mapping[str, Value]) -> str:
     """Return the score with its interval, or that there is none."""
     score, low, high = row["score"], row["low"], row["high"]
     interval = "" if low is None else f" [{low:.4g}, {high:.4g}]"
