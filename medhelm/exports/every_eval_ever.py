@@ -103,16 +103,12 @@ def _result(run: Finished, metric: str) -> dict[str, Any]:
             "metric_name": label(record, metric),
             "lower_is_better": not own.higher_is_better,
             "score_type": "continuous",
-            "min_score": _bound(own.minimum),
-            "max_score": _bound(own.maximum),
+            "min_score": own.minimum,
+            "max_score": own.maximum,
             **_extra({"version": own.version, "floor": own.floor}),
         },
         "score_details": {"score": found.score, "uncertainty": uncertainty, "details": details},
     }
-
-
-def _bound(value: float) -> float | str:
-    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _source(run: Finished) -> dict[str, Any]:

@@ -158,7 +158,8 @@ class _Planner:
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
         run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
-        chosen = find_trackers(job.track, self._registry.trackers)
+        named = (job.track,) if isinstance(job.track, str) else job.track
+        chosen = find_trackers(named, self._registry.trackers)
         tracking = Tracking(chosen, self._registry) if chosen else None
         run = replace(run, shard=self._shard(job), tracking=tracking)
         run = self._with_reader(run, job)

@@ -24,7 +24,7 @@ def test_a_tracker_is_told_each_time_under_one_id_and_never_stops_a_run(
     assert run_command([*command, "track=[fail,keep]"]) == 0
     said = "headqa x baseline/lexical: not tracked by fail: RuntimeError: the tracker is away"
     assert said in capsys.readouterr().err
-    assert run_command([*command, "track=[keep]"]) == 0  # nothing is asked any more
+    assert run_command([*command, "track=keep"]) == 0  # nothing is asked any more
     first, second = (tmp_path / "told.txt").read_text().splitlines()
     assert first == second
     table = medhelm.load_results(tmp_path / "r").table("benchmarks").iloc[0]
@@ -38,7 +38,7 @@ def test_a_tracker_that_is_not_there_is_refused_before_anything_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UnknownName, match="did you mean 'mlflow'"):
-        medhelm.evaluate("baseline/lexical", "headqa", data="sample", track=["mlflo"])
+        medhelm.evaluate("baseline/lexical", "headqa", data="sample", track="mlflo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("medhelm.plugins.trackers.find_spec", lambda _: None)
         assert run_command(["run", *ASKED, "track=[wandb]", f"results_dir={tmp_path}/r"]) == 2
@@ -114,7 +114,7 @@ def test_every_eval_evers_validator_finds_no_fault(results: Path, tmp_path: Path
 def test_mlflow_has_one_run_however_often_it_is_sent(tmp_path: Path) -> None:
     store = {"MLFLOW_TRACKING_URI": f"file://{tmp_path}/store", "MLFLOW_ALLOW_FILE_STORE": "true"}
     for _ in range(2):
-        run_tool("mlflow", "-m", "medhelm", "run", *ASKED, "track=[mlflow]", cwd=tmp_path, **store)
+        run_tool("mlflow", "-m", "medhelm", "run", *ASKED, "track=mlflow", cwd=tmp_path, **store)
     (score,) = (tmp_path / "store").glob("*/*/metrics/exact_match")
     assert [line.split()[1] for line in score.read_text().splitlines()] == ["0.375"] * 2
     (model,) = (tmp_path / "store").glob("*/*/params/model")
