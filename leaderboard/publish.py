@@ -23,6 +23,8 @@ import numpy as np
 
 from medhelm.errors import RecordError
 from medhelm.files.durable import AtomicFile, why
+from medhelm.files.plain_names import metric_name as metric_name
+from medhelm.files.plain_names import plain_name as plain_name
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
 from medhelm.schema.fields import fields_of
@@ -62,9 +64,6 @@ _PROVENANCE = re.compile(
     r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
     r"|answer_seconds|asked_again|not_judged"
 )
-_PATH = re.compile(r"[/~.\\]|[\w+.-]*:[/\\]|file:")
-"""A path, or an address with its scheme."""
-_MODULE = re.compile(r"((?:evaluate|bertscore\w*):)([^#@]+)(.*)")
 _KEY_BYTES = 32
 LEAST_CASES = 5
 """Instances of public data that share a specialty, from which on it is a number and no text."""
@@ -74,6 +73,17 @@ NO_METADATA = "metadata in a scores.parquet cannot be read; `medhelm score` writ
 def has_text(card: BenchmarkCard) -> bool:
     """Return whether texts of a benchmark's instances may be published."""
     return card.data_class == "public" and card.redistributable
+
+
+def why_closed(record: RunRecord) -> str:
+    """Return why no text of a run's instances may be published; empty where it may be."""
+    if has_text(record.card):
+        return ""
+    if record.card.data_class != "public":
+        return f"The data are {record.card.data_class}"
+    is_sample = record.spec.data == "sample"
+    more = ", or words or files of the user's went into a run on them" if is_sample else ""
+    return f"The data are not declared redistributable{more}"
 
 
 def instruction(card: BenchmarkCard) -> str | None:
@@ -113,15 +123,6 @@ def strictest(runs: Iterable[GradedRun], samples: Mapping[str, str]) -> list[Gra
         card = change(run.record.card, data_class=strict, redistributable=is_free)
         found.append(replace(run, record=change(run.record, card=card)))
     return found
-
-
-def metric_name(name: str) -> str:
-    """Return the name of a metric; of one whose script or weights lie here without their path."""
-    found = _MODULE.fullmatch(name)
-    if found is None or not _PATH.match(found[2]):
-        return name
-    last = re.split(r"[/\\]", found[2].rstrip("/\\"))[-1]
-    return f"{found[1]}{last}{found[3]}"
 
 
 def named(run: GradedRun) -> GradedRun:
@@ -367,11 +368,6 @@ def _asking_settings(spec: RunSpec) -> dict[str, Value]:
         if name != "name"
     }
     return {"asked": asking.name} | said
-
-
-def plain_name(name: str) -> str:
-    """Return a model's id at its endpoint, or that it is a path or an address."""
-    return "a path or an address, not published" if _PATH.match(name) else name
 
 
 def _sha(value: object) -> str | None:

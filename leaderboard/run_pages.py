@@ -95,11 +95,7 @@ def write_runs(
     if publish.has_text(card):
         return problems + _write_open(site, readable, lines, PluginDetails(pages, transcript))
     secret = publish.publishing_key(results)
-    state = f"The data are {card.data_class}"
-    if card.data_class == "public":
-        state = "The data are not declared redistributable"
-        is_sample = runs[0].record.spec.data == "sample"
-        state += ", or words or files of the user's went into a run on them" if is_sample else ""
+    state = publish.why_closed(runs[0].record)
     for run in readable:
         own = lines[run.model]
         ids = {i: publish.hashed_id(secret, card.name, i) for i, _ in own.keys}
@@ -149,17 +145,9 @@ def _key(run: GradedRun) -> str:
     return run_key(run.record.grading.scoring, run.benchmark, run.model)
 
 
-def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
-    """Return one run: its settings, and its lines as lists in one order, without text.
-
-    Ids are those of the source where text is published, else hashes of the whole instance.
-    """
+def facts_of(run: GradedRun) -> Content:
+    """Return what decided a run and what came of it, without a line of any instance."""
     record, spec = run.record, run.record.spec
-    found = [own.found[key] for key in own.keys]
-    ends = [line.scores[0].outcome for line in found]
-    outcomes = [*dict.fromkeys(ends)]
-    parts = record.grading.parts if publish.has_text(record.card) else ()
-    places = {part: place for place, part in enumerate(parts)}
     return {
         "benchmark": spec.column,
         "model": spec.model.name,
@@ -181,6 +169,21 @@ def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
         "metrics": [m.name for m in record.grading.metrics],
         "results": [(r.metric, r.value, r.counted, r.scored) for r in record.results],
         "command": own_words.run_command(record),  # that makes it again
+    }
+
+
+def _page(run: GradedRun, own: Lines, ids: Sequence[str]) -> Content:
+    """Return one run: its settings, and its lines as lists in one order, without text.
+
+    Ids are those of the source where text is published, else hashes of the whole instance.
+    """
+    record, spec = run.record, run.record.spec
+    found = [own.found[key] for key in own.keys]
+    ends = [line.scores[0].outcome for line in found]
+    outcomes = [*dict.fromkeys(ends)]
+    parts = record.grading.parts if publish.has_text(record.card) else ()
+    places = {part: place for place, part in enumerate(parts)}
+    return facts_of(run) | {
         "parts": parts,
         "outcomes": outcomes,
         "ids": ids,

@@ -80,6 +80,7 @@ def evaluate(
     privacy: PrivacyPolicy | None = None,
     rename: bool = False,
     ask_again: Sequence[Unread] = (),
+    track: str | Sequence[str] = (),
     progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
@@ -267,6 +268,7 @@ def _jobs(caller: str, given: Mapping[str, Any], registry: Registry) -> list[Job
         "benchmarks": [BenchmarkChoice(name=name, split=given["split"]) for name in names],
         "ask": chosen_asking(named, examples=given["examples"], form=given["form"]),
         "ask_again": tuple(values.get("ask_again", ())),
+        "track": tuple(_several(values.get("track", ()), "track")),
         "data_dir": None if values["data_dir"] is None else str(values["data_dir"]),
         "jury": _jury(values["jury"]),
         "results_dir": str(values["results_dir"]),

@@ -51,6 +51,7 @@ LAYERS = (
     "api",
     "plugin",
     "leaderboard",
+    "exports",
     "cli",
     "__main__",
 )

@@ -46,6 +46,7 @@ NOT_RUN = {
     r"medhelm run .*model\.base_url=\[.*": "needs several servers: tests/models/test_addresses.py",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
+    r"medhelm run .*track=mlflow": "needs environments of other tools: tests/exports",
     r"medhelm fidelity --reader .*": "asks a second model: tests/proof/test_reader_fidelity.py",
     r"medhelm run .*reader=.*": "asks a second model: tests/grading/test_reader.py",
     r"medhelm run .*ask=careful\.yaml.*|medhelm tables .*--reduce .*": "tests/askings and "

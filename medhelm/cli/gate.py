@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from medhelm.cli.options import OF_GRADINGS, add_options, open_registry
-from medhelm.cli.tables import add_output, chosen_format, emit, load, settings
+from medhelm.cli.tables import add_output, chosen_format, emit, load, settings, write
 from medhelm.errors import UsageError, below
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: interval)",
     )
     add_options(parser, "--plugin", *OF_GRADINGS)
+    junit = "write the verdicts there as JUnit XML, too, for CI systems"
+    parser.add_argument("--junit", metavar="FILE", help=junit)
     add_output(parser)
 
 
@@ -60,5 +62,9 @@ def run(args: argparse.Namespace) -> int:
     results = load(args, wanted, args.model)
     table = results.gate(profile, args.model, chosen, registry, args.decision)
     code = EXIT_CODES[str(table.settings["verdict"])]
+    if args.junit:
+        from medhelm.tables.format.junit import to_junit
+
+        write(Path(args.junit), to_junit(table))
     emit([table], form, args.out)
     return code

@@ -9,6 +9,7 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
+from medhelm.schema.ended_run import Tracker
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
 from medhelm.schema.score import Metric
@@ -72,4 +73,13 @@ def medhelm_pages() -> list[Page]:
 @hookspec
 def medhelm_providers() -> list[Provider]:
     """Return the providers that this plugin adds: who serves models, and how they are asked."""
+    return []
+
+
+@hookspec
+def medhelm_trackers() -> list[Tracker]:
+    """Return functions that are told of runs that end; `track=NAME` chooses one by its name.
+
+    Each is handed a `medhelm.schema.ended_run.EndedRun`: names, hashes and numbers, and no text of data.
+    """
     return []

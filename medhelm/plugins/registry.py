@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
@@ -51,12 +51,14 @@ from medhelm.plugins.discovery import (
     plugin_name,
 )
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
+from medhelm.plugins.trackers import OWN as OWN_TRACKERS
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
+from medhelm.schema.ended_run import Tracker
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
 from medhelm.schema.score import Metric, Scoring
@@ -75,6 +77,7 @@ class Registry:
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
     pages: Mapping[str, Page] = field(default_factory=dict)
     askings: Mapping[str, Asking] = field(default_factory=dict)
+    trackers: Mapping[str, Tracker] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     """Plugin files that the user named: another process loads the same plugins by them."""
     broken: tuple[Broken, ...] = ()
@@ -153,6 +156,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "provider": Provider,
     "page": Page,
     "asking": Asking,
+    "tracker": FunctionType,
 }
 """The kinds of values that plugins bring to the registry, each by a hook of its own."""
 
@@ -267,6 +271,7 @@ class _Loader:
             strategies=self._in_order("strategy"),
             pages=self._in_order("page"),
             askings=self._in_order("asking"),
+            trackers=self._in_order("tracker"),
             files=tuple(self._files),
             broken=tuple(self._broken),
             own=self._own,
@@ -286,6 +291,7 @@ def _built_in(points: tuple[EntryPoint, ...]) -> Mapping[str, _Known]:
     known["protocol"][COMPLETION.name] = (COMPLETION, "medhelm.protocols")
     known["asking"] = {n: (own, "conf/ask") for n, own in load_askings().items()}
     known["model"] = {n: (spec, "conf/model") for n, spec in load_models().items()}
+    known["tracker"] = {n: (own, "medhelm.plugins") for n, own in OWN_TRACKERS.items()}
     known["provider"] = {n: (own, own.origin) for n, own in built_in().items()}
     loader = _Loader(load_taxonomy(), known)
     for point in points:
@@ -322,7 +328,8 @@ def _key_of(value: Any) -> tuple[Any, str]:
     """Return the key of a value among those of its kind, and its name in messages."""
     if isinstance(value, Metric):
         return (value.name, value.scoring), f"{value.name} ({value.scoring})"
-    return value.name, value.name
+    name = value.__name__ if isinstance(value, FunctionType) else value.name
+    return name, name
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:

@@ -28,6 +28,7 @@ from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
+from medhelm.plugins.trackers import find_trackers
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
 from medhelm.protocols.protocol import as_asked
 from medhelm.runs.asking import AskedBenchmark, ask_benchmark, in_variant, why_not
@@ -52,6 +53,7 @@ from medhelm.runs.refusals import (
     variants_note,
 )
 from medhelm.runs.run import Run as Run
+from medhelm.runs.tracking import Tracking
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
@@ -163,7 +165,11 @@ class _Planner:
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
         run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
-        run = self._with_reader(replace(run, shard=self._shard(job)), job)
+        named = (job.track,) if isinstance(job.track, str) else job.track
+        chosen = find_trackers(named, self._registry.trackers)
+        tracking = Tracking(chosen, self._registry) if chosen else None
+        run = replace(run, shard=self._shard(job), tracking=tracking)
+        run = self._with_reader(run, job)
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             refuse_other(self._runs.setdefault(name, form), form)

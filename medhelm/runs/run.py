@@ -9,6 +9,7 @@ from pathlib import Path
 from medhelm.data.dataset import Dataset
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
+from medhelm.runs.tracking import Tracking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
@@ -43,6 +44,8 @@ class Run:
     """Outcomes of stored verdicts that are asked for once more; then judges alone are asked."""
     shard: Shard | None = None
     """The part of the instances that this process asks; None: all of them."""
+    tracking: Tracking | None = None
+    """The trackers that are told how it ended; None: none is."""
     is_own: bool = False
     """True if no benchmark declares its instances: there may be others each time."""
 

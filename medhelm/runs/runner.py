@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -135,6 +135,10 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     if broken and (record is None or record.state == "partial"):
         error = error or _all_broken(broken)
     sweep.progress.ended(run, record, error)
+    if record is not None and run.tracking is not None:
+        with suppress(asyncio.CancelledError):  # the run has ended all the same
+            for line in await asyncio.to_thread(run.tracking.tell, run.path, record):
+                sweep.progress.message(line)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
         missing = missing_judges(run.path, record, judges)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import numpy as np
@@ -959,3 +960,34 @@ def test_a_reader_who_has_gone_changes_no_verdict(
     profile = write_profile(tmp_path, f"benchmark: headqa, minimum: {minimum}")
     argv = ["gate", "--profile", str(profile), "--results-dir", str(tmp_path), "--format", form]
     assert into_closed_pipe(argv) == code
+
+
+# JUnit ------------------------------------------------------------------------------------------
+
+
+def test_each_threshold_is_a_test_of_a_ci_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "r", "x", "lab/a<b", items([1.0] * 60 + [0.0] * 40))
+    write_run(tmp_path / "r", "y", "lab/a<b", items([None] * 4))
+    wanted = ("benchmark: x, minimum: 0.3", "benchmark: y, minimum: 0.5")
+    profile = write_profile(tmp_path, *wanted)
+    failing = write_profile(tmp_path, "benchmark: x, minimum: 0.9", name="failing.yaml")
+    command = ["gate", "--results-dir", str(tmp_path / "r"), "--junit", str(tmp_path / "j.xml")]
+    assert run_command([*command, "--profile", str(profile)]) == 2
+    top = ElementTree.parse(tmp_path / "j.xml").getroot()
+    (suite,) = top
+    assert (top.tag, suite.tag, suite.get("name")) == ("testsuites", "testsuite", "lab/a<b")
+    counts = {"tests": "2", "failures": "0", "skipped": "1", "errors": "0"}
+    assert counts.items() <= suite.attrib.items()
+    passed, skipped = suite
+    assert passed.get("name") == "x: exact_match >= 0.3" and not len(passed)
+    assert skipped[0].tag == "skipped"
+    assert skipped[0].get("message") == "INCONCLUSIVE, no score: no instance has a value"
+    assert run_command([*command, "--profile", str(failing)]) == 1
+    (case,) = ElementTree.parse(tmp_path / "j.xml").iter("testcase")
+    said = r"FAIL, 0.6 \[0.50\d*, 0.69\d*\]: all of the interval is short of it"
+    assert case[0].tag == "failure" and re.fullmatch(said, case[0].get("message", ""))
+    capsys.readouterr()
+    known = {"name", "classname", "tests", "failures", "skipped", "errors", "type", "message"}
+    assert {name for node in top.iter() for name in node.attrib} <= known  # of Jenkins' schema

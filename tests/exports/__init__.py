@@ -1,0 +1,1 @@
+"""Finished runs in the files of other tools."""
