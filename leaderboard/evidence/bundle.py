@@ -80,8 +80,9 @@ def _encoded(value: object) -> bytes:
 
 
 def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, str]]:
-    lists = [*checklists(known_facts(evidence), shown_sections(evidence))]
-    yield _PAGE, render(evidence, lists, command)
+    known = known_facts(evidence)
+    lists = [*checklists(known, shown_sections(evidence))]
+    yield _PAGE, render(evidence, known, lists, command)
     gate = [evidence.verdict] if evidence.verdict else []
     tables = [table for own in evidence.tables.values() for table in own]
     for table in (*tables, *gate, *lists):
@@ -175,7 +176,7 @@ def _manifest(folder: Path) -> Manifest | None:
 
 
 def _context() -> list[Any]:
-    return [f"{_PROFILE}/context", {"sha256": "https://schema.org/sha256"}]
+    return [f"{_PROFILE}/context", {"sha256": "http://schema.org/sha256"}]
 
 
 def _graph(evidence: Evidence, files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:

@@ -146,9 +146,10 @@ def known_facts(evidence: Evidence) -> Facts:
         "subgroups": _count(evidence.table("gaps"), "parts compared"),
         "thresholds": f"profile {profile.name}, sha256 {profile.sha256[:12]}" if profile else "",
         "verdict": str(evidence.verdict.settings["verdict"]) if evidence.verdict else "",
-        "requests": f"{sum(r.own.usage.requests for r in records):,}",
-        "tokens": _tokens(records),
-        "cost": _column(evidence.table("cost"), "", "usd"),
+        "requests": _column(evidence.table("cost"), "", "requests"),
+        "input tokens": _column(evidence.table("cost"), "", "input_tokens"),
+        "output tokens": _column(evidence.table("cost"), "", "output_tokens"),
+        "cost": _column(evidence.table("cost"), "", "total_cost_usd", " USD"),
     }
 
 
@@ -160,21 +161,16 @@ def _count(table: Table | None, of: str) -> str:
     return f"{len(table.rows):,} {of}" if table else ""
 
 
-def _tokens(records: Iterable[RunRecord]) -> str:
-    own = [record.own.usage for record in records]
-    found = sum(u.input_tokens for u in own), sum(u.output_tokens for u in own)
-    return f"{found[0]:,} in, {found[1]:,} out" if any(found) else ""
-
-
-def _column(table: Table | None, name: str, column: str, *, is_main: bool = False) -> str:
+def _column(
+    table: Table | None, name: str, column: str, unit: str = "", *, is_main: bool = False
+) -> str:
     """Return a column of a table as text, each value behind the name of its row."""
     shown = {c.name: c for c in table.columns} if table else {}
     if table is None or column not in shown:
         return ""
-    rows = [row for row in table.rows if not is_main or row["is_main"]]
-    found = [
-        f"{row[name]} {cell_text(shown[column], row)}" if name else cell_text(shown[column], row)
-        for row in rows
-        if row[column] is not None
+    rows = [
+        row for row in table.rows if row[column] not in (None, "") and (not is_main or row["is_main"])
     ]
-    return several(found, 12, "; ")
+    named = [f"{row[name]} " if name else "" for row in rows]
+    values = [cell_text(shown[column], row) for row in rows]
+    return several([f"{n}{v}{unit}" for n, v in zip(named, values, strict=True)], 12, "; ")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import resources
 
+from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import clean, to_html
 from medhelm.tables.format.table import Table
 from medhelm_leaderboard.evidence.answers import WORST, ShownAnswer
@@ -52,22 +53,23 @@ def shown_sections(evidence: Evidence) -> dict[str, str]:
     return {name: title for name, title in SECTIONS.items() if there[name]}
 
 
-def render(evidence: Evidence, lists: Sequence[Table], command: str) -> str:
-    """Return the page; `lists` are the checklists, `command` makes the report again."""
+def render(evidence: Evidence, known: Facts, lists: Sequence[Table], command: str) -> str:
+    """Return the page; `known` are its `known_facts`, `lists` the checklists, `command` makes it again."""
     said: set[str] = set()  # notes that stand above need not be said again
     tables = {n: [_table(t, said) for t in own] for n, own in evidence.tables.items()}
     records = evidence.records
     content: dict[str, Iterable[str]] = {
-        "asked": (_block(r.column_card.title, asked_facts(r)) for r in records),
+        "asked": (_block(r, asked_facts(r)) for r in records),
         "scoring": [
-            *(_block(r.column_card.title, scoring_facts(r)) for r in records),
+            *(_block(r, scoring_facts(r)) for r in records),
             *tables.get("scoring", ()),
+            *_unmeasured(evidence),
         ],
         "gate": [_table(evidence.verdict, said)] if evidence.verdict else [],
         "failures": [*tables.get("failures", ()), *map(_answer, evidence.failed)],
         "worst": [_text(_of_worst(evidence)), *map(_answer, evidence.worst)],
         "versions": [
-            *(_block(r.column_card.title, run_facts(r)) for r in records),
+            *(_block(r, run_facts(r)) for r in records),
             _text("The report is made by"),
             f"<pre>{escape(clean(command))}</pre>",
         ],
@@ -79,7 +81,7 @@ def render(evidence: Evidence, lists: Sequence[Table], command: str) -> str:
         "signature": [_text(line) for line in _SIGNATURE],
     }
     titles = [f'<li><a href="#{name}">{title}</a></li>' for name, title in SECTIONS.items()]
-    parts = [_head(evidence), f"<nav aria-label='Contents'><ol>{''.join(titles)}</ol></nav>"]
+    parts = [_head(evidence, known), f"<nav aria-label='Contents'><ol>{''.join(titles)}</ol></nav>"]
     for name, title in SECTIONS.items():
         inner = "".join(content.get(name, tables.get(name, ()))) or _text(_NONE.get(name, "None."))
         parts.append(f'<section id="{name}"><h2>{title}</h2>{inner}</section>')
@@ -126,19 +128,15 @@ def _styles() -> Iterator[str]:
     yield (root / "evidence" / "page.css").read_text("utf-8")
 
 
-def _head(evidence: Evidence) -> str:
+def _head(evidence: Evidence, known: Facts) -> str:
     records = evidence.records
     planned = sum(record.instances for record in records)
     lines = {
-        "model": evidence.model,
         "asked": f"{len(records):,} benchmarks, {planned:,} instances",
-        "answered": _dates(evidence),
-        "class of data": ", ".join(sorted({r.card.data_class for r in records})),
-        "scoring": evidence.asked.scoring,
+        **{name: known[name] for name in _FIRST},
+        "gate": evidence.verdict.title if evidence.verdict else "",
     }
     marks = []
-    if (gate := evidence.verdict) is not None:
-        lines["gate"] = gate.title
     if any(record.spec.data == "sample" for record in records):
         marks.append("Bundled samples are few and synthetic: they say nothing about models.")
     if evidence.problems or evidence.closed:
@@ -147,15 +145,28 @@ def _head(evidence: Evidence) -> str:
     return f"<h1>Evidence on {escape(clean(evidence.model))}</h1>{_facts(lines)}{shown}"
 
 
-def _dates(evidence: Evidence) -> str:
-    facts = [run_facts(record) for record in evidence.records]
-    first = min((f["answered_from"] for f in facts if f.get("answered_from")), default="")
-    last = max((f["answered_until"] for f in facts if f.get("answered_until")), default="")
-    return first and f"{first} to {last}"
+_FIRST = (
+    *("first and last answer", "class of data", "judges", "scores", "intervals"),
+    *("coverage", "other outcomes", "cost"),
+)
+"""What is known that the page begins with."""
 
 
-def _block(title: str, facts: Facts) -> str:
-    return f"<h3>{escape(clean(title))}</h3>{_facts(facts)}"
+def _unmeasured(evidence: Evidence) -> Iterator[str]:
+    """Yield what nobody has measured of the judges."""
+    if evidence.table("controls") is None:
+        yield _text(
+            "No judge of these runs was asked about answers whose verdicts are known (controls)."
+        )
+    if evidence.table("fidelity") is None:
+        yield _text(
+            "How the judges agree with experts is not kept here; `medhelm fidelity --keep` measures it."
+        )
+
+
+def _block(record: RunRecord, facts: Facts) -> str:
+    card = record.column_card
+    return f"<h3>{escape(clean(f'{card.title} ({card.name})'))}</h3>{_facts(facts)}"
 
 
 def _facts(facts: Mapping[str, str]) -> str:
@@ -168,7 +179,8 @@ def _facts(facts: Mapping[str, str]) -> str:
 
 
 def _table(table: Table, said: set[str]) -> str:
-    return f'<div class="table-block" id="table-{table.name}">{to_html(table, said)}</div>'
+    grid = to_html(table, said).replace("<table", '<div class="scroll" tabindex="0"><table')
+    return f'<div class="table-block">{grid.replace("</table>", "</table></div>")}</div>'
 
 
 def _text(line: str) -> str:
@@ -208,7 +220,7 @@ def _answer(shown: ShownAnswer) -> str:
     """Return one answer, from the question to the verdicts."""
     run, row = shown
     score = row["score"]
-    value = "no value" if score is None else f"{score:.3f}".removesuffix(".000")
+    value = "none" if score is None else f"{score:.3f}".removesuffix(".000")
     title = (
         f"{run.benchmark}, {row['instance_id']}, repeat {row['repeat']}: {row['outcome']}, {value}"
     )
