@@ -236,7 +236,7 @@ def _graph(evidence: Evidence, files: Mapping[str, bytes]) -> Iterator[dict[str,
             "identifier": f"sha256:{spec.dataset_sha256}",
             "version": spec.benchmark_version,
             "conditionsOfAccess": f"{card.data_class}; licence: {card.licence or 'not stated'}",
-            "creditText": card.citation,
+            **({"citation": card.citation} if card.citation else {}),
         }
         yield {
             "@id": _id("run", card.name),

@@ -169,7 +169,9 @@ def _column(
     if table is None or column not in shown:
         return ""
     rows = [
-        row for row in table.rows if row[column] not in (None, "") and (not is_main or row["is_main"])
+        row
+        for row in table.rows
+        if row[column] not in (None, "") and (not is_main or row["is_main"])
     ]
     named = [f"{row[name]} " if name else "" for row in rows]
     values = [cell_text(shown[column], row) for row in rows]

@@ -1,7 +1,7 @@
 """Results folder -> all that a committee is shown of one model, as tables and records.
 
-Nothing is computed here: tables are made as for the leaderboard, of runs without what may not be
-published of them, and texts are those that the leaderboard may show.
+Nothing is computed here. Tables that the leaderboard shows are made as it makes them; others of runs
+without what may not be published of them. Texts are those that the leaderboard may show.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import Agreement, read_kept
 from medhelm.tables.format.column_kinds import count, measured, text
 from medhelm.tables.format.table import Settings, Table, make_table
-from medhelm.tables.gate import gate
-from medhelm.tables.known_tables import KnownTables, find_tables, made_table, published_table
+from medhelm.tables.known_tables import find_tables, made_table, published_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.table_spec import TableRequest
-from medhelm.tables.thresholds import known_metrics, resolve
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.collect import Wanted, collect
 from medhelm_leaderboard.evidence.answers import ShownAnswer, failed_answers, worst_answers
@@ -59,7 +57,7 @@ _FIDELITY = (
     text("reference", "the experts that it is compared with", "against"),
     count("decisions", "decisions that both made", "decisions"),
     count("cases", "cases that they are of", "cases"),
-    *measured("mf1", "macro F1", "share", "macro F1", is_main=True),
+    *measured("mf1", "macro F1", "share", "macro F1", prefix="mf1", is_main=True),
     count("invalid", "decisions without a valid verdict", "invalid"),
 )
 
@@ -121,20 +119,22 @@ def gather(asked: Asked, registry: Registry) -> Evidence:
     kept, damaged = read_kept(wanted.results)
     problems = [*found.problems]
     problems += [Problem(where=name, what="left out: it cannot be read") for name in damaged]
-    known = find_tables(registry.files)
-    loaded = Results(cells, known=known)
+    loaded = Results(cells, known=find_tables(registry.files))
     runs = publish.runs(asked.scoring, loaded, asked.settings, kept)
     tables: dict[str, list[Table]] = {}
-    for section, table in _tables(runs, known, registry, asked, problems):
+    for section, table in _tables(loaded, runs, registry, asked, problems):
         if table.rows:
             tables.setdefault(section, []).append(of_one_model(table, models[0]))
+    verdict = None
+    if asked.profile is not None:
+        verdict = loaded.gate(asked.profile, models, asked.settings, registry)
     shown = [cell.run for cell in cells if publish.has_text(cell.record.card)]
     return Evidence(
         model=models[0],
         asked=asked,
         runs=tuple(cell.run for cell in cells),
         tables={section: tuple(own) for section, own in tables.items()},
-        verdict=_verdict(runs, registry, asked, models[0]),
+        verdict=verdict and of_one_model(verdict, models[0]),
         failed=tuple(failed_answers(shown, registry, problems)),
         worst=tuple(worst_answers(shown, registry, problems)),
         problems=tuple(problems),
@@ -142,35 +142,36 @@ def gather(asked: Asked, registry: Registry) -> Evidence:
 
 
 def _tables(
+    loaded: Results,
     runs: PublishedRuns,
-    known: KnownTables,
     registry: Registry,
     asked: Asked,
     problems: list[Problem],
 ) -> Iterator[tuple[str, Table]]:
     """Yield the tables of these runs with their sections; names what fails."""
-    request = TableRequest(study=runs.study, metadata=runs.metadata)
-    for name, spec in known.specs.items():
+    of_site = loaded.request(asked.settings)
+    stripped = TableRequest(study=runs.study, metadata=runs.metadata)
+    for name, spec in loaded.known.specs.items():
         if name in _OF_MANY or (spec.publish is None and name not in _UNPUBLISHED):
             continue
         try:
             if spec.publish is None:
-                table = made_table(spec, request)
-            elif (made := published_table(spec, request, runs.closed)) is not None:
-                table = made
+                table: Table | None = made_table(spec, stripped)
             else:
-                continue
+                table = published_table(spec, of_site, runs.closed)
         except (PluginError, RecordError) as e:
             what = str(e) if isinstance(e, PluginError) else f"left out: {publish.NO_METADATA}"
             problems.append(Problem(where=f"the table {name}", what=what))
+            continue
+        if table is None:
             continue
         yield _SECTIONS.get(name, "results"), table
         if name == "benchmarks":
             chosen = replace(table.choose(_FAILURES), name="outcomes", title="Answers by outcome")
             yield "failures", chosen
     for key in asked.by:
-        table = made_table(known.spec("slices"), replace(request, by=key))
-        yield "subgroups", replace(table, name=f"slices_{key}")
+        sliced = made_table(loaded.known.spec("slices"), replace(stripped, by=key))
+        yield "subgroups", replace(sliced, name=f"slices_{key}")
     yield "scoring", _fidelity(runs.fidelity)
     yield from (("results", table) for table in _of_pages(runs, registry, problems))
 
@@ -203,15 +204,6 @@ def _fidelity(found: Mapping[str, Iterable[Agreement]]) -> Table:
     said = ["As `medhelm fidelity --keep` measured it."]
     title = "Agreement of the judges with experts"
     return make_table("fidelity", title, _FIDELITY, rows, said, {})
-
-
-def _verdict(runs: PublishedRuns, registry: Registry, asked: Asked, model: str) -> Table | None:
-    if (profile := asked.profile) is None:
-        return None
-    cells = [cell for own in runs.study.cells.values() for cell in own.values()]
-    required = resolve(profile, known_metrics(profile, registry, cells))
-    table = gate(cells, profile, required, asked.settings, models=[model], metadata=runs.metadata)
-    return of_one_model(table, model)
 
 
 def of_one_model(table: Table, model: str) -> Table:
