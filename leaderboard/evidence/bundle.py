@@ -65,7 +65,7 @@ def write_report(asked: Asked, registry: Registry, out: Path, command: str) -> E
         medhelm=__version__,
         model=evidence.model,
         files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        runs=tuple(_stored(run) for run in evidence.runs),
+        runs=tuple(_stored(run) for run in (*evidence.runs, *evidence.forms)),
     )
     for name in {*(before.files if before else ())} - {*files}:
         if name in _found(out):

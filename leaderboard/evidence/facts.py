@@ -73,9 +73,15 @@ def scoring_facts(record: RunRecord) -> Facts:
             f"{better} is better{floor}; {metric.aggregation.replace('_', ' ')}"
         )
     if (raters := grading.raters) is not None:
-        judges = [f"{j.name} ({publish.plain_name(j.model or j.name)})" for j in raters.judges]
-        who = ", ".join(judges) or "no model: a rule that stands in for judges"
-        found["judges"] = f"{raters.name}: {who}"
+        judges = ", ".join(judge.name for judge in raters.judges)
+        found["judges"] = f"{raters.name}: {judges or 'no model: a rule that stands in for judges'}"
+    for party in record.graders:
+        names = ", ".join(sorted({publish.plain_name(name) for name in party.served_models}))
+        ends = ", ".join(f"{n:,} {end}" for end, n in sorted(party.ends.items()))
+        said = (
+            f"{publish.plain_name(party.model.model or party.model.name)}, served as {names or '?'}"
+        )
+        found[f"{party.role} {party.model.name}"] = f"{said}; judgements: {ends}"
     if (jury := grading.jury) is not None:
         said = [f"{c.name}: {c.text}" if is_open else c.name for c in jury.rubric.criteria]
         scale = f"{jury.rubric.minimum} to {jury.rubric.maximum}"
@@ -83,9 +89,6 @@ def scoring_facts(record: RunRecord) -> Facts:
         found["rubric"] = f"{name}, {scale}. {' '.join(said)}"
     for terms in grading.graders:
         found[f"grader {terms.grader}"] = f"version {terms.version}, for {', '.join(terms.metrics)}"
-    if grading.reader is not None:
-        names = ", ".join(judge.name for judge in grading.reader.jury.judges)
-        found["read by a model where rules could not"] = names
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from medhelm.errors import PluginError, RecordError, UsageError
 from medhelm.plugins.profiles import Profile
@@ -22,6 +23,8 @@ from medhelm.tables.known_tables import find_tables, made_table, published_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
+from medhelm.tables.study.arrow import read_scores
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.table_spec import TableRequest
 from medhelm_leaderboard import publish
@@ -42,8 +45,8 @@ _SECTIONS = {
     "cost": "cost",
 }
 """Section of each table; all others are results, too."""
-_UNPUBLISHED = ("exposure", "gaps")
-"""Tables that are on no site, and hold names, scores and counts only."""
+_STRIPPED, _WHOLE = ("exposure", "gaps"), ("robustness",)
+"""Tables that are on no site: of runs without what may not be published, and of names, scores and counts alone."""
 
 _FAILURES = (
     *("benchmark", "planned", "scored", "not_scored", "cut", "ended_at_budget"),
@@ -82,6 +85,8 @@ class Evidence:
     asked: Asked
     runs: tuple[GradedRun, ...]
     """One a benchmark."""
+    forms: tuple[GradedRun, ...]
+    """Those that asked the same questions in other forms."""
     tables: Mapping[str, tuple[Table, ...]]
     """By section."""
     verdict: Table | None
@@ -110,7 +115,8 @@ class Evidence:
 def gather(asked: Asked, registry: Registry) -> Evidence:
     """Return the evidence on one model; raises UsageError, UnknownName, RecordError."""
     wanted = asked.wanted
-    found = collect(wanted, Aggregations(registry), shipped_samples(registry))
+    aggregations = Aggregations(registry)
+    found = collect(wanted, aggregations, shipped_samples(registry))
     cells = found.cells.get(asked.scoring, ())
     models = sorted({cell.run.model for cell in cells})
     if len(models) != 1:
@@ -119,7 +125,9 @@ def gather(asked: Asked, registry: Registry) -> Evidence:
     kept, damaged = read_kept(wanted.results)
     problems = [*found.problems]
     problems += [Problem(where=name, what="left out: it cannot be read") for name in damaged]
-    loaded = Results(cells, known=find_tables(registry.files))
+    forms = tuple(found.variants.get(asked.scoring, ()))
+    read = [partial(_cell, run, aggregations) for run in forms]
+    loaded = Results(cells, known=find_tables(registry.files), variants=read)
     runs = publish.runs(asked.scoring, loaded, asked.settings, kept)
     tables: dict[str, list[Table]] = {}
     for section, table in _tables(loaded, runs, registry, asked, problems):
@@ -133,6 +141,7 @@ def gather(asked: Asked, registry: Registry) -> Evidence:
         model=models[0],
         asked=asked,
         runs=tuple(cell.run for cell in cells),
+        forms=forms,
         tables={section: tuple(own) for section, own in tables.items()},
         verdict=verdict and of_one_model(verdict, models[0]),
         failed=tuple(failed_answers(shown, registry, problems)),
@@ -152,11 +161,12 @@ def _tables(
     of_site = loaded.request(asked.settings)
     stripped = TableRequest(study=runs.study, metadata=runs.metadata)
     for name, spec in loaded.known.specs.items():
-        if name in _OF_MANY or (spec.publish is None and name not in _UNPUBLISHED):
+        if name in _OF_MANY or (spec.publish is None and name not in (*_STRIPPED, *_WHOLE)):
             continue
         try:
             if spec.publish is None:
-                table: Table | None = made_table(spec, stripped)
+                asked_so = stripped if name in _STRIPPED else of_site
+                table: Table | None = made_table(spec, asked_so)
             else:
                 table = published_table(spec, of_site, runs.closed)
         except (PluginError, RecordError) as e:
@@ -188,6 +198,10 @@ def _of_pages(runs: PublishedRuns, registry: Registry, problems: list[Problem]) 
             continue
         if data is not None:
             yield from data.tables
+
+
+def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
+    return read_cell(run, read_scores(run, COLUMNS), aggregations)
 
 
 def _fidelity(found: Mapping[str, Iterable[Agreement]]) -> Table:
