@@ -1,45 +1,27 @@
-"""The folder of a report: its files, the manifest that signs them, its description for archives, its check."""
+"""The folder of a report: its files, the manifest that signs them, and its check."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import quote
+from typing import Literal
 
 import msgspec
 
 from medhelm import __version__
 from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import why
-from medhelm.plugins.registry import Registry
 from medhelm.store.records import find_gradings
 from medhelm.tables.format import formats
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard.evidence.checklists import checklists
-from medhelm_leaderboard.evidence.facts import known_facts, run_facts
-from medhelm_leaderboard.evidence.gather import Asked, Evidence, gather
-from medhelm_leaderboard.evidence.page import render, shown_sections
+from medhelm_leaderboard.evidence.crate import CRATE, describe
+from medhelm_leaderboard.evidence.facts import run_facts
+from medhelm_leaderboard.evidence.gather import Evidence
+from medhelm_leaderboard.evidence.page import render
 
 MANIFEST = "manifest.json"
-CRATE = "ro-crate-metadata.json"
-_PAGE = "index.html"
-_KINDS = {"html": "text/html", "csv": "text/csv", "json": "application/json"}
-_PROFILE = "https://w3id.org/ro/crate/1.1"
-_BLOCK = 1 << 20
-
-
-class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a run that a report rests on."""
-
-    folder: str
-    """Of the grading, below the results folder."""
-    request_hash: str
-    grading_hash: str
-    files: dict[str, str]
-    """Path below the run's folder -> sha256."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,64 +32,52 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     files: dict[str, str]
     """Path below the folder -> sha256; all files but this one."""
-    runs: tuple[StoredRun, ...]
+    runs: dict[str, dict[str, str]]
+    """Folder of a grading below the results folder -> path below its run's folder -> sha256."""
 
 
-def write_report(asked: Asked, registry: Registry, out: Path, command: str) -> Evidence:
-    """Write the folder of a report, or write it anew; raises UsageError, UnknownName, RecordError."""
-    before = _manifest(out) if out.exists() else None
+def write_report(evidence: Evidence, out: Path, command: str) -> None:
+    """Write the folder of a report, or write it anew; raises UsageError, RecordError."""
+    before = _manifest(out)
     if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
-    evidence = gather(asked, registry)
-    files = {name: content.encode() for name, content in _files(evidence, command)}
-    files[CRATE] = _encoded({"@context": _context(), "@graph": [*_graph(evidence, files)]})
+    files = dict(_files(evidence, command))
+    files[CRATE] = _encoded(describe(evidence, files, MANIFEST))
     manifest = Manifest(
         medhelm=__version__,
         model=evidence.model,
         files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        runs=tuple(_stored(run) for run in (*evidence.runs, *evidence.forms)),
+        runs={run.folder: _stored(run) for run in (*evidence.runs, *evidence.forms)},
     )
-    for name in {*(before.files if before else ())} - {*files}:
-        if name in _found(out):
-            (out / name).unlink()
+    there = _found(out)
+    for name in {*(before.files if before else ())} & {*there} - {*files}:
+        there[name].unlink()
     for name, content in {**files, MANIFEST: _encoded(manifest)}.items():
         formats.write(out / name, content)
-    return evidence
 
 
 def _encoded(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, str]]:
-    known = known_facts(evidence)
-    lists = [*checklists(known, shown_sections(evidence))]
-    yield _PAGE, render(evidence, known, lists, command)
-    gate = [evidence.verdict] if evidence.verdict else []
-    tables = [table for own in evidence.tables.values() for table in own]
-    for table in (*tables, *gate, *lists):
+def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, bytes]]:
+    page, lists = render(evidence, command)
+    yield "index.html", page.encode()
+    for table in (*evidence.tables.values(), *lists):
         name = re.sub(r"[^\w-]", "_", table.name)
-        yield f"tables/{name}.csv", formats.to_csv(table)
-        yield f"tables/{name}.json", formats.to_json(table)
+        yield f"tables/{name}.csv", formats.to_csv(table).encode()
+        yield f"tables/{name}.json", formats.to_json(table).encode()
     runs = [
-        {"benchmark": record.spec.column, "state": record.state, **run_facts(record)}
-        for record in evidence.records
+        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
     ]
-    yield "runs.json", _encoded(runs).decode()
+    yield "runs.json", _encoded(runs)
 
 
-def _stored(run: GradedRun) -> StoredRun:
+def _stored(run: GradedRun) -> dict[str, str]:
     folder = run.path.parents[1]
-    own = [folder / "spec.json", folder / "responses.jsonl"]
-    own += sorted(folder.glob("judges/*/responses.jsonl"))
-    own += sorted(folder.glob("graders/*/responses.jsonl"))
-    own += [run.path / "summary.json", run.path / "scores.parquet"]
-    return StoredRun(
-        folder=run.folder,
-        request_hash=run.record.request_hash,
-        grading_hash=run.record.grading_hash,
-        files={p.relative_to(folder).as_posix(): sha256_of(p) for p in own if p.is_file()},
-    )
+    own = [folder / "spec.json", run.path / "summary.json", run.path / "scores.parquet"]
+    own += [folder / "responses.jsonl", *sorted(folder.glob("*/*/responses.jsonl"))]
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in own if path.is_file()}
 
 
 def sha256_of(path: Path) -> str:
@@ -119,11 +89,8 @@ def sha256_of(path: Path) -> str:
         raise RecordError(f"cannot read {path}: {why(e)}") from None
 
 
-# Check -----------------------------------------------------------------------------------------
-
-
-def verify(folder: Path, results: Path) -> tuple[str, list[str], list[str]]:
-    """Return the sha256 of a folder's manifest, what has changed since it was written, and what cannot be told.
+def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
+    """Return what has changed since a report was written, and which of its runs are not in a results folder.
 
     Raises UsageError where there is no report.
     """
@@ -131,26 +98,24 @@ def verify(folder: Path, results: Path) -> tuple[str, list[str], list[str]]:
     if manifest is None:
         raise UsageError(f"{folder} holds no report: there is no {MANIFEST}")
     there = _found(folder)
-    changed = [f"{name} is missing" for name in sorted({*manifest.files} - {*there})]
-    changed += [f"{name} was added" for name in sorted({*there} - {*manifest.files})]
-    changed += [
-        f"{name} was changed"
-        for name, known in sorted(manifest.files.items())
-        if name in there and sha256_of(there[name]) != known
-    ]
+    changed = [*_changes(manifest.files, there)]
+    changed += [f"{name} was added" for name in there if name not in manifest.files]
     gradings = {p.relative_to(results).as_posix(): p for p in find_gradings(results)}
-    untold = []
-    for run in manifest.runs:
-        if run.folder not in gradings:
-            untold.append(f"{run.folder} is not in {results}")
-            continue
-        own = _found(gradings[run.folder].parents[1])
-        for name, known in sorted(run.files.items()):
-            if name not in own:
-                changed.append(f"the run {run.folder}: {name} is missing")
-            elif sha256_of(own[name]) != known:
-                changed.append(f"the run {run.folder}: {name} was changed")
-    return sha256_of(folder / MANIFEST), changed, untold
+    for place, files in manifest.runs.items():
+        if place in gradings:
+            own = _found(gradings[place].parents[1])
+            changed += [f"the run {place}: {change}" for change in _changes(files, own)]
+    return changed, [
+        f"{name} is not in {results}" for name in manifest.runs if name not in gradings
+    ]
+
+
+def _changes(files: dict[str, str], there: dict[str, Path]) -> Iterator[str]:
+    for name, known in sorted(files.items()):
+        if name not in there:
+            yield f"{name} is missing"
+        elif sha256_of(there[name]) != known:
+            yield f"{name} was changed"
 
 
 def _found(folder: Path) -> dict[str, Path]:
@@ -162,100 +127,12 @@ def _found(folder: Path) -> dict[str, Path]:
 
 def _manifest(folder: Path) -> Manifest | None:
     """Return the manifest of a folder, None where there is none; raises RecordError where it is damaged."""
+    path = folder / MANIFEST
     try:
-        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as e:
-        raise RecordError(f"cannot read {folder / MANIFEST}: {why(e)}") from None
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise RecordError(f"{folder / MANIFEST} is damaged, or of another version") from None
-
-
-# Description for archives ----------------------------------------------------------------------
-
-
-def _context() -> list[Any]:
-    return [f"{_PROFILE}/context", {"sha256": "http://schema.org/sha256"}]
-
-
-def _graph(evidence: Evidence, files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the entities of the RO-Crate: the folder, its files, the benchmarks, the runs, the software."""
-    runs = [run_facts(record) for record in evidence.records]
-    dates = [own[name] for own in runs for name in ("graded_at", "answered_until") if name in own]
-    names = [record.spec.column for record in evidence.records]
-    titles = ", ".join(record.column_card.title for record in evidence.records)
-    yield {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "conformsTo": _ref(_PROFILE),
-        "about": _ref("./"),
-    }
-    yield {
-        "@id": "./",
-        "@type": "Dataset",
-        "name": f"Evidence on {evidence.model}",
-        "description": f"Evaluation of the language model {evidence.model} on medical work: {titles}.",
-        "datePublished": max(dates, default="1970-01-01")[:10],
-        "license": _ref("#licence"),
-        "hasPart": [_ref(quote(name)) for name in (*files, MANIFEST)],
-        "mentions": [_ref(_id("benchmark", name)) for name in names]
-        + [_ref(_id("run", name)) for name in names],
-    }
-    yield {
-        "@id": "#licence",
-        "@type": "CreativeWork",
-        "name": "Not stated",
-        "description": "Who hands this folder on states its licence. Texts of a benchmark stay under "
-        "the benchmark's own.",
-    }
-    for name in (*files, MANIFEST):
-        known = {"sha256": hashlib.sha256(files[name]).hexdigest()} if name in files else {}
-        size = {"contentSize": str(len(files[name]))} if name in files else {}
-        kind = _KINDS[name.rpartition(".")[2]]
-        yield {
-            "@id": quote(name),
-            "@type": "File",
-            "name": name,
-            "encodingFormat": kind,
-            **size,
-            **known,
-        }
-    yield {
-        "@id": "#medhelm",
-        "@type": "SoftwareApplication",
-        "name": "medhelm",
-        "softwareVersion": __version__,
-    }
-    for record, own in zip(evidence.records, runs, strict=True):
-        card, spec = record.column_card, record.spec
-        yield {
-            "@id": _id("benchmark", card.name),
-            "@type": "CreativeWork",
-            "name": card.title,
-            "identifier": f"sha256:{spec.dataset_sha256}",
-            "version": spec.benchmark_version,
-            "conditionsOfAccess": f"{card.data_class}; licence: {card.licence or 'not stated'}",
-            **({"citation": card.citation} if card.citation else {}),
-        }
-        yield {
-            "@id": _id("run", card.name),
-            "@type": "CreateAction",
-            "name": f"{evidence.model} on {card.title}",
-            "description": own["command"],
-            "instrument": _ref("#medhelm"),
-            "object": _ref(_id("benchmark", card.name)),
-            "result": _ref("./"),
-            **{to: own[of] for to, of in _TIMES.items() if own.get(of)},
-        }
-
-
-_TIMES = {"startTime": "answered_from", "endTime": "answered_until"}
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"@id": name}
-
-
-def _id(kind: str, name: str) -> str:
-    return f"#{kind}-{quote(name, safe='')}"
+        raise RecordError(f"{path} is damaged, or of another version") from None

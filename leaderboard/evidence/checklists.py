@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from importlib import resources
-from typing import Any
 
-import msgspec
-import yaml
-
+from medhelm.files.yaml_bounds import read_yaml
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Table, make_table
 from medhelm_leaderboard.evidence.facts import Facts
 
-NOT_REPORTED = "not reported"
-
+_NOT = "not reported"
 _COLUMNS = (
     text("item", "number of the item in the guideline", "item"),
     text("about", "what is to be reported, in our words", "what is to be reported"),
@@ -23,38 +19,26 @@ _COLUMNS = (
 )
 
 
-class _Checklist(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    title: str
-    source: str
-    items: dict[str, list[Any]]
-    """By number: what is to be reported, then the names of facts, then a section of the page."""
-
-
 def checklists(facts: Facts, sections: Mapping[str, str]) -> Iterator[Table]:
     """Yield each checklist as a table; `sections`: titles of those of the page that show something."""
-    raw = (
-        resources.files("medhelm_leaderboard.evidence")
-        .joinpath("checklists.yaml")
-        .read_text("utf-8")
-    )
-    for own in msgspec.convert(yaml.safe_load(raw), list[_Checklist]):
-        rows = []
-        for item, (about, *more) in own.items.items():
-            names = more[0] if more else []
-            there = sections.get(more[1], "") if len(more) > 1 else ""
-            rows.append(
-                {"item": item, "about": about, "record": _said(names, facts), "section": there}
-            )
-        said = [
-            f"{own.source}. Items are named in short words of ours: submit the guideline's own form.",
-            "Not reported: nothing in the record says it, and the author of the study has to.",
+    raw = (resources.files("medhelm_leaderboard.evidence") / "checklists.yaml").read_bytes()
+    for own in read_yaml(raw, "checklists.yaml"):
+        rows = [
+            {
+                "item": item,
+                "about": about,
+                "record": _said(more[0] if more else (), facts),
+                "section": sections.get(more[1]) if len(more) > 1 else None,
+            }
+            for item, (about, *more) in own["items"].items()
         ]
-        yield make_table(own.name, f"Checklist {own.title}", _COLUMNS, rows, said, {})
+        said = (
+            f"{own['source']}. Items are in short words of ours: submit the guideline's own form."
+        )
+        yield make_table(own["name"], f"Checklist {own['title']}", _COLUMNS, rows, [said], {})
 
 
 def _said(names: Collection[str], facts: Facts) -> str:
     """Return what the record says of an item; of a part that it does not know, that."""
-    if not any(facts[name] for name in names):
-        return NOT_REPORTED
-    return ". ".join(f"{name}: {facts[name] or NOT_REPORTED}" for name in names)
+    known = any(facts[name] for name in names)
+    return ". ".join(f"{name}: {facts[name] or _NOT}" for name in names) if known else _NOT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import cell_text
@@ -13,62 +13,81 @@ from medhelm_leaderboard.evidence.gather import Evidence
 Facts = Mapping[str, str]
 """By name; empty: the record does not know it."""
 
-_OF_MODEL = (
+_OF_RUNS = (
     *("provider", "model at the endpoint", "weights", "endpoint class", "reasoning effort"),
-    *("temperature", "top p", "stop sequences", "seed", "repeats", "output budget, tokens"),
-    *("system prompt", "extra fields of the request", "asked", "context window, tokens", "scoring"),
+    *("temperature", "top p", "seed", "repeats", "output budget, tokens", "system prompt"),
+    *(
+        "asked",
+        "scoring",
+        "served as",
+        "training data end",
+        "machine",
+        "software",
+        "examples shown",
+    ),
 )
-"""Settings that a report names once where they are the same in all runs."""
+_OF_DATA = (
+    *("source", "licence", "class of data", "gold", "public since", "rows left out", "conduct"),
+    "prompt",
+)
+_OF_SCORING = ("judges", "rubric")
+"""Facts of single runs that a report says of all of them together."""
+_OF_TABLES = {
+    "errors of the judges on controls": ("controls", "share", "judge", "what"),
+    "agreement with experts": ("fidelity", "mf1", "grader"),
+    "scores": ("benchmarks", "score", "benchmark"),
+    "coverage": ("benchmarks", "coverage", "benchmark"),
+    "other outcomes": ("outcomes", "not_scored", "benchmark"),
+    "requests": ("cost", "requests"),
+    "input tokens": ("cost", "input_tokens"),
+    "output tokens": ("cost", "output_tokens"),
+    "cost, USD": ("cost", "total_cost_usd"),
+}
+"""Facts that are a column of a table, and what names its rows."""
+_INTERVALS = ("confidence", "draws", "bootstrap_seed")
 
 
 def asked_facts(record: RunRecord) -> Facts:
     """Return what was asked, of which data."""
-    card, spec = record.column_card, record.spec
-    is_public = card.data_class == "public"
+    card, spec, has_text = record.column_card, record.spec, publish.has_text(record.card)
     rows = "; ".join(f"{n:,} {reason}" for reason, n in record.left_out.items())
     instruction = publish.instruction(card)
+    cast = ", ".join(f"{role} {model.name}" for role, model in sorted(spec.cast.items()))
+    times = f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} each"
+    protocol = f"protocol {spec.protocol} version {spec.protocol_version}, an episode an instance"
+    data = f"{spec.data}, split {spec.split or 'whole'}, benchmark version {spec.benchmark_version}"
     return {
         "what it is": card.description,
         "category": " / ".join(filter(None, (card.category, card.subcategory))),
         "instruction": "not published" if instruction is None else instruction,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}, sha256 {spec.prompt_sha256}",
-        "asked": f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} each"
-        + ("; the run was stopped before its end" if record.state == "partial" else ""),
-        "conduct": _conduct(record),
-        "rows left out": rows if publish.has_text(card) else "not published" if rows else "",
-        "data": f"{spec.data}, split {spec.split or 'whole'}, benchmark version "
-        f"{spec.benchmark_version}, sha256 {spec.dataset_sha256}",
-        "source": card.source if is_public else "not published",
+        "instances": times + "; stopped before its end" * (record.state == "partial"),
+        "conduct": protocol
+        if spec.protocol
+        else "one request an instance, in a session of its own",
+        "played by": cast,
+        "rows left out": rows if has_text else rows and "not published",
+        "data": f"{data}, sha256 {spec.dataset_sha256}",
+        "source": card.source if card.data_class == "public" else "not published",
         "licence": card.licence,
-        "class of data": card.data_class + ("" if publish.has_text(card) else "; no text is shown"),
+        "class of data": card.data_class + "; no text is shown" * (not has_text),
         "gold": card.curation,
         "public since": card.public_since,
-        "independent units": card.cluster and f"clusters: {card.cluster}",
+        "clusters": card.cluster,
         "citation": card.citation,
     }
 
 
-def _conduct(record: RunRecord) -> str:
-    spec = record.spec
-    if not spec.protocol:
-        return "one request an instance, in a session of its own"
-    cast = ", ".join(f"{role} {model.name}" for role, model in sorted(spec.cast.items()))
-    played = f"; played by {cast}" if cast else ""
-    return (
-        f"protocol {spec.protocol} version {spec.protocol_version}, an episode an instance{played}"
-    )
-
-
 def scoring_facts(record: RunRecord) -> Facts:
     """Return how a benchmark was scored and who judged."""
-    card, grading = record.column_card, record.grading
-    is_open, found = card.data_class == "public", {}
-    for place, metric in enumerate(grading.metrics):
+    grading, found = record.grading, dict[str, str]()
+    for metric in grading.metrics:
         if metric.name.endswith("]"):  # of one judge alone: in the table
             continue
         floor = "" if metric.floor is None else f", unread answers count {metric.floor:g}"
         better = "more" if metric.higher_is_better else "less"
-        found[f"{metric.name}{' (main)' * (place == 0)}"] = (
+        main = " (main)" * (metric == grading.metrics[0])
+        found[f"{metric.name}{main}"] = (
             f"version {metric.version}, {metric.scoring}; {metric.minimum:g} to {metric.maximum:g}, "
             f"{better} is better{floor}; {metric.aggregation.replace('_', ' ')}"
         )
@@ -78,30 +97,32 @@ def scoring_facts(record: RunRecord) -> Facts:
     for party in record.graders:
         names = ", ".join(sorted({publish.plain_name(name) for name in party.served_models}))
         ends = ", ".join(f"{n:,} {end}" for end, n in sorted(party.ends.items()))
-        said = (
-            f"{publish.plain_name(party.model.model or party.model.name)}, served as {names or '?'}"
-        )
-        found[f"{party.role} {party.model.name}"] = f"{said}; judgements: {ends}"
+        model = publish.plain_name(party.model.model or party.model.name)
+        said = f"{model}, served as {names or '?'}; judgements: {ends}"
+        found[f"{party.role} {party.model.name}"] = said
     if (jury := grading.jury) is not None:
-        said = [f"{c.name}: {c.text}" if is_open else c.name for c in jury.rubric.criteria]
-        scale = f"{jury.rubric.minimum} to {jury.rubric.maximum}"
-        name = f"{jury.rubric.name} version {jury.rubric.version}"
-        found["rubric"] = f"{name}, {scale}. {' '.join(said)}"
+        is_open, own = record.card.data_class == "public", jury.rubric
+        criteria = (f"{c.name}: {c.text}" if is_open else c.name for c in own.criteria)
+        scale = f"{own.minimum} to {own.maximum}"
+        found["rubric"] = f"{own.name} version {own.version}, {scale}. {' '.join(criteria)}"
     for terms in grading.graders:
-        found[f"grader {terms.grader}"] = f"version {terms.version}, for {', '.join(terms.metrics)}"
+        metrics = ", ".join(map(publish.metric_name, terms.metrics))
+        found[f"grader {terms.grader}"] = f"version {terms.version}, for {metrics}"
     return found
 
 
 def run_facts(record: RunRecord) -> Facts:
     """Return the settings, versions and hashes of a run, and the command that makes it again."""
-    served = [f"{name} ({n:,})" for name, n in publish.served(record)]
-    usage = [f"{name.replace('_', ' ')} {n:,}" for name, n in publish.usage(record.own.usage) if n]
+    made = dict(publish.provenance(record))
+    usage = (f"{name.replace('_', ' ')} {n:,}" for name, n in publish.usage(record.own.usage) if n)
     return {
         **{name: str(value) for name, value in publish.settings(record)},
+        "examples shown": str(len(record.spec.examples) or ""),
         "training data end": record.spec.model.training_cutoff,
-        "served as": ", ".join(served),
+        "served as": ", ".join(f"{name} ({n:,})" for name, n in publish.served(record)),
         "usage": ", ".join(usage),
-        **dict(publish.provenance(record)),
+        "software": f"medhelm {made.get('version.medhelm', '')} {made.get('git_commit', '')}".strip(),
+        **made,
         "request hash": record.request_hash,
         "grading hash": record.grading_hash,
         "command": own_words.run_command(record) or "it takes files or words of the user's own",
@@ -110,72 +131,42 @@ def run_facts(record: RunRecord) -> Facts:
 
 def known_facts(evidence: Evidence) -> Facts:
     """Return what is known of all runs together, by the names that checklists use."""
-    records = evidence.records
+    records, tables = evidence.records, evidence.tables
     runs = [run_facts(record) for record in records]
-    asked = [asked_facts(record) for record in records]
-
-    def each(facts: Iterable[Facts], name: str) -> str:
-        return _distinct(own.get(name, "") for own in facts)
-
-    def of_records(say: Callable[[RunRecord], str]) -> str:
-        return _distinct(map(say, records))
-
-    dates = [{n: own.get(n, "") for n in ("answered_from", "answered_until")} for own in runs]
-    first = min((d["answered_from"] for d in dates if d["answered_from"]), default="")
-    last = max((d["answered_until"] for d in dates if d["answered_until"]), default="")
-    s, profile = evidence.asked.settings, evidence.asked.profile
+    found = {
+        name: several([*dict.fromkeys(own[name] for own in every if own.get(name))], sep="; ")
+        for names, every in (
+            (_OF_RUNS, runs),
+            (_OF_DATA, [asked_facts(record) for record in records]),
+            (_OF_SCORING, [scoring_facts(record) for record in records]),
+        )
+        for name in names
+    }
+    answered = [own[n] for own in runs for n in ("answered_from", "answered_until") if own.get(n)]
+    gate = tables.get("gate")
+    s, of = tables["benchmarks"].settings, gate.settings if gate else {}
     return {
+        **found,
+        **{name: _column(tables.get(own), *names) for name, (own, *names) in _OF_TABLES.items()},
         "kind of study": "evaluation of a model as it is served; nothing was trained or tuned",
         "model": evidence.model,
-        **{name: each(runs, name) for name in _OF_MODEL},
-        **{name: each(runs, name) for name in ("served as", "training data end", "machine")},
-        "first and last answer": first and f"{first} to {last}",
-        "software": each(runs, "version.medhelm") and f"medhelm {each(runs, 'version.medhelm')}",
-        "benchmarks": of_records(lambda r: r.column_card.title),
-        **{name: each(asked, name) for name in ("source", "licence", "class of data", "gold")},
-        **{name: each(asked, name) for name in ("public since", "rows left out", "conduct")},
-        "prompts": of_records(lambda r: f"{r.spec.prompt_name} sha256 {r.spec.prompt_sha256[:12]}"),
-        "examples shown": of_records(lambda r: str(len(r.spec.examples) or "")),
-        "instances": "; ".join(f"{r.spec.column} {r.instances:,}" for r in records),
-        "metrics": of_records(lambda r: r.grading.metrics[0].name),
-        "judges": of_records(lambda r: scoring_facts(r).get("judges", "")),
-        "rubrics": of_records(lambda r: r.grading.jury.rubric.name if r.grading.jury else ""),
-        "errors of the judges on controls": _count(evidence.table("controls"), "verdicts counted"),
-        "agreement with experts": _column(evidence.table("fidelity"), "judge", "mf1"),
-        "scores": _column(evidence.table("benchmarks"), "benchmark", "score", is_main=True),
-        "coverage": _column(evidence.table("benchmarks"), "benchmark", "coverage", is_main=True),
-        "other outcomes": _column(evidence.table("outcomes"), "benchmark", "not_scored"),
-        "intervals": f"{s.confidence:.0%}, {s.draws:,} bootstrap draws, seed {s.bootstrap_seed}",
-        "subgroups": _count(evidence.table("gaps"), "parts compared"),
-        "thresholds": f"profile {profile.name}, sha256 {profile.sha256[:12]}" if profile else "",
-        "verdict": str(evidence.verdict.settings["verdict"]) if evidence.verdict else "",
-        "requests": _column(evidence.table("cost"), "", "requests"),
-        "input tokens": _column(evidence.table("cost"), "", "input_tokens"),
-        "output tokens": _column(evidence.table("cost"), "", "output_tokens"),
-        "cost": _column(evidence.table("cost"), "", "total_cost_usd", " USD"),
+        "first and last answer": f"{min(answered)} to {max(answered)}" if answered else "",
+        "benchmarks": several([record.column_card.title for record in records], sep="; "),
+        "instances": several([f"{r.spec.column} {r.instances:,}" for r in records], 12, "; "),
+        "metrics": several([*{r.grading.metrics[0].name: "" for r in records}]),
+        "intervals": ", ".join(f"{n.replace('_', ' ')} {s[n]}" for n in _INTERVALS),
+        "thresholds": f"profile {of['profile']}, sha256 {of['profile_sha256']}" if of else "",
+        "gate": gate.title if gate else "",
     }
 
 
-def _distinct(values: Iterable[str]) -> str:
-    return several(list(dict.fromkeys(filter(None, values))), sep="; ")
-
-
-def _count(table: Table | None, of: str) -> str:
-    return f"{len(table.rows):,} {of}" if table else ""
-
-
-def _column(
-    table: Table | None, name: str, column: str, unit: str = "", *, is_main: bool = False
-) -> str:
-    """Return a column of a table as text, each value behind the name of its row."""
+def _column(table: Table | None, column: str, *names: str) -> str:
+    """Return a column of a table as text, each value behind the names of its row."""
     shown = {c.name: c for c in table.columns} if table else {}
-    if table is None or column not in shown:
-        return ""
-    rows = [
-        row
-        for row in table.rows
-        if row[column] not in (None, "") and (not is_main or row["is_main"])
+    rows: Iterable[Mapping[str, object]] = table.rows if table and column in shown else ()
+    found = [
+        " ".join([*(str(row[name]) for name in names), cell_text(shown[column], row)])
+        for row in rows
+        if row[column] not in (None, "")
     ]
-    named = [f"{row[name]} " if name else "" for row in rows]
-    values = [cell_text(shown[column], row) for row in rows]
-    return several([f"{n}{v}{unit}" for n, v in zip(named, values, strict=True)], 12, "; ")
+    return several(found, 12, "; ")

@@ -205,8 +205,8 @@ def test_kept_fidelity_of_the_judges_is_shown(tmp_path: Path) -> None:
     keep(results, KeptFidelity(benchmark="x", agreements=(measured,)))
     assert report(results, tmp_path / "out") == 0
     (row,) = table(tmp_path / "out", "fidelity")["rows"]
-    assert (row["judge"], row["reference"], row["mf1"]) == ("judge/a", "three physicians", 0.71)
-    assert "0.71 [0.60, 0.80]" in (tmp_path / "out" / "index.html").read_text()
+    assert (row["grader"], row["reference"], row["mf1"]) == ("judge/a", "three physicians", 0.71)
+    assert "0.710 [0.600, 0.800]" in (tmp_path / "out" / "index.html").read_text()
 
 
 # Hashes ------------------------------------------------------------------------------------------
@@ -235,9 +235,9 @@ def test_the_check_says_what_has_changed(
     assert verified(out, own, capsys) == (
         1,
         [
+            "index.html was changed",
             "tables/cost.csv is missing",
             "note.txt was added",
-            "index.html was changed",
             f"the run {run}: responses.jsonl was changed",
         ],
     )
