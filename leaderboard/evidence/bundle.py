@@ -52,7 +52,7 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
     there = _found(out)
     for name in {*(before.files if before else ())} & {*there} - {*files}:
         there[name].unlink()
-    for name, content in {**files, MANIFEST: _encoded(manifest)}.items():
+    for name, content in {MANIFEST: _encoded(manifest), **files}.items():
         formats.write(out / name, content)
 
 

@@ -44,6 +44,7 @@ _OF_TABLES = {
     "cost, USD": ("cost", "total_cost_usd"),
 }
 """Facts that are a column of a table, and what names its rows."""
+_ONE_CALL = "one request an instance, in a session of its own"
 _INTERVALS = ("confidence", "draws", "bootstrap_seed")
 
 
@@ -62,9 +63,7 @@ def asked_facts(record: RunRecord) -> Facts:
         "instruction": "not published" if instruction is None else instruction,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}, sha256 {spec.prompt_sha256}",
         "instances": times + "; stopped before its end" * (record.state == "partial"),
-        "conduct": protocol
-        if spec.protocol
-        else "one request an instance, in a session of its own",
+        "conduct": protocol if spec.protocol else _ONE_CALL,
         "played by": cast,
         "rows left out": rows if has_text else rows and "not published",
         "data": f"{data}, sha256 {spec.dataset_sha256}",

@@ -96,7 +96,8 @@ def gather(
     read = [partial(_cell, run, aggregations) for run in forms]
     loaded = Results(cells, known=find_tables(registry.files), variants=read)
     runs = publish.runs(scoring, loaded, settings, kept)
-    made = [*_tables(loaded, runs, settings, by, problems), *_of_pages(runs, registry, problems)]
+    made = [*_tables(loaded, runs, settings, by, problems)]
+    made += _of_pages(runs, registry, [table.name for table in made], problems)
     if profile is not None:
         made.append(loaded.gate(profile, models, settings, registry))
     shown = [cell.run for cell in cells if publish.has_text(cell.record.card)]
@@ -133,6 +134,8 @@ def _tables(
             else:
                 table = made_table(spec, stripped if name in _STRIPPED else of_site)
         except (PluginError, RecordError) as e:
+            if name == "benchmarks":
+                raise
             what = str(e) if isinstance(e, PluginError) else publish.NO_METADATA
             problems.append(Problem(where=f"the table {name}", what=what))
             continue
@@ -145,17 +148,21 @@ def _tables(
     yield _fidelity(runs.fidelity)
 
 
-def _of_pages(runs: PublishedRuns, registry: Registry, problems: list[Problem]) -> Iterator[Table]:
+def _of_pages(
+    runs: PublishedRuns, registry: Registry, taken: list[str], problems: list[Problem]
+) -> Iterator[Table]:
     """Yield the tables that pages of plugins make of these runs; names what fails."""
     pages, refused = usable(registry.pages.values())
     problems += refused
     for page in pages:
         try:
-            data = runs_data(page, runs, ())
+            data = runs_data(page, runs, taken)
         except (Exception, SystemExit) as e:  # the boundary to plugins
             problems.append(Problem(where=f"the page {page.title}", what=fault_of(page, e)))
         else:
-            yield from data.tables if data is not None else ()
+            tables = tuple(data.tables) if data is not None else ()
+            taken += [table.name for table in tables]
+            yield from tables
 
 
 def _fidelity(found: Mapping[str, Iterable[Agreement]]) -> Table:

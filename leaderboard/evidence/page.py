@@ -12,15 +12,10 @@ from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import clean, to_html
 from medhelm.tables.format.table import Table
 from medhelm_leaderboard import publish
+from medhelm_leaderboard.evidence import facts
 from medhelm_leaderboard.evidence.answers import ShownAnswer
 from medhelm_leaderboard.evidence.checklists import checklists
-from medhelm_leaderboard.evidence.facts import (
-    Facts,
-    asked_facts,
-    known_facts,
-    run_facts,
-    scoring_facts,
-)
+from medhelm_leaderboard.evidence.facts import Facts
 from medhelm_leaderboard.evidence.gather import SECTIONS, Evidence
 
 LONGEST = 1500
@@ -42,19 +37,21 @@ def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
     for name, table in evidence.tables.items():
         of = "subgroups" if name.startswith("slices_") else SECTIONS.get(name, "results")
         shown[of].append(_table(table, said))
-    shown["asked"] = [_block(record, asked_facts(record)) for record in records]
-    blocks = [_block(record, scoring_facts(record)) for record in records]
+    shown["asked"] = [_block(record, facts.asked_facts(record)) for record in records]
+    blocks = [_block(record, facts.scoring_facts(record)) for record in records]
     shown["scoring"] = [*blocks, *shown["scoring"], *_unmeasured(evidence)]
     for outcome, answers in evidence.answers.items():
         shown["worst" if outcome == "scored" else "failures"] += map(_answer, answers)
-    shown["versions"] = [_block(record, run_facts(record)) for record in records]
+    shown["versions"] = [_block(record, facts.run_facts(record)) for record in records]
     shown["versions"] += [_text("The report is made by"), f"<pre>{_safe(command)}</pre>"]
     cited = ((r.column_card.title, r.card.citation or "not reported") for r in records)
     shown["citations"] = [_facts(dict(cited))]
-    shown["left_out"] = [_text(f"{p.where}: {p.what}") for p in evidence.problems] + _closed(
-        evidence
+    left_out = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
+    shown["left_out"] = left_out + _closed(evidence)
+    known, there = (
+        facts.known_facts(evidence),
+        {n: sections[n]["title"] for n in sections if shown[n]},
     )
-    known, there = known_facts(evidence), {n: sections[n]["title"] for n in sections if shown[n]}
     lists = [*checklists(known, there)]
     shown["checklists"] = [f'<div class="wide">{_table(table, said)}</div>' for table in lists]
     parts = [_head(evidence, known, sections)]
@@ -63,15 +60,9 @@ def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
         inner = inner if shown[name] else _text(words.get("none", "None."))
         parts.append(f'<section id="{name}"><h2>{words["title"]}</h2>{inner}</section>')
     styles = (root / "app" / "style.css", root / "evidence" / "page.css")
-    page = (
-        (root / "evidence" / "page.html")
-        .read_text("utf-8")
-        .format(
-            title=_safe(f"Evidence on {evidence.model}"),
-            style="\n".join(path.read_text("utf-8") for path in styles),
-            main="\n".join(parts),
-        )
-    )
+    words = {"title": _safe(f"Evidence on {evidence.model}"), "main": "\n".join(parts)}
+    style = "\n".join(path.read_text("utf-8") for path in styles)
+    page = (root / "evidence" / "page.html").read_text("utf-8").format(style=style, **words)
     return page, lists
 
 
@@ -83,16 +74,14 @@ def _text(line: str) -> str:
     return f"<p>{_safe(line)}</p>" if line else ""
 
 
-def _facts(facts: Facts) -> str:
-    pairs = (
-        f"<dt>{_safe(name)}</dt><dd>{_safe(said)}</dd>" for name, said in facts.items() if said
-    )
+def _facts(own: Facts) -> str:
+    pairs = (f"<dt>{_safe(name)}</dt><dd>{_safe(said)}</dd>" for name, said in own.items() if said)
     return f'<dl class="facts">{"".join(pairs)}</dl>'
 
 
-def _block(record: RunRecord, facts: Facts) -> str:
+def _block(record: RunRecord, own: Facts) -> str:
     card = record.column_card
-    return f"<h3>{_safe(f'{card.title} ({card.name})')}</h3>{_facts(facts)}"
+    return f"<h3>{_safe(f'{card.title} ({card.name})')}</h3>{_facts(own)}"
 
 
 def _table(table: Table, said: set[str]) -> str:
@@ -108,11 +97,11 @@ def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any]) -> str:
         marks.append("Bundled samples are few and synthetic: they say nothing about models.")
     if evidence.problems or _closed(evidence):
         marks.append(f"Not all is shown: see {sections['left_out']['title']!r}.")
-    facts = _facts({"asked": asked, **{name: known[name] for name in _FIRST}})
+    first = _facts({"asked": asked, **{name: known[name] for name in _FIRST}})
     warned = "".join(f'<p class="mark warn">{_safe(mark)}</p>' for mark in marks)
     links = (f'<li><a href="#{n}">{words["title"]}</a></li>' for n, words in sections.items())
     contents = f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>'
-    return f"<h1>Evidence on {_safe(evidence.model)}</h1>{facts}{warned}{contents}"
+    return f"<h1>Evidence on {_safe(evidence.model)}</h1>{first}{warned}{contents}"
 
 
 def _unmeasured(evidence: Evidence) -> Iterator[str]:
