@@ -1,4 +1,4 @@
-"""What the records of a model's runs say, in words: of each benchmark, each run, and all together."""
+"""The records of a model's runs in words: of each benchmark, each run, and all together."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Evidence:
     answers: Mapping[str, Sequence[ShownAnswer]]
     """By outcome."""
     problems: Sequence[Problem]
-    """What could not be shown, and why."""
+    """Things that are not shown, with the reasons."""
 
     @property
     def records(self) -> tuple[RunRecord, ...]:

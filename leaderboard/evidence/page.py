@@ -25,7 +25,7 @@ _FIRST = (
     *("first and last answer", "class of data", "judges", "scores", "intervals"),
     *("coverage", "other outcomes", "cost, USD", "gate"),
 )
-"""What is known that the page begins with."""
+"""Facts that the page begins with."""
 
 
 def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:

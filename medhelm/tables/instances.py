@@ -192,8 +192,7 @@ def instances(
     """Return answers of a run by id and repeat; then how many fit whatever the limit, and of how many.
 
     `transcript` is that of the run's protocol, `metric` its `main_metric`. Without `has_text` all that quotes an instance or a reply
-    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each. Metrics have the names
-    that the run's record has: `named` returns them of those in its scores.
+    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each; `named` returns a metric's name in the record of the one in the scores.
     Raises UnknownName for an id that the run does not have, RecordError where its files cannot be read.
     """
     lines = read_lines(run, named)
