@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import cell_text
-from medhelm.tables.format.table import Table, several
+from medhelm.tables.format.table import Table, Value, several
 from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.evidence.gather import Evidence
 
@@ -162,7 +162,7 @@ def known_facts(evidence: Evidence) -> Facts:
 def _column(table: Table | None, column: str, *names: str) -> str:
     """Return a column of a table as text, each value behind the names of its row."""
     shown = {c.name: c for c in table.columns} if table else {}
-    rows: Iterable[Mapping[str, object]] = table.rows if table and column in shown else ()
+    rows: Iterable[Mapping[str, Value]] = table.rows if table and column in shown else ()
     found = [
         " ".join([*(str(row[name]) for name in names), cell_text(shown[column], row)])
         for row in rows

@@ -117,6 +117,17 @@ def test_numbers_are_those_of_the_tables(results: Path, tmp_path: Path) -> None:
     assert command in [run["command"] for run in runs]
 
 
+def test_other_forms_of_questions_are_shown_and_hashed(tmp_path: Path) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    words = ["model=baseline/lexical", "benchmark=headqa", "data=sample", "variants=all"]
+    assert run_command(["run", *words, f"results_dir={results}"]) == 0
+    assert report(results, out, model="baseline/lexical") == 0
+    expected = to_document(load_results(results).typed("robustness", Settings(draws=50))).rows
+    assert table(out, "robustness")["rows"] == list(expected) and len(expected) > 2
+    runs = json.loads((out / "manifest.json").read_text())["runs"]
+    assert {*runs} == {path.relative_to(results).as_posix() for path in find_gradings(results)}
+
+
 def test_the_verdict_is_that_of_the_gate_on_closed_data_too(tmp_path: Path) -> None:
     """40 of 50: Wilson's interval is 0.670 to 0.888."""
     results, out, profile = tmp_path / "results", tmp_path / "out", tmp_path / "ward.yaml"
