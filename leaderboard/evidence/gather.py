@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from medhelm.errors import PluginError, RecordError, UsageError
 from medhelm.plugins.profiles import Profile
@@ -99,7 +100,8 @@ def gather(
     made = [*_tables(loaded, runs, settings, by, problems)]
     made += _of_pages(runs, registry, [table.name for table in made], problems)
     if profile is not None:
-        made.append(loaded.gate(profile, models, settings, registry))
+        bare = replace(profile, name=Path(profile.name).name)  # no path of this machine
+        made.append(loaded.gate(bare, models, settings, registry))
     shown = [cell.run for cell in cells if publish.has_text(cell.record.card)]
     return Evidence(
         model=models[0],

@@ -146,7 +146,7 @@ def test_the_verdict_is_that_of_the_gate_on_closed_data_too(tmp_path: Path) -> N
     assert found == [("INCONCLUSIVE", None), ("PASS", 0.67), ("INCONCLUSIVE", 0.67)]
     assert [row["verdict"] for row in gate.rows] == [verdict for verdict, _ in found]
     assert "INCONCLUSIVE (by interval)" in (out / "index.html").read_text()
-    assert str(tmp_path).encode() not in every_byte(out).replace(str(profile).encode(), b"")
+    assert str(tmp_path).encode() not in every_byte(out)  # nor the path of the profile
 
 
 def test_worst_answers_are_dealt_over_benchmarks_and_failures_are_apart(tmp_path: Path) -> None:
