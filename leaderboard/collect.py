@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
@@ -58,6 +58,8 @@ class Collected:
     cells: dict[Scoring, tuple[Cell, ...]]
     problems: tuple[Problem, ...]
     data: Data
+    variants: Mapping[Scoring, Sequence[GradedRun]] = field(default_factory=dict)
+    """Runs that asked the questions of these in other forms."""
 
 
 def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, str]) -> Collected:
@@ -68,9 +70,10 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
     data: Data = wanted.data or ("full" if has_full else "sample")
     _name_ungraded(wanted, {r.path.parents[1] for r in runs}, problems)
     cells: dict[Scoring, tuple[Cell, ...]] = {}
+    variants: dict[Scoring, list[GradedRun]] = {}
     for scoring in get_args(Scoring):
         own = [r for r in runs if r.record.grading.scoring == scoring]
-        chosen = _choose(own, scoring, data, wanted.latest, problems)
+        chosen, variants[scoring] = _choose(own, scoring, data, wanted.latest, problems)
         if found := tuple(
             c for run in chosen if (c := _read_cell(run, aggregations, problems)) is not None
         ):
@@ -86,7 +89,7 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
         problems.append(
             Problem(where="all benchmarks", what=f"{left} gradings on {other} are not shown")
         )
-    return Collected(cells=cells, problems=tuple(problems), data=data)
+    return Collected(cells=cells, problems=tuple(problems), data=data, variants=variants)
 
 
 def benchmarks_of(wanted: Wanted) -> list[str]:
@@ -168,22 +171,23 @@ def _choose(
     data: Data,
     latest: bool,
     problems: list[Problem],
-) -> list[GradedRun]:
-    """Return the runs of each benchmark whose runs can be compared."""
+) -> tuple[list[GradedRun], list[GradedRun]]:
+    """Return the runs of each benchmark whose runs can be compared, and those of their other forms."""
     by_benchmark: dict[str, list[GradedRun]] = defaultdict(list)
     for run in runs:
         if run.record.spec.data == data:
             by_benchmark[run.benchmark].append(run)
-    found: list[GradedRun] = []
+    found, variants = list[GradedRun](), list[GradedRun]()
     for benchmark, own in sorted(by_benchmark.items()):
         by_path = {run.path: run for run in own}
         shown = [publish.named(run) for run in own]
         try:
-            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest).runs
-            found += [by_path[run.path] for run in chosen]
+            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest)
+            found += [by_path[run.path] for run in chosen.runs]
+            variants += [by_path[run.path] for run in chosen.variants]
         except UsageError as e:
             problems.append(Problem(where=f"{benchmark}, scoring={scoring}", what=f"left out: {e}"))
-    return found
+    return found, variants
 
 
 def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:

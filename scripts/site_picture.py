@@ -1,4 +1,4 @@
-"""Writes the pictures of the site that README.md and docs/leaderboard.md show.
+"""Writes the pictures of the site that README.md and docs/leaderboard.md show, and of a report (docs/evidence.md).
 
     python scripts/site_picture.py
 
@@ -25,6 +25,8 @@ SHOTS = (
     ("leaderboard-harm", "#/harm", ".plot[data-drawn] >> nth=1", "figure.chart"),
 )
 """Name, page, what must stand before it is taken, what it begins with."""
+REPORT = ("report", "baseline/lexical", "--profile", "medhelm_core_chance", "-o", "evidence")
+BENCHMARKS = ("--benchmark", "headqa", "medec", "medcalc_bench")
 
 
 def main() -> None:
@@ -37,9 +39,9 @@ def main() -> None:
         sys.exit("Chromium is not installed")
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as tool:
-        subprocess.run(
-            [sys.executable, "-m", "medhelm", "run"], cwd=folder, check=True, capture_output=True
-        )
+        for command in (("run",), (*REPORT, *BENCHMARKS)):
+            words = [sys.executable, "-m", "medhelm", *command]
+            subprocess.run(words, cwd=folder, check=True, capture_output=True)
         index = Path(folder, "medhelm-results", "site", "index.html")
         chromium = tool.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
@@ -48,6 +50,8 @@ def main() -> None:
             page.wait_for_selector(ready)
             page.locator(first).first.evaluate("e => e.scrollIntoView()")
             page.screenshot(path=PICTURES / f"{name}.png")
+        page.goto(Path(folder, "evidence", "index.html").as_uri())
+        page.screenshot(path=PICTURES / "evidence-page.png")
         chromium.close()
 
 

@@ -187,14 +187,15 @@ def instances(
     ids: Sequence[str] = (),
     takes: Callable[[MetricLine], bool] = lambda _: True,
     limit: int | None = None,
+    named: Callable[[str], str] = str,
 ) -> tuple[list[Row], int, int]:
     """Return answers of a run by id and repeat; then how many fit whatever the limit, and of how many.
 
     `transcript` is that of the run's protocol, `metric` its `main_metric`. Without `has_text` all that quotes an instance or a reply
-    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each.
+    is None, and the id of an instance is `#` and its place (in `places`, by default in the run). `ids` of instances, none is all; `takes` is asked about the main metric's score of each; `named` returns a metric's name in the record of the one in the scores.
     Raises UnknownName for an id that the run does not have, RecordError where its files cannot be read.
     """
-    lines = read_lines(run)
+    lines = read_lines(run, named)
     known = places_of([lines])
     hidden = {} if has_text else places or known  # ids may be those of people
     for name in ids:

@@ -1,0 +1,138 @@
+"""The folder of a report: its files, the manifest that signs them, and its check."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from medhelm import __version__
+from medhelm.errors import RecordError, UsageError
+from medhelm.files.durable import why
+from medhelm.store.records import find_gradings
+from medhelm.tables.format import formats
+from medhelm.tables.study.selection import GradedRun
+from medhelm_leaderboard.evidence.crate import CRATE, describe
+from medhelm_leaderboard.evidence.facts import run_facts
+from medhelm_leaderboard.evidence.gather import Evidence
+from medhelm_leaderboard.evidence.page import render
+
+MANIFEST = "manifest.json"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """`manifest.json`."""
+
+    schema: Literal["medhelm.evidence/1"] = "medhelm.evidence/1"
+    medhelm: str
+    model: str
+    files: dict[str, str]
+    """Path below the folder -> sha256; all files but this one."""
+    runs: dict[str, dict[str, str]]
+    """Folder of a grading below the results folder -> path below its run's folder -> sha256."""
+
+
+def write_report(evidence: Evidence, out: Path, command: str) -> None:
+    """Write the folder of a report, or write it anew; raises UsageError, RecordError."""
+    before = _manifest(out)
+    if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
+    files = dict(_files(evidence, command))
+    files[CRATE] = _encoded(describe(evidence, files, MANIFEST))
+    manifest = Manifest(
+        medhelm=__version__,
+        model=evidence.model,
+        files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        runs={run.folder: _stored(run) for run in (*evidence.runs, *evidence.forms)},
+    )
+    there = _found(out)
+    for name in {*(before.files if before else ())} & {*there} - {*files}:
+        there[name].unlink()
+    for name, content in {MANIFEST: _encoded(manifest), **files}.items():
+        formats.write(out / name, content)
+
+
+def _encoded(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, bytes]]:
+    page, lists = render(evidence, command)
+    yield "index.html", page.encode()
+    for table in (*evidence.tables.values(), *lists):
+        name = re.sub(r"[^\w-]", "_", table.name)
+        yield f"tables/{name}.csv", formats.to_csv(table).encode()
+        yield f"tables/{name}.json", formats.to_json(table).encode()
+    runs = [
+        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
+    ]
+    yield "runs.json", _encoded(runs)
+
+
+def _stored(run: GradedRun) -> dict[str, str]:
+    folder = run.path.parents[1]
+    own = [folder / "spec.json", run.path / "summary.json", run.path / "scores.parquet"]
+    own += [folder / "responses.jsonl", *sorted(folder.glob("*/*/responses.jsonl"))]
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in own if path.is_file()}
+
+
+def sha256_of(path: Path) -> str:
+    """Return the hash of a file; raises RecordError."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
+
+
+def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
+    """Return what has changed since a report was written, and which of its runs are not in a results folder.
+
+    Raises UsageError where there is no report.
+    """
+    manifest = _manifest(folder)
+    if manifest is None:
+        raise UsageError(f"{folder} holds no report: there is no {MANIFEST}")
+    there = _found(folder)
+    changed = [*_changes(manifest.files, there)]
+    changed += [f"{name} was added" for name in there if name not in manifest.files]
+    gradings = {p.relative_to(results).as_posix(): p for p in find_gradings(results)}
+    for place, files in manifest.runs.items():
+        if place in gradings:
+            own = _found(gradings[place].parents[1])
+            changed += [f"the run {place}: {change}" for change in _changes(files, own)]
+    return changed, [
+        f"{name} is not in {results}" for name in manifest.runs if name not in gradings
+    ]
+
+
+def _changes(files: dict[str, str], there: dict[str, Path]) -> Iterator[str]:
+    for name, known in sorted(files.items()):
+        if name not in there:
+            yield f"{name} is missing"
+        elif sha256_of(there[name]) != known:
+            yield f"{name} was changed"
+
+
+def _found(folder: Path) -> dict[str, Path]:
+    """Return the files below a folder by their paths in it, without the manifest."""
+    every = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
+    found = {path.relative_to(folder).as_posix(): path for path in every}
+    return {name: path for name, path in found.items() if name != MANIFEST}
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    """Return the manifest of a folder, None where there is none; raises RecordError where it is damaged."""
+    path = folder / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as e:
+        raise RecordError(f"cannot read {path}: {why(e)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise RecordError(f"{path} is damaged, or of another version") from None

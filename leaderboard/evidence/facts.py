@@ -1,0 +1,171 @@
+"""The records of a model's runs in words: of each benchmark, each run, and all together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from medhelm.schema.run import RunRecord
+from medhelm.tables.format.formats import cell_text
+from medhelm.tables.format.table import Table, Value, several
+from medhelm_leaderboard import own_words, publish
+from medhelm_leaderboard.evidence.gather import Evidence
+
+Facts = Mapping[str, str]
+"""By name; empty: the record does not know it."""
+
+_OF_RUNS = (
+    *("provider", "model at the endpoint", "weights", "endpoint class", "reasoning effort"),
+    *("temperature", "top p", "seed", "repeats", "output budget, tokens", "system prompt"),
+    *(
+        "asked",
+        "scoring",
+        "served as",
+        "training data end",
+        "machine",
+        "software",
+        "examples shown",
+    ),
+)
+_OF_DATA = (
+    *("source", "licence", "class of data", "gold", "public since", "rows left out", "conduct"),
+    "prompt",
+)
+_OF_SCORING = ("judges", "rubric")
+"""Facts of single runs that a report says of all of them together."""
+_OF_TABLES = {
+    "errors of the judges on controls": ("controls", "share", "judge", "what"),
+    "agreement with experts": ("fidelity", "mf1", "grader"),
+    "scores": ("benchmarks", "score", "benchmark"),
+    "coverage": ("benchmarks", "coverage", "benchmark"),
+    "other outcomes": ("outcomes", "not_scored", "benchmark"),
+    "requests": ("cost", "requests"),
+    "input tokens": ("cost", "input_tokens"),
+    "output tokens": ("cost", "output_tokens"),
+    "cost, USD": ("cost", "total_cost_usd"),
+}
+"""Facts that are a column of a table, and what names its rows."""
+_ONE_CALL = "one request an instance, in a session of its own"
+_INTERVALS = ("confidence", "draws", "bootstrap_seed")
+
+
+def asked_facts(record: RunRecord) -> Facts:
+    """Return what was asked, of which data."""
+    card, spec, has_text = record.column_card, record.spec, publish.has_text(record.card)
+    rows = "; ".join(f"{n:,} {reason}" for reason, n in record.left_out.items())
+    instruction = publish.instruction(card)
+    cast = ", ".join(f"{role} {model.name}" for role, model in sorted(spec.cast.items()))
+    times = f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} each"
+    protocol = f"protocol {spec.protocol} version {spec.protocol_version}, an episode an instance"
+    data = f"{spec.data}, split {spec.split or 'whole'}, benchmark version {spec.benchmark_version}"
+    return {
+        "what it is": card.description,
+        "category": " / ".join(filter(None, (card.category, card.subcategory))),
+        "instruction": "not published" if instruction is None else instruction,
+        "prompt": f"{spec.prompt_name} version {spec.prompt_version}, sha256 {spec.prompt_sha256}",
+        "instances": times + "; stopped before its end" * (record.state == "partial"),
+        "conduct": protocol if spec.protocol else _ONE_CALL,
+        "played by": cast,
+        "rows left out": rows if has_text else rows and "not published",
+        "data": f"{data}, sha256 {spec.dataset_sha256}",
+        "source": card.source if card.data_class == "public" else "not published",
+        "licence": card.licence,
+        "class of data": card.data_class + "; no text is shown" * (not has_text),
+        "gold": card.curation,
+        "public since": card.public_since,
+        "clusters": card.cluster,
+        "citation": card.citation,
+    }
+
+
+def scoring_facts(record: RunRecord) -> Facts:
+    """Return how a benchmark was scored and who judged."""
+    grading, found = record.grading, dict[str, str]()
+    for metric in grading.metrics:
+        if metric.name.endswith("]"):  # of one judge alone: in the table
+            continue
+        floor = "" if metric.floor is None else f", unread answers count {metric.floor:g}"
+        better = "more" if metric.higher_is_better else "less"
+        main = " (main)" * (metric == grading.metrics[0])
+        found[f"{metric.name}{main}"] = (
+            f"version {metric.version}, {metric.scoring}; {metric.minimum:g} to {metric.maximum:g}, "
+            f"{better} is better{floor}; {metric.aggregation.replace('_', ' ')}"
+        )
+    if (raters := grading.raters) is not None:
+        judges = ", ".join(judge.name for judge in raters.judges)
+        found["judges"] = f"{raters.name}: {judges or 'no model: a rule that stands in for judges'}"
+    for party in record.graders:
+        names = ", ".join(sorted({publish.plain_name(name) for name in party.served_models}))
+        ends = ", ".join(f"{n:,} {end}" for end, n in sorted(party.ends.items()))
+        model = publish.plain_name(party.model.model or party.model.name)
+        said = f"{model}, served as {names or '?'}; judgements: {ends}"
+        found[f"{party.role} {party.model.name}"] = said
+    if (jury := grading.jury) is not None:
+        is_open, own = record.card.data_class == "public", jury.rubric
+        criteria = (f"{c.name}: {c.text}" if is_open else c.name for c in own.criteria)
+        scale = f"{own.minimum} to {own.maximum}"
+        found["rubric"] = f"{own.name} version {own.version}, {scale}. {' '.join(criteria)}"
+    for terms in grading.graders:
+        metrics = ", ".join(map(publish.metric_name, terms.metrics))
+        found[f"grader {terms.grader}"] = f"version {terms.version}, for {metrics}"
+    return found
+
+
+def run_facts(record: RunRecord) -> Facts:
+    """Return the settings, versions and hashes of a run, and the command that makes it again."""
+    made = dict(publish.provenance(record))
+    usage = (f"{name.replace('_', ' ')} {n:,}" for name, n in publish.usage(record.own.usage) if n)
+    return {
+        **{name: str(value) for name, value in publish.settings(record)},
+        "examples shown": str(len(record.spec.examples) or ""),
+        "training data end": record.spec.model.training_cutoff,
+        "served as": ", ".join(f"{name} ({n:,})" for name, n in publish.served(record)),
+        "usage": ", ".join(usage),
+        "software": f"medhelm {made.get('version.medhelm', '')} {made.get('git_commit', '')}".strip(),
+        **made,
+        "request hash": record.request_hash,
+        "grading hash": record.grading_hash,
+        "command": own_words.run_command(record) or "it takes files or words of the user's own",
+    }
+
+
+def known_facts(evidence: Evidence) -> Facts:
+    """Return what is known of all runs together, by the names that checklists use."""
+    records, tables = evidence.records, evidence.tables
+    runs = [run_facts(record) for record in records]
+    found = {
+        name: several([*dict.fromkeys(own[name] for own in every if own.get(name))], sep="; ")
+        for names, every in (
+            (_OF_RUNS, runs),
+            (_OF_DATA, [asked_facts(record) for record in records]),
+            (_OF_SCORING, [scoring_facts(record) for record in records]),
+        )
+        for name in names
+    }
+    answered = [own[n] for own in runs for n in ("answered_from", "answered_until") if own.get(n)]
+    gate = tables.get("gate")
+    s, of = tables["benchmarks"].settings, gate.settings if gate else {}
+    return {
+        **found,
+        **{name: _column(tables.get(own), *names) for name, (own, *names) in _OF_TABLES.items()},
+        "kind of study": "evaluation of a model as it is served; nothing was trained or tuned",
+        "model": evidence.model,
+        "first and last answer": f"{min(answered)} to {max(answered)}" if answered else "",
+        "benchmarks": several([record.column_card.title for record in records], sep="; "),
+        "instances": several([f"{r.spec.column} {r.instances:,}" for r in records], 12, "; "),
+        "metrics": several([*{r.grading.metrics[0].name: "" for r in records}]),
+        "intervals": ", ".join(f"{n.replace('_', ' ')} {s[n]}" for n in _INTERVALS),
+        "thresholds": f"profile {of['profile']}, sha256 {of['profile_sha256']}" if of else "",
+        "gate": gate.title if gate else "",
+    }
+
+
+def _column(table: Table | None, column: str, *names: str) -> str:
+    """Return a column of a table as text, each value behind the names of its row."""
+    shown = {c.name: c for c in table.columns} if table else {}
+    rows: Iterable[Mapping[str, Value]] = table.rows if table and column in shown else ()
+    found = [
+        " ".join([*(str(row[name]) for name in names), cell_text(shown[column], row)])
+        for row in rows
+        if row[column] not in (None, "")
+    ]
+    return several(found, 12, "; ")

@@ -1,0 +1,74 @@
+"""`medhelm report MODEL -o DIR`: the evidence on one model as a folder and a page; `--verify DIR` checks one."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from medhelm.cli.options import OF_DRAWS, OF_GRADINGS, add_options, open_registry
+from medhelm.cli.tables import settings
+from medhelm.errors import UsageError
+from medhelm.plugins.profiles import read_profile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="as `medhelm tables` names it")
+    parser.add_argument("-o", "--out", metavar="DIR", help="folder to write, new or of a report")
+    parser.add_argument("--verify", metavar="DIR", help="what of a report and its runs has changed")
+    profile = "of thresholds, as of `medhelm gate`: adds its verdicts"
+    parser.add_argument("--profile", metavar="NAME", help=profile)
+    keys = "metadata keys to slice by"
+    parser.add_argument("--by", nargs="+", action="extend", default=[], metavar="KEY", help=keys)
+    add_options(parser, "--benchmark", "--plugin", *OF_GRADINGS, *OF_DRAWS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write a report, or check one: 1 where something has changed."""
+    from medhelm_leaderboard.collect import Wanted
+    from medhelm_leaderboard.evidence.bundle import MANIFEST, sha256_of, verify, write_report
+    from medhelm_leaderboard.evidence.gather import gather
+
+    folder, results, changed = Path(args.verify or args.out or "."), Path(args.results_dir), False
+    if args.verify:
+        changes, others = verify(folder, results)
+        changed = bool(changes)
+        print("\n".join([*changes, *others, *["Every file is as it was written."] * (not changed)]))
+    elif not args.model or not args.out:
+        raise UsageError("name a model and a folder: medhelm report MODEL -o DIR")
+    else:
+        names: dict[str, Any] = {"benchmarks": args.benchmark or (), "models": [args.model]}
+        wanted = Wanted(results=results, data=args.data, latest=args.latest, **names)
+        profile = read_profile(args.profile) if args.profile else None
+        registry, chosen = open_registry(args.plugin), settings(args)
+        found = gather(wanted, registry, chosen, scoring=args.scoring, profile=profile, by=args.by)
+        write_report(found, folder, _command(args))
+        for problem in found.problems:
+            print(f"medhelm: not in the report: {problem.where}: {problem.what}", file=sys.stderr)
+        print(f"Report on {found.model}: {len(found.runs)} benchmarks")
+        print(f"Open it: {(folder / 'index.html').resolve().as_uri()}")
+    print(f"sha256 of its {MANIFEST}: {sha256_of(folder / MANIFEST)}")
+    return int(changed)
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that writes the report anew, without paths of this machine."""
+    words = [args.model, "--results-dir", "RESULTS", "-o", "DIR"]
+    for name in (
+        "benchmark",
+        "by",
+        "profile",
+        "data",
+        "scoring",
+        "draws",
+        "bootstrap_seed",
+        "confidence",
+    ):
+        if (value := getattr(args, name)) not in (None, []):
+            values = value if isinstance(value, list) else [Path(str(value)).name]
+            words += [f"--{name.replace('_', '-')}", *values]
+    words += ["--plugin", "PLUGIN.py"] * bool(args.plugin) + ["--latest"] * args.latest
+    return f"medhelm report {shlex.join(words)}"
