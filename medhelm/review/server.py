@@ -1,0 +1,224 @@
+"""The server of a review: one page, and what a rater with a code may read and mark.
+
+A code is sent as a header, never as a cookie, so that no other site can send it. Nothing is kept by
+a browser, and the page may load nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import math
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import resources
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from uvicorn import Config, Server
+
+from medhelm.errors import MedhelmError, UsageError
+from medhelm.review.marks import OVERSEER, Asked, Marks
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_FILES = {"/": ("index.html", "text/html"), "/review.js": ("review.js", "text/javascript")}
+_FILES["/review.css"] = ("review.css", "text/css")
+_MOST = 64 * 1024
+"""Bytes of a request."""
+
+
+def make_app(marks: Marks, codes: Mapping[str, str], *, is_loopback: bool) -> Any:
+    """Return the application. On the loopback it answers to the loopback's names alone: a page from
+    elsewhere whose name leads to this machine could else reach it."""
+
+    def read(give: Callable[[Marks, str, Request], object]) -> Any:
+        async def endpoint(request: Request) -> Response:
+            return _json(give(marks, _who(request, codes), request))
+
+        return endpoint
+
+    app = Starlette(
+        routes=[
+            *(Route(path, _file(*own)) for path, own in _FILES.items()),
+            Route("/api/state", read(_state)),
+            Route("/api/units/{number:int}", read(_unit)),
+            Route("/api/overview", read(_overview)),
+            Route("/api/marks", _saving(marks, codes), methods=["POST"]),
+        ],
+        middleware=[
+            Middleware(
+                TrustedHostMiddleware,
+                allowed_hosts=["localhost", "127.0.0.1"] if is_loopback else ["*"],
+                www_redirect=False,
+            )
+        ],
+        exception_handlers={HTTPException: _refuse, MedhelmError: _fail},
+    )
+    added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        async def send_guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        await app(scope, receive, send_guarded)
+
+    return guarded
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def _refuse(request: Request, error: HTTPException) -> Response:
+    return _json({"error": error.detail}, error.status_code)
+
+
+def _fail(request: Request, error: MedhelmError) -> Response:
+    return _json({"error": str(error)}, 400 if isinstance(error, UsageError) else 500)
+
+
+def _file(name: str, kind: str) -> Any:
+    content = (resources.files(__package__) / "page" / name).read_bytes()
+
+    async def give(request: Request) -> Response:
+        return Response(content, media_type=kind)
+
+    return give
+
+
+def _who(request: Request, codes: Mapping[str, str]) -> str:
+    """Return whose code a request has; each code is compared in constant time."""
+    given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
+    found = [name for name, code in codes.items() if hmac.compare_digest(code.encode(), given)]
+    if not found:
+        raise HTTPException(401, "this code is not known")
+    return found[0]
+
+
+def _state(marks: Marks, who: str, request: Request) -> dict[str, object]:
+    if who == OVERSEER:
+        return {"oversees": True}
+    return {"rater": who, "done": marks.done(who)}
+
+
+def _unit(marks: Marks, who: str, request: Request) -> dict[str, object]:
+    """Return a unit with its items and the rater's own marks; nobody is shown another's."""
+    number = request.path_params["number"]
+    if who == OVERSEER or not number < len(marks.review.units):
+        raise HTTPException(404, "there is no such unit")
+    unit = marks.review.units[number]
+    return {
+        "name": unit.name,
+        "parts": unit.parts,
+        "items": unit.items,
+        "values": unit.scale.choices,
+        "legend": unit.scale.points or [("Values", str(unit.scale))],
+        "rules": marks.review.rules,
+        "more": marks.review.more,
+        "marks": {i: {"value": m.value, "more": m.more} for i, m in marks.of(who, unit).items()},
+    }
+
+
+def _overview(marks: Marks, who: str, request: Request) -> dict[str, object]:
+    if who != OVERSEER:
+        raise HTTPException(403, "this is for the overseer")
+    done = {name: marks.done(name) for name in marks.raters}
+    agreement = ({n: _plain(v) for n, v in row.items()} for row in marks.agreement())
+    return {
+        "raters": [[name, sum(own), len(own)] for name, own in done.items()],
+        "agreement": [*agreement],
+    }
+
+
+def _plain(value: object) -> object:
+    """Return a number as JSON has it; None for one that is not defined."""
+    if isinstance(value, str | int):
+        return value
+    number = float(str(value))
+    return number if math.isfinite(number) else None
+
+
+def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
+    async def save(request: Request) -> Response:
+        """Store a mark that the page itself sends; the answer comes when it is on the disk."""
+        headers = request.headers
+        if headers.get("origin") != f"{request.url.scheme}://{headers.get('host')}":
+            raise HTTPException(403, "marks come from the page itself")
+        if headers.get("content-type") != "application/json":
+            raise HTTPException(415, "a mark is JSON")
+        who = _who(request, codes)
+        if who == OVERSEER:
+            raise HTTPException(403, "the overseer rates nothing")
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > _MOST:
+                raise HTTPException(413, "too long")
+        try:
+            asked = msgspec.json.decode(body, type=Asked)
+        except msgspec.DecodeError:
+            raise HTTPException(400, "this is not a mark") from None
+        marks.add(who, asked)
+        return _json(_state(marks, who, request))
+
+    return save
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is this machine's own, which no other machine reaches."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there, port 0 for any free one; raises UsageError."""
+    try:
+        return socket.create_server((host, port), family=_family(host))
+    except (OSError, OverflowError) as e:
+        why = getattr(e, "strerror", None) or str(e)
+        raise UsageError(
+            f"port {port} of {host} cannot be used ({why.lower()}); --port, --host"
+        ) from None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def serve(app: Any, listening: socket.socket, tls: tuple[str, str] | None) -> None:
+    """Serve until Ctrl-C. Nothing is written of who asked for what."""
+    certificate, key = tls or (None, None)
+    config = Config(
+        app,
+        access_log=False,
+        log_level="error",
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+        timeout_graceful_shutdown=3,
+    )
+    with suppress(KeyboardInterrupt):
+        Server(config).run(sockets=[listening])
