@@ -65,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
             print(f"{path}: {len(marks.units)} units. Who opens an address rates under its name:")
             for who, code in codes.items():
                 print(f"  {who:<12} {'https' if tls else 'http'}://{name}:{port}/#{code}")
-            print("Each mark is saved at once. Ctrl-C ends it; the same command goes on.", flush=True)
+            print(
+                "Each mark is saved at once. Ctrl-C ends it; the same command goes on.", flush=True
+            )
             server.serve(server.make_app(marks, codes, is_loopback=own), listening, tls)
             for who in codes.keys() - {server.OVERSEER}:
                 done = marks.done(who)

@@ -40,7 +40,6 @@ from medhelm.tables.clinicians.ratings import (
     Item,
     KeyItem,
     RatedRow,
-    Rating,
     RatingTable,
     Scale,
     Unit,
@@ -333,7 +332,11 @@ def _composites(
     is_whole = ~np.isnan(matrix).all(axis=1)
     if not is_whole.any():
         raise DataError("no rater has rated an answer on all criteria of its rubric")
-    return tuple(a for a, whole in zip(answers, is_whole, strict=True) if whole), matrix[is_whole], gaps
+    return (
+        tuple(a for a, whole in zip(answers, is_whole, strict=True) if whole),
+        matrix[is_whole],
+        gaps,
+    )
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:

@@ -94,9 +94,7 @@ def write_sheet(
     files = [path, *([key_path(path)] if sheet.stands_for else [])]
     refuse_present(*files, *(path.with_name(path.stem + s) for s in (MARKS_SUFFIX, RATINGS_SUFFIX)))
     if path.suffix == ".json":
-        review = Review(
-            then=(*then,), units=sheet.units, rules=sheet.rules, more=dict(sheet.more)
-        )
+        review = Review(then=(*then,), units=sheet.units, rules=sheet.rules, more=dict(sheet.more))
         write_whole(path, msgspec.json.encode(review))
     else:
         lines = list(_lines(sheet))
