@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve a sheet until Ctrl-C and return the exit code."""
-    from medhelm.review.marks import Marks, rater_codes
+    from medhelm.review.marks import OVERSEER, Marks, rater_codes
 
     try:
         from medhelm.review import server
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
                 "Each mark is saved at once. Ctrl-C ends it; the same command goes on.", flush=True
             )
             server.serve(server.make_app(marks, codes, is_loopback=own), listening, tls)
-            for who in codes.keys() - {server.OVERSEER}:
+            for who in [name for name in codes if name != OVERSEER]:
                 done = marks.done(who)
                 print(f"  {who:<12} {sum(done)} of {len(done)} units done")
             line = shlex.join(["medhelm", *marks.review.then, str(marks.table_path)])

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +22,9 @@ from medhelm.store.appendlog import AppendLog, mend_log, with_checksum, without_
 from medhelm.tables.clinicians.ratings import COLUMNS, Item, Rating, RatingTable, Unit, agreement_of
 from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review
 from medhelm.tables.format.spreadsheet import to_csv, write_whole
+
+if TYPE_CHECKING:
+    from medhelm.stats.agreement import Level
 
 OVERSEER = "overseer"
 """Who sees how far the raters are and how far they agree, and rates nothing."""
@@ -65,10 +69,14 @@ class Marks(AppendLog):
             self._take_lock()
         except RunLocked:
             raise RunLocked(f"{path} is served already; stop the other process first") from None
-        aside = self.log_path.with_suffix(".damaged")
-        self.mended = sum(mend_log(self.log_path, aside, self._take))
-        self._open_log()
-        self._write_table()
+        try:
+            aside = self.log_path.with_suffix(".damaged")
+            self.mended = sum(mend_log(self.log_path, aside, self._take))
+            self._open_log()
+            self._write_table()
+        except BaseException:
+            self.close()
+            raise
 
     def _take(self, line: bytes) -> bool:
         """Read a line of the log; return whether it is whole."""
@@ -160,11 +168,12 @@ class Marks(AppendLog):
         found: list[dict[str, object]] = []
         for items in scales.values():
             places = [place for own in items.values() for place in own]
-            named = {"all items" if len(places) > 1 else places[0][1]: places}
-            shared = {item.name: own for item, own in items.items() if len(own) > 1}
-            level = "nominal" if self.units[places[0][0]].scale.words else "ordinal"
-            for name, own in (named | (shared if len(items) > 1 else {})).items():
-                found.append({"item": name, **agreement_of(table.matrix(own), level)})
+            level: Level = "nominal" if self.units[places[0][0]].scale.words else "ordinal"
+            rows = {Item("all items"): places} if len(items) > 1 else {}
+            rows |= {item: own for item, own in items.items() if len(own) > 1 or not rows}
+            for item, own in rows.items():
+                measures = agreement_of(table.matrix(own), level)
+                found.append({"item": item.name, "text": item.text, **measures})
         return found
 
 

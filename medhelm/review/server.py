@@ -12,6 +12,7 @@ import math
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -59,7 +60,7 @@ def make_app(marks: Marks, codes: Mapping[str, str], *, is_loopback: bool) -> An
             *(Route(path, _file(*own)) for path, own in _FILES.items()),
             Route("/api/state", read(_state)),
             Route("/api/units/{number:int}", read(_unit)),
-            Route("/api/overview", read(_overview)),
+            Route("/api/overview", read(partial(_overview, codes))),
             Route("/api/marks", _saving(marks, codes), methods=["POST"]),
         ],
         middleware=[
@@ -138,10 +139,12 @@ def _unit(marks: Marks, who: str, request: Request) -> dict[str, object]:
     }
 
 
-def _overview(marks: Marks, who: str, request: Request) -> dict[str, object]:
+def _overview(
+    codes: Mapping[str, str], marks: Marks, who: str, request: Request
+) -> dict[str, object]:
     if who != OVERSEER:
         raise HTTPException(403, "this is for the overseer")
-    done = {name: marks.done(name) for name in marks.raters}
+    done = {name: marks.done(name) for name in (*codes, *marks.raters) if name != OVERSEER}
     agreement = ({n: _plain(v) for n, v in row.items()} for row in marks.agreement())
     return {
         "raters": [[name, sum(own), len(own)] for name, own in done.items()],

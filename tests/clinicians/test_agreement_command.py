@@ -560,7 +560,7 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
     "unknown model": ([["A", "ward", "baseline/leed", "w1", 3, 3, 3]], "'baseline/lead'"),
     "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
     "above the scale": ([["A", *LEAD, "w1", 3, 6, 3]], "from 1 to 5"),
-    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is not rated"),
+    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "no rater has rated an answer on all criteria"),
     "no rater": ([["A", *LEAD, "w2", 3, 3, 3], ["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
     "a rater twice": (
         [["A", *LEAD, "w1", 3, 3, 3], ["B", *LEAD, "w1", 3, 3, 3], ["A", *LEAD, "w1", 4, 3, 3]],
@@ -751,14 +751,17 @@ def test_a_sheet_is_blinded_private_and_stratified(results: Path, shell: Shell) 
     out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
     assert "36 rows to rate, of 12 units" in out and "ward 12" in out
     assert "a whole number from 1 to 5" in out
-    sheet, key, page = (Path(f"out/sheet{end}") for end in (".csv", ".key.json", ".page.html"))
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, page)} == {0o600}
-    for text in (sheet.read_text(), page.read_text()):
+    shell("--template", "out/for.json", "--benchmark", "ward", "--sample", 12)
+    sheet, key, for_browser = (Path("out", n) for n in ("sheet.csv", "sheet.key.json", "for.json"))
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, for_browser)} == {0o600}
+    for text in (sheet.read_text(), for_browser.read_text()):
         assert "baseline" not in text
         assert not any(f"w{i}" in text for i in range(10))
-    assert page.read_text().count("<h3>Context</h3><pre>=Treat the") == 12
     rows = read_sheet(sheet)
-    assert [*rows[0]] == ["unit", "item", "text", "rater", "value"]
+    assert [*rows[0]] == ["unit", "item", "text", "rater", "value", "shown"]
+    shown = [row["shown"] for row in rows if row["shown"]]
+    assert len(shown) == 12 and all("\n\nContext\n=Treat the" in text for text in shown)
+    assert all(text.endswith("Values\na whole number from 1 to 5") for text in shown)
     items_ = json.loads(key.read_text())["items"]
     assert list(dict.fromkeys(row["unit"] for row in rows)) == [*items_]
     jury = score(results, "ward", "jury")
@@ -837,8 +840,8 @@ def test_text_of_private_data_needs_the_flag(results: Path, shell: Shell) -> Non
     assert not Path("s.csv").exists()
     shell("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))
-    page = Path("s.page.html").read_text()
-    assert page.count("<pre>Notes</pre>") == page.count("<pre>Ward questions</pre>") == 6
+    titles = [row["shown"].splitlines()[1] for row in rows if row["shown"]]
+    assert titles.count("Notes") == titles.count("Ward questions") == 6
     assert {row["item"] for row in rows} == {*AXES, "structure"}
 
 

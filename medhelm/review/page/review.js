@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id);
 const main = document.querySelector("main");
 let code = "", state = null, unit = null, place = 0;
-let saving = Promise.resolve(), waiting = 0, lost = false, renewal = 0;
+let saving = Promise.resolve(), waiting = 0, lost = false, isTurning = false, renewal = 0;
 
 function make(tag, own, ...inside) {
   const node = document.createElement(tag);
@@ -108,17 +108,25 @@ function save(number) {
   });
 }
 
+/** Goes to another unit. No key counts until it is shown: it would mark what nobody has read. */
 async function turn(step) {
-  await saving;
-  if (lost) {
-    lost = false; // said once; the next turn goes on without it
-    return;
+  if (isTurning) return;
+  isTurning = true;
+  try {
+    await saving;
+    if (lost) lost = false; // stays once, to be read; the next turn goes on without that mark
+    else await to(place + step);
+  } finally {
+    isTurning = false;
   }
-  const next = place + step, isOpen = state.done.indexOf(false);
+}
+
+async function to(next) {
+  const first = state.done.indexOf(false);
   if (next < 0) return;
   if (next < state.done.length) return open(next);
-  if (isOpen >= 0 && isOpen !== place) return open(isOpen);
-  if (isOpen >= 0) return say(`This one has items without a mark. ${count()}`);
+  if (first >= 0 && first !== place) return open(first);
+  if (first >= 0) return say(`This one has items without a mark. ${count()}`);
   unit = null;
   say(count());
   show(heading("All are rated. Thank you."), make("p", {}, "You may close this page, or look through your ratings again."),
@@ -137,7 +145,7 @@ function keyOf(value) {
 
 function keysInWords() {
   const keys = unit.values.map(([value]) => [keyOf(value), value]).filter(([key]) => key);
-  const named = keys.map(([key, value]) => (key === value.toLowerCase() ? key : `${key} ${value}`)).join(", ");
+  const named = keys.map(([key, value]) => (value.length === 1 ? value : `${key} ${value}`)).join(", ");
   return `Keys: ${named} marks an item and goes on, - cannot say, Tab another item, Enter next, Shift+Enter previous.`;
 }
 
@@ -148,7 +156,7 @@ function goOn(from) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!unit || event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
+  if (!unit || isTurning || event.repeat || event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
   const at = document.activeElement, isText = at?.matches("[type=text]");
   if (event.key === "Enter" && !at?.matches("button")) {
     event.preventDefault();
@@ -158,9 +166,9 @@ document.addEventListener("keydown", (event) => {
   }
   if (isText) return;
   const boxes = [...main.querySelectorAll("fieldset")];
-  const box = at?.closest("fieldset") ?? boxes.find((own) => !own.querySelector("input:checked")) ?? boxes[0];
-  const radio = [...box.querySelectorAll("[type=radio]")].find((own) => keyOf(own.value) === event.key.toLowerCase());
-  if (!radio || event.repeat) return;
+  const box = at?.closest("fieldset") ?? boxes.find((own) => !own.querySelector("input:checked"));
+  const radio = box && [...box.querySelectorAll("[type=radio]")].find((own) => keyOf(own.value) === event.key.toLowerCase());
+  if (!radio) return;
   event.preventDefault();
   radio.checked = true;
   save(boxes.indexOf(box));
@@ -180,10 +188,10 @@ async function overview() {
   try {
     const found = await ask("api/overview");
     const digits = (value, most) => (value == null ? "–" : value.toFixed(most));
-    const rows = found.agreement.map((row) => [row.item, `${row.units}`, `${row.pairs}`,
+    const rows = found.agreement.map((row) => [row.text ? `${row.item}: ${row.text.slice(0, 60)}…` : row.item, `${row.units}`, `${row.pairs}`,
       ...["exact", "within_one", "alpha"].map((name) => digits(row[name], 2))]);
     main.replaceChildren(heading("Overview"),
-      table("Raters with a mark", ["rater", "units done", "units"], found.raters.map((row) => row.map(String))),
+      table("Raters", ["rater", "units done", "units"], found.raters.map((row) => row.map(String))),
       table("Agreement so far", ["item", "rated", "pairs", "equal", "within 1", "alpha"], rows),
       make("p", {}, "Pairs are two ratings of one item; alpha is Krippendorff's, of any number of raters, where ratings differ. Few pairs say little."));
     warn("");
