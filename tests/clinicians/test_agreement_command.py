@@ -21,6 +21,7 @@ import pytest
 import medhelm
 from medhelm.cli import run_command
 from medhelm.grading.jury.metric import default_jury
+from medhelm.review.marks import Asked, Marks
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
 from medhelm.store.records import read_record
@@ -811,6 +812,28 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Shell) -> Non
         text = text.replace(run, "0" * 16)
     Path("elsewhere/k.key.json").write_text(text)
     assert "from another run" in shell("one.csv", "elsewhere/k.key.json", code=3)
+
+
+def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, shell: Shell) -> None:
+    out = shell("--template", "r.json", "--benchmark", "ward", "--sample", 20)
+    assert "Then: medhelm review serve r.json --raters NAME" in out
+    marks, plain = Marks(Path("r.json")), []
+    items_ = json.loads(Path("r.key.json").read_text())["items"]
+    for rater, (place, unit) in itertools.product(("one", "two"), enumerate(marks.review.units)):
+        given = [str(1 + (7 * place + n * len(rater) + (rater == "two")) % 5) for n in range(3)]
+        if rater == "two" and place == 4:
+            given[1] = ""  # cannot say: of this rater the answer counts nowhere
+        else:
+            item = items_[unit.name]
+            plain.append([rater, item["benchmark"], item["model"], item["instance"], *given])
+        for item, value in zip(unit.items, given, strict=True):
+            marks.add(rater, Asked(unit=unit.name, item=item.name, value=value))
+    marks.close()
+    then = marks.review.then
+    assert then == ("agreement", "answers", "--results-dir", str(results))
+    got = shell("r.ratings.csv", "--format", "json")
+    assert table(got) == table(shell(rate(plain), "--format", "json"))
+    assert "Left out, since a criterion is not rated: 1 ratings of answers." in got
 
 
 def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,8 +127,11 @@ def table_of(sheet: Path) -> dict[tuple[str, str, str], str]:
 # Marks -------------------------------------------------------------------------------------------
 
 
-def test_the_last_mark_counts_and_agreement_is_that_of_the_table(sheet: Path) -> None:
-    marks = Marks(sheet)
+def test_the_last_mark_counts_and_agreement_is_that_of_the_table(
+    sheet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks, synced, sync = Marks(sheet), list[int](), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_ino), sync(fd)))
     given = {"anna": ["5", "4", "5", "2", "3", ""], "ben": ["5", "3", "3", "2", "1", "1"]}
     places = [(ward.name, item.name) for ward in WARDS for item in ASPECTS]
     for rater, values in given.items():
@@ -137,6 +140,7 @@ def test_the_last_mark_counts_and_agreement_is_that_of_the_table(sheet: Path) ->
             marks.add(rater, Asked(unit=unit, item=item, value=value))
     marks.add("cleo", Asked(unit="u3", item="quiet", value="5"))
     assert marks.done("anna") == [True] * 3 and marks.done("cleo") == [False] * 3
+    assert synced.count(sheet.with_name("w.marks.jsonl").stat().st_ino) == 15  # one a mark
     found = {row["item"]: row for row in marks.agreement()}
     # differences of the pairs: of clean 0 2 2, of quiet 1 0 and, of ben and cleo, 4
     whole, clean, quiet = (found[name] for name in ("all items", "clean", "quiet"))

@@ -110,6 +110,17 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
     Path("carl.csv").write_bytes(Path("anna.csv").read_bytes())
     run(*by_hand("anna.csv", "carl.csv"))  # two who agree in all are two raters
     assert {v for v, _ in scores("rater/anna", "rater/carl").values()} == {1.0}
+    with Path("all.csv").open("w", newline="") as file:  # as a review in a browser leaves it
+        out = csv.DictWriter(file, sheet[0].keys())
+        out.writeheader()
+        for n, row in enumerate(sheet):
+            out.writerow(yes({**row}) | {"rater": "anna"})
+            out.writerow((yes({**row}) if n % 4 else {**row, "value": "no"}) | {"rater": "dora"})
+    run(*by_hand("all.csv@dora"))
+    assert {v for v, _ in scores("rater/dora").values()} == {0.75}
+    capsys.readouterr()
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("all.csv")]) != 0
+    assert "all.csv has ratings of anna, dora; name one: rater/all.csv@" in capsys.readouterr().err
     run(*by_hand("anna.csv"))  # a corrected sheet is another judge
     newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
     assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
