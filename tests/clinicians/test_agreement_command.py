@@ -831,8 +831,8 @@ def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, shell: S
     marks.close()
     then = marks.review.then
     assert then == ("agreement", "answers", "--results-dir", str(results))
-    got = shell("r.ratings.csv", "--format", "json")
-    assert table(got) == table(shell(rate(plain), "--format", "json"))
+    got = shell("r.ratings.csv", *JSON)
+    assert table(got) == table(shell(rate(plain), *JSON))
     assert "Left out, since a criterion is not rated: 1 ratings of answers." in got
 
 
