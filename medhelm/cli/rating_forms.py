@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
@@ -222,9 +223,8 @@ class RatingForm:
             print(f"\nThen: medhelm review serve {shlex.quote(str(path))} --raters NAME ...")
             return 0
         print("\nEach rater fills a copy, named as the rater is to be called. In `value`:")
-        for scale in dict.fromkeys(unit.scale.points or str(unit.scale) for unit in sheet.units):
-            for point, meaning in [(scale, "")] if isinstance(scale, str) else scale:
-                print(f"  {point:<6}  {meaning}".rstrip())
+        for scale in dict.fromkeys(unit.scale.legend for unit in sheet.units):
+            print(indent(scale, "  "))
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
         print(f"\nThen: {shlex.join(['medhelm', *then, 'RATER.csv', '...'])}")

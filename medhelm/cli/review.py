@@ -6,9 +6,13 @@ import argparse
 import shlex
 import ssl
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from medhelm.errors import UsageError
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""The addresses that no other machine reaches."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,46 +51,38 @@ def run(args: argparse.Namespace) -> int:
             "`medhelm review` needs Starlette and Uvicorn; run in the checkout: pip install "
             "'.[review]'"
         ) from None
-    tls = _tls(args)
-    own = server.is_loopback(args.host)
-    if not own and tls is None:
+    is_own, has_tls = args.host in _LOOPBACK, bool(args.tls_cert or args.tls_key)
+    if not (is_own or has_tls):
         raise UsageError(
-            f"--host {args.host} is reached by other machines: that needs --tls-cert and --tls-key"
+            f"--host {args.host} needs --tls-cert and --tls-key: other machines may reach it"
         )
+    if has_tls:
+        _check_tls(args.tls_cert, args.tls_key)
     path = Path(args.sheet)
-    with server.open_socket(args.host, args.port) as listening:
-        marks = Marks(path)
-        try:
-            codes = rater_codes(path, args.raters)
-            if marks.mended:
-                print(f"medhelm: damaged lines: {marks.mended}, taken out", file=sys.stderr)
-            name = f"[{args.host}]" if ":" in args.host else args.host
-            port = listening.getsockname()[1]
-            print(f"{path}: {len(marks.units)} units. Who opens an address rates under its name:")
-            for who, code in codes.items():
-                print(f"  {who:<12} {'https' if tls else 'http'}://{name}:{port}/#{code}")
-            print(
-                "Each mark is saved at once. Ctrl-C ends it; the same command goes on.", flush=True
-            )
-            server.serve(server.make_app(marks, codes, is_loopback=own), listening, tls)
-            for who in [name for name in codes if name != OVERSEER]:
-                done = marks.done(who)
-                print(f"  {who:<12} {sum(done)} of {len(done)} units done")
-            line = shlex.join(["medhelm", *marks.review.then, str(marks.table_path)])
-            print(f"Then: {line}")
-        finally:
-            marks.close()
+    with server.open_socket(args.host, args.port) as listening, closing(Marks(path)) as marks:
+        codes = rater_codes(path, args.raters)
+        if marks.mended:
+            print(f"medhelm: damaged lines: {marks.mended}, taken out", file=sys.stderr)
+        host = f"[{args.host}]" if ":" in args.host else args.host
+        base = f"http{'s' * has_tls}://{host}:{listening.getsockname()[1]}"
+        print(f"{path}: {len(marks.units)} units. Who opens an address rates under its name:")
+        for who, code in codes.items():
+            print(f"  {who:<12} {base}/#{code}")
+        print("Each mark is saved at once. Ctrl-C ends it; the same command goes on.", flush=True)
+        hosts = ["localhost", "127.0.0.1", host] if is_own else ["*"]
+        server.serve(server.make_app(marks, codes, hosts), listening, args.tls_cert, args.tls_key)
+        for who in [name for name in codes if name != OVERSEER]:
+            done = marks.done(who)
+            print(f"  {who:<12} {sum(done)} of {len(done)} units done")
+        print("Then:", shlex.join(["medhelm", *marks.review.then, str(marks.table_path)]))
     return 0
 
 
-def _tls(args: argparse.Namespace) -> tuple[str, str] | None:
-    """Return the files of certificate and key; raises UsageError for such as cannot be used."""
-    if bool(args.tls_cert) != bool(args.tls_key):
+def _check_tls(certificate: str | None, key: str | None) -> None:
+    """Raise UsageError for files that cannot be used, or one without the other."""
+    if not (certificate and key):
         raise UsageError("--tls-cert and --tls-key belong together")
-    if not args.tls_cert:
-        return None
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(args.tls_cert, args.tls_key)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as e:
         raise UsageError(f"--tls-cert, --tls-key: {e.strerror or e}") from None
-    return args.tls_cert, args.tls_key

@@ -20,14 +20,14 @@ from medhelm.errors import RecordError, RunLocked, UsageError
 from medhelm.files.durable import why
 from medhelm.store.appendlog import AppendLog, mend_log, with_checksum, without_checksum
 from medhelm.tables.clinicians.ratings import COLUMNS, Item, Rating, RatingTable, Unit, agreement_of
-from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review
+from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review, row_of
 from medhelm.tables.format.spreadsheet import to_csv, write_whole
 
 if TYPE_CHECKING:
     from medhelm.stats.agreement import Level
 
 OVERSEER = "overseer"
-"""Who sees how far the raters are and how far they agree, and rates nothing."""
+"""The name of the one who sees progress and agreement, and rates nothing."""
 
 _NAME = re.compile(r"\w[\w .-]{0,39}")
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -113,11 +113,8 @@ class Marks(AppendLog):
         if asked.value and unit.scale.read(asked.value) is None:
             raise UsageError(f"the value is {unit.scale}")
         for name, text in asked.more.items():
-            if name not in self.review.more:
-                raise UsageError("there is no such column")
-            if not re.fullmatch(self.review.more[name], text):
-                rules = dict(self.review.rules)
-                raise UsageError(f"{name}: {rules.get(name, 'another form is needed')}")
+            if not re.fullmatch(self.review.more.get(name, "(?!)"), text):
+                raise UsageError(f"{name}: {dict(self.review.rules).get(name, 'no such column')}")
 
     def of(self, rater: str, unit: Unit) -> Mapping[str, Mark]:
         """Return a rater's marks of a unit, by item."""
@@ -135,14 +132,9 @@ class Marks(AppendLog):
     def _write_table(self) -> None:
         """Write the ratings as `medhelm agreement` reads them."""
         lines = [
-            {
-                "unit": unit.name,
-                "item": item.name,
-                "text": " ".join(item.text.split()),
-                "rater": rater,
-                "value": own[item.name].value,
-                **own[item.name].more,
-            }
+            row_of(unit, item)
+            | {"rater": rater, "value": own[item.name].value}
+            | own[item.name].more
             for (rater, name), own in sorted(self._found.items())
             for unit in [self.units[name]]
             for item in unit.items
@@ -160,19 +152,17 @@ class Marks(AppendLog):
             if (value := self.units[mark.unit].scale.read(mark.value)) is not None
         ]
         table = RatingTable(tuple(rated), dict.fromkeys(self.raters, ()), 0)
-        scales: dict[str, dict[Item, list[tuple[str, str]]]] = {}
+        groups: dict[tuple[str, Item], list[tuple[str, str]]] = {}
         for unit in self.review.units:
+            scale = unit.scale.legend
             for item in unit.items:
-                of_scale = scales.setdefault(unit.scale.legend, {})
-                of_scale.setdefault(item, []).append((unit.name, item.name))
+                for own in (Item("all items", scale), item):
+                    groups.setdefault((scale, own), []).append((unit.name, item.name))
         found: list[dict[str, object]] = []
-        for items in scales.values():
-            places = [place for own in items.values() for place in own]
-            level: Level = "nominal" if self.units[places[0][0]].scale.words else "ordinal"
-            rows = {Item("all items"): places} if len(items) > 1 else {}
-            rows |= {item: own for item, own in items.items() if len(own) > 1 or not rows}
-            for item, own in rows.items():
-                measures = agreement_of(table.matrix(own), level)
+        for (scale, item), places in groups.items():
+            if len(places) > 1 or item.text == scale:
+                level: Level = "nominal" if self.units[places[0][0]].scale.words else "ordinal"
+                measures = agreement_of(table.matrix(places), level)
                 found.append({"item": item.name, "text": item.text, **measures})
         return found
 

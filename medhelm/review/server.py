@@ -7,8 +7,6 @@ a browser, and the page may load nothing from elsewhere.
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import math
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -39,15 +37,14 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_FILES = {"/": ("index.html", "text/html"), "/review.js": ("review.js", "text/javascript")}
-_FILES["/review.css"] = ("review.css", "text/css")
+_FILES = {"index.html": "text/html", "review.js": "text/javascript", "review.css": "text/css"}
 _MOST = 64 * 1024
 """Bytes of a request."""
 
 
-def make_app(marks: Marks, codes: Mapping[str, str], *, is_loopback: bool) -> Any:
-    """Return the application. On the loopback it answers to the loopback's names alone: a page from
-    elsewhere whose name leads to this machine could else reach it."""
+def make_app(marks: Marks, codes: Mapping[str, str], hosts: list[str]) -> Any:
+    """Return the application. It answers to these names alone: a page from elsewhere whose name leads
+    to this machine could else reach it."""
 
     def read(give: Callable[[Marks, str, Request], object]) -> Any:
         async def endpoint(request: Request) -> Response:
@@ -57,20 +54,14 @@ def make_app(marks: Marks, codes: Mapping[str, str], *, is_loopback: bool) -> An
 
     app = Starlette(
         routes=[
-            *(Route(path, _file(*own)) for path, own in _FILES.items()),
+            *(Route(f"/{name}".replace("index.html", ""), _file(name)) for name in _FILES),
             Route("/api/state", read(_state)),
             Route("/api/units/{number:int}", read(_unit)),
             Route("/api/overview", read(partial(_overview, codes))),
             Route("/api/marks", _saving(marks, codes), methods=["POST"]),
         ],
-        middleware=[
-            Middleware(
-                TrustedHostMiddleware,
-                allowed_hosts=["localhost", "127.0.0.1"] if is_loopback else ["*"],
-                www_redirect=False,
-            )
-        ],
-        exception_handlers={HTTPException: _refuse, MedhelmError: _fail},
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
+        exception_handlers={HTTPException: _refuse, MedhelmError: _refuse},
     )
     added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
@@ -86,22 +77,20 @@ def make_app(marks: Marks, codes: Mapping[str, str], *, is_loopback: bool) -> An
 
 
 def _json(value: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    content = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers; NaN becomes null
+    return Response(content, status, media_type="application/json")
 
 
-def _refuse(request: Request, error: HTTPException) -> Response:
+def _refuse(request: Request, error: Any) -> Response:
+    if isinstance(error, MedhelmError):
+        return _json({"error": str(error)}, 400 if isinstance(error, UsageError) else 500)
     return _json({"error": error.detail}, error.status_code)
 
 
-def _fail(request: Request, error: MedhelmError) -> Response:
-    return _json({"error": str(error)}, 400 if isinstance(error, UsageError) else 500)
-
-
-def _file(name: str, kind: str) -> Any:
-    content = (resources.files(__package__) / "page" / name).read_bytes()
-
+def _file(name: str) -> Any:
     async def give(request: Request) -> Response:
-        return Response(content, media_type=kind)
+        content = (resources.files(__package__) / "page" / name).read_bytes()
+        return Response(content, media_type=_FILES[name])
 
     return give
 
@@ -145,19 +134,8 @@ def _overview(
     if who != OVERSEER:
         raise HTTPException(403, "this is for the overseer")
     done = {name: marks.done(name) for name in (*codes, *marks.raters) if name != OVERSEER}
-    agreement = ({n: _plain(v) for n, v in row.items()} for row in marks.agreement())
-    return {
-        "raters": [[name, sum(own), len(own)] for name, own in done.items()],
-        "agreement": [*agreement],
-    }
-
-
-def _plain(value: object) -> object:
-    """Return a number as JSON has it; None for one that is not defined."""
-    if isinstance(value, str | int):
-        return value
-    number = float(str(value))
-    return number if math.isfinite(number) else None
+    raters = [[name, sum(own), len(own)] for name, own in done.items()]
+    return {"raters": raters, "agreement": marks.agreement()}
 
 
 def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
@@ -171,13 +149,10 @@ def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
         who = _who(request, codes)
         if who == OVERSEER:
             raise HTTPException(403, "the overseer rates nothing")
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > _MOST:
-                raise HTTPException(413, "too long")
+        if int(headers.get("content-length", _MOST + 1)) > _MOST:
+            raise HTTPException(413, "too long")
         try:
-            asked = msgspec.json.decode(body, type=Asked)
+            asked = msgspec.json.decode(await request.body(), type=Asked)
         except msgspec.DecodeError:
             raise HTTPException(400, "this is not a mark") from None
         marks.add(who, asked)
@@ -186,31 +161,17 @@ def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
     return save
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether an address is this machine's own, which no other machine reaches."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
 def open_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens there, port 0 for any free one; raises UsageError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=_family(host))
+        return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as e:
-        why = getattr(e, "strerror", None) or str(e)
-        raise UsageError(
-            f"port {port} of {host} cannot be used ({why.lower()}); --port, --host"
-        ) from None
+        raise UsageError(f"--host {host} --port {port} cannot be used: {e}") from None
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def serve(app: Any, listening: socket.socket, tls: tuple[str, str] | None) -> None:
+def serve(app: Any, listening: socket.socket, certificate: str | None, key: str | None) -> None:
     """Serve until Ctrl-C. Nothing is written of who asked for what."""
-    certificate, key = tls or (None, None)
     config = Config(
         app,
         access_log=False,

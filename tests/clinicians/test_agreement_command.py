@@ -755,7 +755,8 @@ def test_a_sheet_is_blinded_private_and_stratified(results: Path, shell: Shell) 
     shell("--template", "out/for.json", "--benchmark", "ward", "--sample", 12)
     sheet, key, for_browser = (Path("out", n) for n in ("sheet.csv", "sheet.key.json", "for.json"))
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, for_browser)} == {0o600}
-    for text in (sheet.read_text(), for_browser.read_text()):
+    units = json.dumps(json.loads(for_browser.read_text())["units"])
+    for text in (sheet.read_text(), units):
         assert "baseline" not in text
         assert not any(f"w{i}" in text for i in range(10))
     rows = read_sheet(sheet)

@@ -145,14 +145,9 @@ def _sheet_and_rater(name: str) -> tuple[Path, str]:
     return (Path(sheet), rater) if mark and not Path(name).is_file() else (Path(name), "")
 
 
-def _short_name(name: str) -> str:
-    sheet, rater = _sheet_and_rater(name)
-    return rater or sheet.stem
-
-
 def spec_of(name: str) -> ModelSpec:
     """Return the judge that a filled sheet is; raises UsageError where it is not there."""
-    path, _ = _sheet_and_rater(name)
+    path, rater = _sheet_and_rater(name)
     try:
         content = path.read_bytes()
     except OSError:
@@ -162,7 +157,7 @@ def spec_of(name: str) -> ModelSpec:
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     return ModelSpec(
-        name=f"{PROVIDER}/{_short_name(name)}",
+        name=f"{PROVIDER}/{rater or path.stem}",
         provider=PROVIDER,
         model=name,
         endpoint_class="local",
@@ -183,7 +178,7 @@ RATERS = Provider(
     spec_of=spec_of,
     is_local=True,
     is_ranked=False,
-    model_of=lambda spec: _short_name(spec.model),
+    model_of=lambda spec: _sheet_and_rater(spec.model)[1] or Path(spec.model).stem,
     uses=("extra_body",),
 )
 """The sheets that people have filled in. Rater and content decide, not the place: two raters may agree in all."""

@@ -227,7 +227,7 @@ async function enter(given) {
 
 function begin() {
   const given = location.hash.slice(1);
-  if (given) history.replaceState(null, "", location.pathname); // the code is in no address and no history
+  if (given) history.replaceState(null, "", location.pathname); // the code is not left to be read there
   const known = given || sessionStorage.getItem("code");
   return known ? enter(known) : login();
 }

@@ -318,25 +318,20 @@ def _composites(
     for rating in table.ratings:
         of_rater = given.setdefault(rating.unit, {}).setdefault(rating.rater, {})
         of_rater[rating.item] = rating.value
-    raters = sorted({rating.rater for rating in table.ratings})
-    matrix = np.full((len(given), len(raters)), np.nan)
-    answers = sorted(given)
-    gaps = 0
-    for place, answer in enumerate(answers):
-        names = {c.name for c in scores[answer[:2]].terms.rubric.criteria}
-        for rater, own in given[answer].items():
-            if names == own.keys():
-                matrix[place, raters.index(rater)] = fmean(own.values())
-            else:
-                gaps += 1
-    is_whole = ~np.isnan(matrix).all(axis=1)
-    if not is_whole.any():
+    whole = {
+        answer: {
+            rater: fmean(own.values())
+            for rater, own in by_rater.items()
+            if len(own) == len(scores[answer[:2]].terms.rubric.criteria)
+        }
+        for answer, by_rater in given.items()
+    }
+    gaps = sum(map(len, given.values())) - sum(map(len, whole.values()))
+    answers = tuple(sorted(answer for answer, own in whole.items() if own))
+    if not answers:
         raise DataError("no rater has rated an answer on all criteria of its rubric")
-    return (
-        tuple(a for a, whole in zip(answers, is_whole, strict=True) if whole),
-        matrix[is_whole],
-        gaps,
-    )
+    raters = sorted({rater for own in whole.values() for rater in own})
+    return answers, np.array([[whole[a].get(r, np.nan) for r in raters] for a in answers]), gaps
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import order_key
-from medhelm.tables.clinicians.ratings import COLUMNS, Key, KeyItem, Unit, key_path
+from medhelm.tables.clinicians.ratings import COLUMNS, Item, Key, KeyItem, Unit, key_path
 from medhelm.tables.format.spreadsheet import refuse_present as refuse_present
 from medhelm.tables.format.spreadsheet import to_csv as to_csv
 from medhelm.tables.format.spreadsheet import to_workbook
@@ -115,9 +115,13 @@ def _lines(sheet: RatingSheet) -> Iterator[dict[str, str]]:
         pieces = [text[at : at + _CELL] for at in range(0, len(text), _CELL)]
         shown = {f"shown {n}" if n > 1 else "shown": p for n, p in enumerate(pieces, start=1)}
         for item in unit.items:
-            row = {"unit": unit.name, "item": item.name, "text": " ".join(item.text.split())}
-            yield row | shown
+            yield row_of(unit, item) | shown
             shown = {}
+
+
+def row_of(unit: Unit, item: Item) -> dict[str, str]:
+    """Return the cells that name an item."""
+    return {"unit": unit.name, "item": item.name, "text": " ".join(item.text.split())}
 
 
 def check_privacy(record: RunRecord, text_of: Collection[str]) -> None:
