@@ -56,8 +56,12 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--host {args.host} needs --tls-cert and --tls-key: other machines may reach it"
         )
-    if has_tls:
-        _check_tls(args.tls_cert, args.tls_key)
+    try:
+        if has_tls:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(args.tls_cert, args.tls_key)
+    except (OSError, TypeError) as e:  # a key without a certificate
+        raise UsageError(f"--tls-cert and --tls-key cannot be used: {e}") from None
     path = Path(args.sheet)
     with server.open_socket(args.host, args.port) as listening, closing(Marks(path)) as marks:
         codes = rater_codes(path, args.raters)
@@ -76,13 +80,3 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {who:<12} {sum(done)} of {len(done)} units done")
         print("Then:", shlex.join(["medhelm", *marks.review.then, str(marks.table_path)]))
     return 0
-
-
-def _check_tls(certificate: str | None, key: str | None) -> None:
-    """Raise UsageError for files that cannot be used, or one without the other."""
-    if not (certificate and key):
-        raise UsageError("--tls-cert and --tls-key belong together")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as e:
-        raise UsageError(f"--tls-cert, --tls-key: {e.strerror or e}") from None

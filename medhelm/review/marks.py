@@ -30,9 +30,8 @@ OVERSEER = "overseer"
 """The name of the one who sees progress and agreement, and rates nothing."""
 
 _NAME = re.compile(r"\w[\w .-]{0,39}")
-_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-_LENGTH = 20
-"""Letters of a code, of 31 kinds: 99 bits."""
+_BYTES = 12
+"""Of a code, which has two letters for each."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,13 +66,12 @@ class Marks(AppendLog):
         """By rater and unit: the marks of its items."""
         try:
             self._take_lock()
-        except RunLocked:
-            raise RunLocked(f"{path} is served already; stop the other process first") from None
-        try:
             aside = self.log_path.with_suffix(".damaged")
             self.mended = sum(mend_log(self.log_path, aside, self._take))
             self._open_log()
             self._write_table()
+        except RunLocked:
+            raise RunLocked(f"{path} is served already; stop the other process first") from None
         except BaseException:
             self.close()
             raise
@@ -199,10 +197,6 @@ def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:
     for name in names:
         if not _NAME.fullmatch(name) or name == OVERSEER:
             raise UsageError(f"--raters {name}: a name of letters, digits, spaces, . and -")
-    found = {name: known.get(name) or _code() for name in (*names, OVERSEER)}
+    found = {name: known.get(name) or secrets.token_hex(_BYTES) for name in (*names, OVERSEER)}
     write_whole(file, msgspec.json.format(msgspec.json.encode(known | found), indent=1))
     return found
-
-
-def _code() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))

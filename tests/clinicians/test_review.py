@@ -176,7 +176,7 @@ def test_marks_of_another_sheet_are_not_taken_for_those_of_this_one(sheet: Path)
 
 def test_codes_stay_and_a_new_rater_gets_one(sheet: Path) -> None:
     first = rater_codes(sheet, ["anna", "ben"])
-    assert len(set(first.values())) == 3 and all(len(code) == 20 for code in first.values())
+    assert len(set(first.values())) == 3 and all(len(code) == 24 for code in first.values())
     later = rater_codes(sheet, ["ben", "cleo"])
     assert [*later] == ["ben", "cleo", OVERSEER] and later["ben"] == first["ben"]
     assert rater_codes(sheet, [])["anna"] == first["anna"]
@@ -200,8 +200,8 @@ def test_what_is_missing_or_open_to_all_is_refused_in_one_line(
     pytest.importorskip("starlette")
     for host in ("0.0.0.0", "::", "10.0.0.1", "ward.example"):
         assert "needs --tls-cert" in refused("--raters", "anna", "--host", host)
-    assert "belong together" in refused("--tls-cert", "c.pem")
-    assert "--tls-key: No such file" in refused("--tls-cert", "c.pem", "--tls-key", "k.pem")
+    for tls in (["--tls-cert", "c.pem"], ["--tls-key", "k.pem"]):
+        assert "--tls-cert and --tls-key cannot be used" in refused("--raters", "anna", *tls)
     assert "--raters NAME" in refused("--port", "0")
 
 

@@ -135,17 +135,17 @@ async function to(next) {
 
 // Keys --------------------------------------------------------------------------------------------
 
-/** Returns the key of a value: itself where it is one letter, else its first where no other has it. */
+/** Returns the key of a value: its first letter, or its number where two begin alike; 0 for 10. */
 function keyOf(value) {
   if (value === "") return "-";
   if (value === "10") return "0";
-  const others = unit.values.filter(([other]) => other !== value && other[0] === value[0]);
-  return value.length === 1 || !others.length ? value[0].toLowerCase() : null;
+  const values = unit.values.map(([own]) => own).filter((own) => own !== "10");
+  const isClear = new Set(values.map((own) => own[0].toLowerCase())).size === values.length;
+  return isClear ? value[0].toLowerCase() : `${values.indexOf(value) + 1}`;
 }
 
 function keysInWords() {
-  const keys = unit.values.map(([value]) => [keyOf(value), value]).filter(([key]) => key);
-  const named = keys.map(([key, value]) => (value.length === 1 ? value : `${key} ${value}`)).join(", ");
+  const named = unit.values.map(([value]) => [keyOf(value), value]).map(([key, value]) => (value.length === 1 ? value : `${key} ${value}`)).join(", ");
   return `Keys: ${named} marks an item and goes on, - cannot say, Tab another item, Enter next, Shift+Enter previous.`;
 }
 
