@@ -7,12 +7,10 @@ import shlex
 import ssl
 import sys
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 from medhelm.errors import UsageError
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""The addresses that no other machine reaches."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,18 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve a sheet until Ctrl-C and return the exit code."""
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        needs = "needs Starlette and Uvicorn; run in the checkout: pip install '.[review]'"
+        raise UsageError(f"`medhelm review` {needs}")
+    from medhelm.review import server
     from medhelm.review.marks import OVERSEER, Marks, rater_codes
 
-    try:
-        from medhelm.review import server
-    except ImportError as e:
-        if (e.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise UsageError(
-            "`medhelm review` needs Starlette and Uvicorn; run in the checkout: pip install "
-            "'.[review]'"
-        ) from None
-    is_own, has_tls = args.host in _LOOPBACK, bool(args.tls_cert or args.tls_key)
+    is_own = args.host in ("127.0.0.1", "::1", "localhost")  # no other machine reaches them
+    has_tls = bool(args.tls_cert or args.tls_key)
     if not (is_own or has_tls):
         raise UsageError(
             f"--host {args.host} needs --tls-cert and --tls-key: other machines may reach it"

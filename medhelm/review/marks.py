@@ -30,8 +30,6 @@ OVERSEER = "overseer"
 """The name of the one who sees progress and agreement, and rates nothing."""
 
 _NAME = re.compile(r"\w[\w .-]{0,39}")
-_BYTES = 12
-"""Of a code, which has two letters for each."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -185,18 +183,18 @@ def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:
     Without names all raters that have a code. Raises UsageError for a name that cannot be one.
     """
     file = path.with_name(f"{path.stem}.codes.json")
-    known: dict[str, str] = {}
-    if file.exists():
-        try:
-            known = msgspec.json.decode(file.read_bytes(), type=dict[str, str])
-        except msgspec.DecodeError:
-            raise RecordError(f"{file} cannot be read; remove it, and all get new codes") from None
+    try:
+        known = msgspec.json.decode(
+            file.read_bytes() if file.exists() else b"{}", type=dict[str, str]
+        )
+    except msgspec.DecodeError:
+        raise RecordError(f"{file} cannot be read; remove it, and all get new codes") from None
     names = list(dict.fromkeys(raters)) or [name for name in known if name != OVERSEER]
     if not names:
         raise UsageError("name those who rate: --raters NAME ...")
     for name in names:
         if not _NAME.fullmatch(name) or name == OVERSEER:
             raise UsageError(f"--raters {name}: a name of letters, digits, spaces, . and -")
-    found = {name: known.get(name) or secrets.token_hex(_BYTES) for name in (*names, OVERSEER)}
+    found = {name: known.get(name) or secrets.token_hex(12) for name in (*names, OVERSEER)}
     write_whole(file, msgspec.json.format(msgspec.json.encode(known | found), indent=1))
     return found

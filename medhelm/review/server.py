@@ -105,9 +105,7 @@ def _who(request: Request, codes: Mapping[str, str]) -> str:
 
 
 def _state(marks: Marks, who: str, request: Request) -> dict[str, object]:
-    if who == OVERSEER:
-        return {"oversees": True}
-    return {"rater": who, "done": marks.done(who)}
+    return {"rater": who, "done": None if who == OVERSEER else marks.done(who)}
 
 
 def _unit(marks: Marks, who: str, request: Request) -> dict[str, object]:

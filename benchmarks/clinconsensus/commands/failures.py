@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         files = sheet.write_sheet(Path(args.template), made, args.seed, then)
         count = sum(len(unit.items) for unit in made.units)
         print(f"{files[0]}: {count} unmet criteria of {len(some)} answers; fill `value`")
-        print(f"{files[1]}: which model wrote which")
+        print(f"{files[1]}: its key")
         return 0
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"

@@ -62,10 +62,8 @@ def read_ticks(path: Path, rater: str = "") -> dict[str, list[Tick]]:
         raise DataError(
             f"{path.name} has ratings of {', '.join(raters)}; name one: {PROVIDER}/{path}@NAME"
         )
-    for row in rows:
+    for row in (row for row in rows if rater in ("", row.rater)):
         where, cells = row.where, row.cells
-        if rater not in ("", row.rater):
-            continue
         turns = turns_of(cells, where)
         if not cells["value"]:
             continue

@@ -219,8 +219,8 @@ async function enter(given) {
   sessionStorage.setItem("code", code);
   warn("");
   $("leave").hidden = false;
-  $("who").textContent = state.oversees ? "Overseer" : `Rater: ${state.rater}`;
-  if (state.oversees) return overview();
+  $("who").textContent = state.done ? `Rater: ${state.rater}` : "Overseer";
+  if (!state.done) return overview();
   const first = state.done.indexOf(false);
   return open(Math.max(first, 0));
 }

@@ -155,10 +155,8 @@ def agreement_of(given: Floats, level: Level = "ordinal") -> dict[str, object]:
     pairs = combinations(given.T, 2)
     gaps = np.concatenate([np.abs(a - b) for a, b in pairs] or [np.empty(0)])
     gaps = gaps[~np.isnan(gaps)]
-    row: dict[str, object] = {
-        "units": int((~np.isnan(given)).any(axis=1).sum()),
-        "pairs": len(gaps),
-    }
+    rated = int((~np.isnan(given)).any(axis=1).sum())
+    row: dict[str, object] = {"units": rated, "pairs": len(gaps)}
     if len(gaps):
         row |= {"exact": (gaps == 0).mean(), "alpha": krippendorff_alpha(given, level)}
         if level != "nominal":
