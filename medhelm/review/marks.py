@@ -21,7 +21,7 @@ from medhelm.files.durable import why
 from medhelm.store.appendlog import AppendLog, mend_log, with_checksum, without_checksum
 from medhelm.tables.clinicians.ratings import COLUMNS, Item, Rating, RatingTable, Unit, agreement_of
 from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review, row_of
-from medhelm.tables.format.spreadsheet import to_csv, write_whole
+from medhelm.tables.format.spreadsheet import csv_text, write_whole
 
 if TYPE_CHECKING:
     from medhelm.stats.agreement import Level
@@ -62,6 +62,8 @@ class Marks(AppendLog):
         self.units = {unit.name: unit for unit in self.review.units}
         self._found: dict[tuple[str, str], dict[str, Mark]] = {}
         """By rater and unit: the marks of its items."""
+        self._rows: dict[tuple[str, str], str] = {}
+        """The same as rows of the table; those of a unit with a new mark are made anew."""
         try:
             self._take_lock()
             aside = self.log_path.with_suffix(".damaged")
@@ -90,6 +92,7 @@ class Marks(AppendLog):
 
     def _keep(self, mark: Mark) -> None:
         self._found.setdefault((mark.rater, mark.unit), {})[mark.item] = mark
+        self._rows.pop((mark.rater, mark.unit), None)
 
     def add(self, rater: str, asked: Asked) -> None:
         """Store a mark: it is on the disk when this returns. Raises UsageError for what is not asked."""
@@ -120,24 +123,22 @@ class Marks(AppendLog):
         """Return whether a rater has marked every item, unit by unit."""
         return [len(self.of(rater, unit)) == len(unit.items) for unit in self.review.units]
 
-    @property
-    def raters(self) -> list[str]:
-        """Return the names of those who have made a mark."""
-        return sorted({rater for rater, _ in self._found})
-
     def _write_table(self) -> None:
         """Write the ratings as `medhelm agreement` reads them."""
-        lines = [
-            row_of(unit, item)
-            | {"rater": rater, "value": own[item.name].value}
-            | own[item.name].more
-            for (rater, name), own in sorted(self._found.items())
-            for unit in [self.units[name]]
+        for place in self._found.keys() - self._rows.keys():
+            self._rows[place] = self._rows_of(*place)
+        head = csv_text((*COLUMNS, *self.review.more), ())
+        rows = (rows for _, rows in sorted(self._rows.items()))
+        write_whole(self.table_path, "".join((head, *rows)).encode("utf-8-sig"))
+
+    def _rows_of(self, rater: str, name: str) -> str:
+        unit, own, more = self.units[name], self._found[rater, name], self.review.more
+        cells = [
+            [*row_of(unit, item).values(), rater, mark.value, *(mark.more.get(m, "") for m in more)]
             for item in unit.items
-            if item.name in own
+            if (mark := own.get(item.name))
         ]
-        if lines:
-            write_whole(self.table_path, to_csv((*COLUMNS, *self.review.more), lines))
+        return csv_text((), cells)[1:]
 
     def agreement(self) -> list[dict[str, object]]:
         """Return how far raters agree: on all items of a scale, and on each that several units have."""
@@ -147,7 +148,8 @@ class Marks(AppendLog):
             for mark in own.values()
             if (value := self.units[mark.unit].scale.read(mark.value)) is not None
         ]
-        table = RatingTable(tuple(rated), dict.fromkeys(self.raters, ()), 0)
+        raters = sorted({rater for rater, _ in self._found})
+        table = RatingTable(tuple(rated), dict.fromkeys(raters, ()), 0)
         groups: dict[tuple[str, Item], list[tuple[str, str]]] = {}
         for unit in self.review.units:
             scale = unit.scale.legend
