@@ -126,9 +126,7 @@ def _unit(marks: Marks, who: str, request: Request) -> dict[str, object]:
     }
 
 
-def _overview(
-    codes: Mapping[str, str], marks: Marks, who: str, request: Request
-) -> dict[str, object]:
+def _overview(codes: Mapping[str, str], marks: Marks, who: str, request: Request) -> object:
     if who != OVERSEER:
         raise HTTPException(403, "this is for the overseer")
     done = {name: marks.done(name) for name in codes if name != OVERSEER}
