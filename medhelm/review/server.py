@@ -1,6 +1,6 @@
 """The server of a review: one page, and what a rater with a code may read and mark.
 
-A code is sent as a header, never as a cookie, so that no other site can send it. Nothing is kept by
+A code is sent as a header, never as a cookie, so that no other site can send it. No text is kept by
 a browser, and the page may load nothing from elsewhere.
 """
 
