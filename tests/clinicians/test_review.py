@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
@@ -216,7 +217,7 @@ def test_no_mark_that_was_saved_is_lost_when_the_server_is_killed(sheet: Path) -
 
     def rate(where: Address, who: str, seed: int) -> None:
         own = random.Random(seed)
-        with suppress(OSError):  # the server is gone
+        with suppress(OSError, HTTPException):  # the server is gone
             while True:
                 unit, item, value = (
                     own.choice(WARDS).name,
