@@ -153,6 +153,7 @@ function goOn(from) {
   const stops = [...main.querySelectorAll("fieldset, [type=text], .next")];
   const stop = stops[stops.indexOf(from) + 1];
   (stop?.querySelector("input:checked") ?? stop?.querySelector("input") ?? stop)?.focus();
+  stop?.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("keydown", (event) => {
