@@ -1,10 +1,10 @@
-"""Writes the pictures of the site that README.md and docs/leaderboard.md show, and of a report (docs/evidence.md).
+"""Writes the pictures of the site and of a review and a report, which README.md and the documentation show.
 
-    python scripts/site_picture.py
+    python scripts/site_picture.py [--only review]
 
-Runs the offline demo in a folder of its own, builds the site and takes pictures of it with Chromium
-through Playwright's package (extra `browser`). The scores are those of fixed rules on synthetic
-samples, as the site itself says.
+Runs the offline demo in a folder of its own, builds the site, serves a review (extra `review`), and
+takes pictures with Chromium through Playwright's package (extra `browser`). The scores are those of
+fixed rules on synthetic samples, as the site itself says.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "images"
@@ -25,13 +29,20 @@ SHOTS = (
     ("leaderboard-harm", "#/harm", ".plot[data-drawn] >> nth=1", "figure.chart"),
 )
 """Name, page, what must stand before it is taken, what it begins with."""
+
 REPORT = ("report", "baseline/lexical", "--profile", "medhelm_core_chance", "-o", "evidence")
 BENCHMARKS = ("--benchmark", "headqa", "medec", "medcalc_bench")
+MEDHELM = (sys.executable, "-m", "medhelm")
+RUN = "run -m model=baseline/lexical,baseline/lead benchmark=aci_bench data=sample"
+SHEET = "agreement answers --template answers.json --sample 12 --set seed=1"
+SERVE = "review serve answers.json --raters anna --port 0"
 
 
 def main() -> None:
     """Run, build and take the pictures."""
-    argparse.ArgumentParser(description="Take the pictures of docs/images anew.").parse_args()
+    given = argparse.ArgumentParser(description="Take the pictures of docs/images anew.")
+    given.add_argument("--only", choices=("site", "review"))
+    only = given.parse_args().only
     from playwright.sync_api import sync_playwright
 
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -39,20 +50,44 @@ def main() -> None:
         sys.exit("Chromium is not installed")
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as tool:
-        for command in (("run",), (*REPORT, *BENCHMARKS)):
-            words = [sys.executable, "-m", "medhelm", *command]
-            subprocess.run(words, cwd=folder, check=True, capture_output=True)
-        index = Path(folder, "medhelm-results", "site", "index.html")
         chromium = tool.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        for name, route, ready, first in SHOTS:
-            page.goto(index.as_uri() + route)
-            page.wait_for_selector(ready)
-            page.locator(first).first.evaluate("e => e.scrollIntoView()")
-            page.screenshot(path=PICTURES / f"{name}.png")
-        page.goto(Path(folder, "evidence", "index.html").as_uri())
-        page.screenshot(path=PICTURES / "evidence-page.png")
+        if only != "review":
+            take_site(page, folder)
+        if only != "site":
+            take_review(page, folder)
         chromium.close()
+
+
+def take_site(page: Page, folder: str) -> None:
+    """Run the demo and take the pictures of its site, and of a report."""
+    for words in (("run",), (*REPORT, *BENCHMARKS)):
+        subprocess.run([*MEDHELM, *words], cwd=folder, check=True, capture_output=True)
+    index = Path(folder, "medhelm-results", "site", "index.html")
+    for name, route, ready, first in SHOTS:
+        page.goto(index.as_uri() + route)
+        page.wait_for_selector(ready)
+        page.locator(first).first.evaluate("e => e.scrollIntoView()")
+        page.screenshot(path=PICTURES / f"{name}.png")
+    page.goto(Path(folder, "evidence", "index.html").as_uri())
+    page.screenshot(path=PICTURES / "evidence-page.png")
+
+
+def take_review(page: Page, folder: str) -> None:
+    """Rate a part of an answer in the browser and take a picture of it."""
+    for line in (RUN, SHEET):
+        subprocess.run([*MEDHELM, *line.split()], cwd=folder, check=True, capture_output=True)
+    command = [*MEDHELM, *SERVE.split()]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = next(line.split()[1] for line in server.stdout if line.startswith("  anna"))
+        page.goto(address)
+        page.wait_for_selector("fieldset")
+        page.keyboard.press("4")
+        page.keyboard.press("3")
+        page.get_by_role("status").filter(has_text="Saved: completeness").wait_for()
+        page.screenshot(path=PICTURES / "review.png")
+        server.kill()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ LAYERS = (
     "tables/study",
     "tables",
     "tables/clinicians",
+    "review",
     "runs",
     "proof",
     "listing",

@@ -57,6 +57,7 @@ NOT_RUN = {
     r"#SBATCH .*|srun medhelm .*": "needs SLURM: tests/runs/test_shards.py sets its variables",
     r"(pytest|scripts/check)( .*)?": "runs this very test",
     r"medhelm leaderboard serve \w+": "runs until Ctrl-C: tests/leaderboard run it",
+    r"medhelm review serve .*": "runs until Ctrl-C: tests/clinicians/test_review.py",
     r"medhelm (agreement criteria BENCHMARK|fidelity --stored BENCHMARK) .*": "tests/clinicians run them",
     r"medhelm .*physicians.*": "needs a file: tests/benchmarks/test_healthbench.py",
     r"medhelm judge (train \S+\.yaml|serve) ?.*": "needs an extra: tests/benchmarks/clinconsensus",

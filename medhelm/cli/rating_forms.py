@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import indent
+from typing import TYPE_CHECKING, get_args
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
 from medhelm.cli.tables import add_file, chosen_format, emit
@@ -123,7 +124,8 @@ class RatingForm:
             nargs="?",
             const=_SHEET,
             metavar="FILE",
-            help=f"write a blinded sheet to rate on, .csv or .xlsx (default name: {_SHEET})",
+            help="write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
+            f"serve` (default name: {_SHEET})",
         )
         parser.add_argument(
             "--sample", metavar="N", help=f"{self.sample or f'{self.word} on the sheet'}"
@@ -199,25 +201,25 @@ class RatingForm:
         from medhelm.tables.clinicians.sheet import write_sheet
 
         sheet = self.make_sheet(asked)
-        path, page, *key = write_sheet(Path(args.template), sheet, asked.sample.seed)
+        then = ["agreement", self.word, *([asked.source] if asked.source else [])]
+        if self.takes_runs and args.results_dir != DEFAULT_RESULTS:
+            then += ["--results-dir", args.results_dir]
+        path, *key = write_sheet(Path(args.template), sheet, asked.sample.seed, then)
         rows = sum(len(unit.items) for unit in sheet.units)
         print(f"{path}: {rows} rows to rate, of {len(sheet.units)} units")
-        print(f"{page}: what is rated, to be read beside it")
         for file in key:
             print(f"{file}: which model wrote which; keep it from the raters")
         for note in sheet.notes:
             print(note)
+        if path.suffix == ".json":
+            print(f"\nThen: medhelm review serve {shlex.quote(str(path))} --raters NAME ...")
+            return 0
         print("\nEach rater fills a copy, named as the rater is to be called. In `value`:")
-        for scale in dict.fromkeys(unit.scale.points or str(unit.scale) for unit in sheet.units):
-            for point, meaning in [(scale, "")] if isinstance(scale, str) else scale:
-                print(f"  {point:<6}  {meaning}".rstrip())
+        for scale in dict.fromkeys(unit.scale.legend for unit in sheet.units):
+            print(indent(scale, "  "))
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
-        source = [asked.source] if asked.source else []
-        then = ["medhelm", "agreement", self.word, *source, "RATER.csv", "..."]
-        if self.takes_runs and args.results_dir != DEFAULT_RESULTS:
-            then += ["--results-dir", args.results_dir]
-        print(f"\nThen: {shlex.join(then)}")
+        print(f"\nThen: {shlex.join(['medhelm', *then, 'RATER.csv', '...'])}")
         return 0
 
 

@@ -40,6 +40,7 @@ class AppendLog:
 
     def __init__(self, log_path: Path) -> None:
         self.log_path = log_path
+        self.lock_path = log_path.with_name("lock")
         self._fd = -1
         self._size = 0
         self._lock: BinaryIO | None = None
@@ -48,8 +49,8 @@ class AppendLog:
         self._is_dirty = False
 
     def _take_lock(self) -> None:
-        """Lock the folder of the log until `close`; raises RunLocked."""
-        self._lock = lock_file(self.log_path.with_name("lock"))
+        """Lock what the log is of until `close`; raises RunLocked."""
+        self._lock = lock_file(self.lock_path)
 
     def _open_log(self) -> None:
         """Open the file for appending; raises OSError."""
@@ -106,9 +107,8 @@ class AppendLog:
             added = os.fstat(self._fd).st_size - self._size
         if added:
             return f"{self.log_path} was {'cut' if added < 0 else 'written to by another program'}"
-        lock = self.log_path.with_name("lock")
-        if self._lock is not None and not _is_at(lock, self._lock.fileno()):
-            return f"the lock {lock} was deleted, moved or replaced"
+        if self._lock is not None and not _is_at(self.lock_path, self._lock.fileno()):
+            return f"the lock {self.lock_path} was deleted, moved or replaced"
         return ""
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ import pytest
 import medhelm
 from medhelm.cli import run_command
 from medhelm.grading.jury.metric import default_jury
+from medhelm.review.marks import Asked, Marks
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
 from medhelm.store.records import read_record
@@ -557,7 +558,7 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
     "unknown model": ([["A", "ward", "baseline/leed", "w1", 3, 3, 3]], "'baseline/lead'"),
     "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
     "above the scale": ([["A", *LEAD, "w1", 3, 6, 3]], "from 1 to 5"),
-    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "completeness is not rated"),
+    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "no rater has rated an answer on all criteria"),
     "no rater": ([["A", *LEAD, "w2", 3, 3, 3], ["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
     "a rater twice": (
         [["A", *LEAD, "w1", 3, 3, 3], ["B", *LEAD, "w1", 3, 3, 3], ["A", *LEAD, "w1", 4, 3, 3]],
@@ -748,14 +749,18 @@ def test_a_sheet_is_blinded_private_and_stratified(results: Path, shell: Shell) 
     out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
     assert "36 rows to rate, of 12 units" in out and "ward 12" in out
     assert "a whole number from 1 to 5" in out
-    sheet, key, page = (Path(f"out/sheet{end}") for end in (".csv", ".key.json", ".page.html"))
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, page)} == {0o600}
-    for text in (sheet.read_text(), page.read_text()):
+    shell("--template", "out/for.json", "--benchmark", "ward", "--sample", 12)
+    sheet, key, for_browser = (Path("out", n) for n in ("sheet.csv", "sheet.key.json", "for.json"))
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, for_browser)} == {0o600}
+    units = json.dumps(json.loads(for_browser.read_text())["units"])
+    for text in (sheet.read_text(), units):
         assert "baseline" not in text
         assert not any(f"w{i}" in text for i in range(10))
-    assert page.read_text().count("<h3>Context</h3><pre>=Treat the") == 12
     rows = read_sheet(sheet)
-    assert [*rows[0]] == ["unit", "item", "text", "rater", "value"]
+    assert [*rows[0]] == ["unit", "item", "text", "rater", "value", "shown"]
+    shown = [row["shown"] for row in rows if row["shown"]]
+    assert len(shown) == 12 and all("\n\nContext\n=Treat the" in text for text in shown)
+    assert all(text.endswith("Values\na whole number from 1 to 5") for text in shown)
     items_ = json.loads(key.read_text())["items"]
     assert list(dict.fromkeys(row["unit"] for row in rows)) == [*items_]
     jury = score(results, "ward", "jury")
@@ -807,6 +812,28 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Shell) -> Non
     assert "from another run" in shell("one.csv", "elsewhere/k.key.json", code=3)
 
 
+def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, shell: Shell) -> None:
+    out = shell("--template", "r.json", "--benchmark", "ward", "--sample", 20)
+    assert "Then: medhelm review serve r.json --raters NAME" in out
+    marks, plain = Marks(Path("r.json")), []
+    items_ = json.loads(Path("r.key.json").read_text())["items"]
+    for rater, (place, unit) in itertools.product(("one", "two"), enumerate(marks.review.units)):
+        given = [str(1 + (7 * place + n * len(rater) + (rater == "two")) % 5) for n in range(3)]
+        if rater == "two" and place == 4:
+            given[1] = ""  # cannot say: of this rater the answer counts nowhere
+        else:
+            item = items_[unit.name]
+            plain.append([rater, item["benchmark"], item["model"], item["instance"], *given])
+        for item, value in zip(unit.items, given, strict=True):
+            marks.add(rater, Asked(unit=unit.name, item=item.name, value=value))
+    marks.close()
+    then = marks.review.then
+    assert then == ("agreement", "answers", "--results-dir", str(results))
+    got = shell("r.ratings.csv", *JSON)
+    assert table(got) == table(shell(rate(plain), *JSON))
+    assert "Left out, since a criterion is not rated: 1 ratings of answers." in got
+
+
 def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "own"
     jury_run(own, items([1.0, 2.0, 4.0], metric="jury"), benchmark="broken")
@@ -834,8 +861,8 @@ def test_text_of_private_data_needs_the_flag(results: Path, shell: Shell) -> Non
     assert not Path("s.csv").exists()
     shell("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))
-    page = Path("s.page.html").read_text()
-    assert page.count("<pre>Notes</pre>") == page.count("<pre>Ward questions</pre>") == 6
+    titles = [row["shown"].splitlines()[1] for row in rows if row["shown"]]
+    assert titles.count("Notes") == titles.count("Ward questions") == 6
     assert {row["item"] for row in rows} == {*AXES, "structure"}
 
 

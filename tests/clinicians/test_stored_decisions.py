@@ -147,7 +147,7 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
     asked = "agreement criteria ward --template sheet.csv --sample 10 --set seed=4"
     out = shell(*asked.split())
     assert "40 rows to rate, of 10 units" in out
-    assert f"agreement criteria ward RATER.csv ... --results-dir {results}" in out
+    assert f"agreement criteria ward --results-dir {results} RATER.csv" in out
     sheet = tmp_path / "sheet.csv"
     kept = tmp_path / "sheet.key.json"
     assert {path.stat().st_mode & 0o777 for path in (sheet, kept)} == {0o600}

@@ -277,7 +277,9 @@ def test_a_plugin_adds_ratings_of_its_own(wards: Path, capsys: pytest.CaptureFix
     assert '"mean":3.0' in call(capsys, *asked, "anna.csv", "--format", "json")[1].replace(" ", "")
     code, out, _ = call(capsys, *asked, "--template", "s.csv", "--sample", 1)
     assert code == 0 and "s.csv: 1 rows to rate, of 1 units" in out
-    assert Path("s.csv").read_text("utf-8-sig").splitlines()[0] == "unit,item,text,rater,value"
+    assert (
+        Path("s.csv").read_text("utf-8-sig").splitlines()[0] == "unit,item,text,rater,value,shown"
+    )
     code, _, err = call(capsys, *asked, "anna.csv", "--set", "beds=0")
     assert code == 2 and err.count("\n") == 1
     assert "'agreement wards' of plugin ward-form (ward_form): ZeroDivisionError" in err

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("benchmark", metavar="BENCHMARK", help="a benchmark with binary criteria")
     parser.add_argument(
-        "--template", metavar="FILE", help="write a sheet of unmet criteria there, to be filled"
+        "--template",
+        metavar="FILE",
+        help="write a sheet of unmet criteria: .csv or .xlsx to fill in, .json for `medhelm review`",
     )
     parser.add_argument("--labels", nargs="+", metavar="FILE", help="filled sheets")
     parser.add_argument("--judge", metavar="MODEL", help="the model that labels")
@@ -44,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
+        failure_sheet,
         read_labels,
         read_unmet,
-        write_sheet,
     )
     from medhelm_benchmarks.clinconsensus.failures.table import failures_table
 
@@ -67,8 +69,12 @@ def run(args: argparse.Namespace) -> int:
     some = drawn(answers, args.answers, args.seed)
     if args.template:
         sheet.check_privacy(answers[0].record, args.text_of)
-        count = write_sheet(Path(args.template), some)
-        print(f"{args.template}: {count} unmet criteria of {len(some)} answers; fill `type`")
+        made = failure_sheet(some, args.seed)
+        then = ("rubric", "failures", args.benchmark, "--results-dir", args.results_dir, "--labels")
+        files = sheet.write_sheet(Path(args.template), made, args.seed, then)
+        count = sum(len(unit.items) for unit in made.units)
+        print(f"{files[0]}: {count} unmet criteria of {len(some)} answers; fill `value`")
+        print(f"{files[1]}: its key")
         return 0
     if args.labels:
         labels, by = read_labels([Path(name) for name in args.labels], answers), "hand"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from medhelm import DataError, Episode, visible_text
-from medhelm.plugin import UsageError, closest, ratings, runlog, sheet, stored_decisions
+from medhelm.plugin import UsageError, ratings, runlog, sheet, stored_decisions
 
 Name = tuple[str, str, int, str]
 """Request hash of the run, case, repeat and criterion: what a label is of."""
@@ -80,11 +80,13 @@ def drawn(answers: Sequence[Answer], count: int, seed: int) -> list[Answer]:
         if answer.unmet:
             by_model.setdefault(answer.model, []).append(answer)
 
-    def place(answer: Answer) -> int:
-        episode = answer.episode
-        return runlog.order_key(seed, f"{answer.model}\0{episode.instance.id}\0{episode.repeat}")
+    return [a for own in by_model.values() for a in sorted(own, key=_place(seed))[:count]]
 
-    return [a for own in by_model.values() for a in sorted(own, key=place)[:count]]
+
+def _place(seed: int) -> Callable[[Answer], int]:
+    return lambda answer: runlog.order_key(
+        seed, f"{answer.model}\0{answer.episode.instance.id}\0{answer.episode.repeat}"
+    )
 
 
 class FailureType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,28 +105,32 @@ def failure_types() -> dict[str, FailureType]:
     return {t.id: t for t in msgspec.convert(values["types"], tuple[FailureType, ...])}
 
 
-_NAMES = ("run", "case_id", "repeat", "criterion_id")
-_COLUMNS = (*_NAMES, "request", "answer", "criterion", "finding", "type")
+def failure_sheet(answers: Sequence[Answer], seed: int) -> sheet.RatingSheet:
+    """Return a sheet of unmet criteria, without models' names; the seed gives their order."""
+    units, key = sheet.blinded([_unit(a) for a in sorted(answers, key=_place(seed + 1))], seed)
+    return sheet.RatingSheet(units=units, stands_for=key)
 
 
-def write_sheet(path: Path, answers: Sequence[Answer]) -> int:
-    """Write one unmet criterion a row, without models' names; return how many there are."""
-    sheet.refuse_present(path)
-    lines = [line for answer in answers for line in _lines(answer)]
-    sheet.write_whole(path, sheet.to_csv(_COLUMNS, lines))
-    return len(lines)
+def _unit(answer: Answer) -> tuple[ratings.KeyItem, ratings.Unit]:
+    """Return what an answer is, and what its unmet criteria are labelled by."""
+    run, case, repeat, _ = answer.name("")
+    benchmark = answer.record.card.name
+    stands_for = ratings.KeyItem(
+        benchmark=benchmark, model=answer.model, instance=case, repeat=repeat, run=run
+    )
+    parts = (
+        ("Request", stored_decisions.request_of(answer.episode.instance)),
+        ("Answer", visible_text(answer.episode.text)),
+        ("Findings", "\n".join(f"{u.criterion.name}: {u.explanation}" for u in answer.unmet)),
+    )
+    return stands_for, ratings.Unit("", *_asked(answer), parts)
 
 
-def _lines(answer: Answer) -> Iterator[dict[str, str]]:
-    texts = {
-        "request": stored_decisions.request_of(answer.episode.instance),
-        "answer": visible_text(answer.episode.text),
-    }
-    for own in answer.unmet:
-        name = map(str, answer.name(own.criterion.name))
-        line = dict(zip(_NAMES, name, strict=True))
-        yield line | texts | {"criterion": own.criterion.text, "finding": own.explanation}
-        texts = {}
+def _asked(answer: Answer) -> tuple[tuple[ratings.Item, ...], ratings.Scale]:
+    types = failure_types()
+    points = tuple((t.id, t.text) for t in types.values())
+    scale = ratings.Scale(0, len(types) - 1, points, {t: n for n, t in enumerate(types)})
+    return tuple(ratings.Item(u.criterion.name, u.criterion.text) for u in answer.unmet), scale
 
 
 def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Name, str]:
@@ -132,25 +138,17 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
 
     A label of what is not an unmet criterion of these runs is refused: the verdicts have changed since.
     """
-    known = {answer.name(own.criterion.name) for answer in answers for own in answer.unmet}
-    found: dict[Name, str] = {}
-    for path in paths:
-        for number, cells in ratings.read_filled(path):
-            where = f"{path.name}, row {number}"
-            ratings.check_columns(path.name, cells, (*_NAMES, "type"))
-            if not cells["type"]:
-                continue
-            if cells["type"] not in failure_types():
-                nearest = closest(cells["type"], failure_types())
-                did = f"; did you mean {nearest[0]!r}?" if nearest else ""
-                raise DataError(f"{where}: unknown type {cells['type']!r}{did}")
-            repeat = int(cells["repeat"]) if cells["repeat"].isdecimal() else -1
-            name = cells["run"], cells["case_id"], repeat, cells["criterion_id"]
-            if name not in known:
-                raise DataError(f"{where}: this is not an unmet criterion of the stored runs")
-            if name in found:
-                raise DataError(f"{where}: this criterion has a label already")
-            found[name] = cells["type"]
-    if not found:
-        raise DataError(f"{', '.join(p.name for p in paths)}: no row has a type")
-    return found
+    known = {answer.name("")[:3]: answer for answer in answers}
+
+    def asked(row: ratings.RatedRow) -> ratings.Asked[tuple[str, str, int]]:
+        name = (row.run, row.answer.instance, row.answer.repeat)
+        if name not in known:
+            raise DataError(f"{row.where}: this is not an answer of the stored runs")
+        return ratings.Asked(name, f"the answer to {name[1]}", *_asked(known[name]))
+
+    found: dict[Name, ratings.Rating[tuple[str, str, int]]] = {}
+    for label in ratings.to_table(ratings.read_ratings(paths), asked).ratings:
+        first = found.setdefault((*label.unit, label.item), label)
+        if first is not label:
+            raise DataError(f"{label.where}: this criterion has a label already, in {first.where}")
+    return {name: [*failure_types()][int(label.value)] for name, label in found.items()}

@@ -1,7 +1,7 @@
 """Items that a person has ticked on a sheet, as a judge: stored encounters are scored by hand.
 
-`jury.judges=[rater/anna.csv]` names a filled sheet. Its replies are read as any evaluator's; a corrected sheet is
-another judge.
+`jury.judges=[rater/anna.csv]` names a filled sheet, `[rater/all.csv@anna]` one rater of several. Its replies are read
+as any evaluator's; a corrected sheet is another judge.
 """
 
 from __future__ import annotations
@@ -53,10 +53,16 @@ def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
     return tuple(map(int, named))
 
 
-def read_ticks(path: Path) -> dict[str, list[Tick]]:
-    """Return the rows of a sheet that are filled in, by unit; raises DataError with file and row."""
+def read_ticks(path: Path, rater: str = "") -> dict[str, list[Tick]]:
+    """Return the rows that a rater has filled in, by unit; raises DataError with file and row."""
     found: dict[str, list[Tick]] = {}
-    for row in ratings.read_rows([path]):
+    rows = ratings.read_rows([path])
+    raters = sorted({row.rater for row in rows if row.cells["value"]})
+    if (rater and rater not in raters) or (not rater and len(raters) > 1):
+        raise DataError(
+            f"{path.name} has ratings of {', '.join(raters)}; name one: {PROVIDER}/{path}@NAME"
+        )
+    for row in (row for row in rows if rater in ("", row.rater)):
         where, cells = row.where, row.cells
         turns = turns_of(cells, where)
         if not cells["value"]:
@@ -132,19 +138,24 @@ def _evidence(encounter: str, turn: int) -> dict[str, Any]:
     return {"turn": turn, "quote": " ".join(first.split()[:QUOTE_WORDS])}
 
 
+def _sheet_and_rater(name: str) -> tuple[Path, str]:
+    sheet, mark, rater = name.rpartition("@")
+    return (Path(sheet), rater) if mark and not Path(name).is_file() else (Path(name), "")
+
+
 def spec_of(name: str) -> ModelSpec:
     """Return the judge that a filled sheet is; raises UsageError where it is not there."""
-    path = Path(name)
+    path, rater = _sheet_and_rater(name)
     try:
         content = path.read_bytes()
     except OSError:
         raise UsageError(
-            f"{PROVIDER}/{name}: there is no sheet {name}; "
+            f"{PROVIDER}/{name}: there is no sheet {path}; "
             "`medhelm agreement items RESULTS --template SHEET.csv` writes one to fill in"
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     return ModelSpec(
-        name=f"{PROVIDER}/{path.stem}",
+        name=f"{PROVIDER}/{rater or path.stem}",
         provider=PROVIDER,
         model=name,
         endpoint_class="local",
@@ -155,7 +166,7 @@ def spec_of(name: str) -> ModelSpec:
 def _open(spec: ModelSpec) -> SheetModel:
     if spec_of(spec.model).extra_body != spec.extra_body:
         raise UsageError(f"{spec.model} has changed; name the sheet as {PROVIDER}/FILE.csv")
-    return SheetModel(spec, read_ticks(Path(spec.model)))
+    return SheetModel(spec, read_ticks(*_sheet_and_rater(spec.model)))
 
 
 RATERS = Provider(
@@ -165,7 +176,7 @@ RATERS = Provider(
     spec_of=spec_of,
     is_local=True,
     is_ranked=False,
-    model_of=lambda spec: Path(spec.model).stem,
+    model_of=lambda spec: _sheet_and_rater(spec.model)[1] or Path(spec.model).stem,
     uses=("extra_body",),
 )
 """The sheets that people have filled in. Rater and content decide, not the place: two raters may agree in all."""

@@ -119,7 +119,9 @@ def _turn(line: str) -> str:
 def item_sheet(judged: Sequence[Judged], left_out: int, sample: sheet.Sample) -> sheet.RatingSheet:
     """Return a sheet of the items of a sample of encounters; it has no evaluator's verdict."""
     units = sample.of(j.unit for j in judged)
-    return sheet.RatingSheet(units=units, rules=RULES, more=(TURNS,), notes=hidden_note(left_out))
+    return sheet.RatingSheet(
+        units=units, rules=RULES, more={TURNS: "[0-9,; ]*"}, notes=hidden_note(left_out)
+    )
 
 
 def items_table(rated: ratings.RatingTable[str], judged: Sequence[Judged]) -> Table:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, starmap
+from itertools import starmap
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from medhelm import Episode, Floats, Table, make_table
-from medhelm.plugin import UsageError, entries, measured, ratings, sheet, stored_decisions
+from medhelm.plugin import UsageError, entries, ratings, sheet, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES
@@ -184,7 +184,7 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
         aspect: rated.matrix([(unit.name, aspect) for unit in folder.units])
         for aspect in ASPECTS[folder.kind]
     }
-    rows = [_row(aspect, ratings) for aspect, ratings in own.items()]
+    rows = [_row(aspect, found) for aspect, found in own.items()]
     rows.append(_row(ALL, np.concatenate([*own.values()])))
     notes = [f"{aspect}: {question}" for aspect, question in ASPECTS[folder.kind].items()]
     notes.append(
@@ -196,24 +196,10 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     return make_table("units", _TITLES[folder.kind], _COLUMNS, rows, notes, {})
 
 
-def _row(aspect: str, ratings: Floats) -> dict[str, object]:
-    """Return the measures of an aspect; `ratings` is (units, raters)."""
-    given = ratings[~np.isnan(ratings)]
-    pairs = combinations(ratings.T, 2)
-    gaps = np.concatenate([np.abs(a - b) for a, b in pairs] or [np.empty(0)])
-    gaps = gaps[~np.isnan(gaps)]
-    row: dict[str, object] = {
-        "aspect": aspect,
-        "units": int((~np.isnan(ratings)).any(axis=1).sum()),
-        "pairs": len(gaps),
-    }
+def _row(aspect: str, found: Floats) -> dict[str, object]:
+    """Return the measures of an aspect; `found` is (units, raters)."""
+    row = {"aspect": aspect, **ratings.agreement_of(found)}
+    given = found[~np.isnan(found)]
     if len(given):
         row |= {"mean": given.mean(), "high": (given >= 4).mean()}
-    if len(gaps):
-        row |= {
-            "exact": (gaps == 0).mean(),
-            "within_one": (gaps <= 1).mean(),
-            "difference": gaps.mean(),
-            "alpha": measured.krippendorff_alpha(ratings, "ordinal"),
-        }
     return row

@@ -40,7 +40,6 @@ from medhelm.tables.clinicians.ratings import (
     Item,
     KeyItem,
     RatedRow,
-    Rating,
     RatingTable,
     Scale,
     Unit,
@@ -167,7 +166,7 @@ def load_rated(
     check_one_jury(scores.values())
     _check_metrics(metrics, scores.values())
     table = _to_table(kept, scores)
-    answers, matrix = _composites(table, scores)
+    answers, matrix, gaps = _composites(table, scores)
     measures, clusters = _measures(answers, scores)
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
@@ -175,6 +174,8 @@ def load_rated(
     notes = [*chosen.notes, *([f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged))]
     if table.blank:
         notes.append(f"Rows without a rating: {table.blank} of {len(kept)}.")
+    if gaps:
+        notes.append(f"Left out, since a criterion is not rated: {gaps} ratings of answers.")
     if unscored:
         notes.append(f"Without a score of the jury: {unscored} of {len(answers)} rated answers.")
     return Rated(
@@ -308,25 +309,29 @@ def _to_table(
 
 def _composites(
     table: RatingTable[Answer], scores: Mapping[tuple[str, str], RunScores]
-) -> tuple[tuple[Answer, ...], Floats]:
-    """Return the answers, and each rater's mean over the criteria of each; raises DataError for a gap."""
-    given: dict[Answer, dict[str, dict[str, Rating[Answer]]]] = {}
+) -> tuple[tuple[Answer, ...], Floats, int]:
+    """Return the answers, each rater's mean over the criteria of each, and how many ratings have gaps.
+
+    A rating with a gap is in no mean. Raises DataError where none is left.
+    """
+    given: dict[Answer, dict[str, dict[str, float]]] = {}
     for rating in table.ratings:
         of_rater = given.setdefault(rating.unit, {}).setdefault(rating.rater, {})
-        of_rater[rating.item] = rating
-    raters = sorted({rating.rater for rating in table.ratings})
-    matrix = np.full((len(given), len(raters)), np.nan)
-    answers = tuple(sorted(given))
-    for place, answer in enumerate(answers):
-        names = [c.name for c in scores[answer[:2]].terms.rubric.criteria]
-        for rater, own in given[answer].items():
-            if lacking := [name for name in names if name not in own]:
-                where = next(iter(own.values())).where
-                raise DataError(
-                    f"{where}: of this answer {lacking[0]} is not rated; rate all of {', '.join(names)}"
-                )
-            matrix[place, raters.index(rater)] = fmean(own[name].value for name in names)
-    return answers, matrix
+        of_rater[rating.item] = rating.value
+    whole = {
+        answer: {
+            rater: fmean(own.values())
+            for rater, own in by_rater.items()
+            if len(own) == len(scores[answer[:2]].terms.rubric.criteria)
+        }
+        for answer, by_rater in given.items()
+    }
+    gaps = sum(map(len, given.values())) - sum(map(len, whole.values()))
+    answers = tuple(sorted(answer for answer, own in whole.items() if own))
+    if not answers:
+        raise DataError("no rater has rated an answer on all criteria of its rubric")
+    raters = sorted({rater for own in whole.values() for rater in own})
+    return answers, np.array([[whole[a].get(r, np.nan) for r in raters] for a in answers]), gaps
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
@@ -25,6 +26,7 @@ from medhelm.tables.format.table import several as several
 
 if TYPE_CHECKING:
     from medhelm.stats.aggregation import Floats
+    from medhelm.stats.agreement import Level
 
 KEY_SCHEMA: Literal["medhelm.key/1"] = "medhelm.key/1"
 KEY_SUFFIX = ".key.json"
@@ -56,6 +58,19 @@ class Scale:
             return self.words.get(text.casefold())
         value = whole_number(text.replace(",", "."))  # 8,0 as some spreadsheets write it
         return value if value is not None and self.low <= value <= self.high else None
+
+    @property
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """Return every value that a rater may choose, and its meaning where it has one of its own."""
+        if self.words:
+            return self.points
+        meanings = dict(self.points)
+        return tuple((str(n), meanings.get(str(n), "")) for n in range(self.low, self.high + 1))
+
+    @property
+    def legend(self) -> str:
+        """Return the values with their meanings, a line each."""
+        return "\n".join(f"{point}: {meaning}" for point, meaning in self.points) or str(self)
 
     def __str__(self) -> str:
         if self.words:
@@ -129,6 +144,24 @@ class RatingTable(Generic[U]):
             if (rating.unit, rating.item) in line:
                 found[line[rating.unit, rating.item], column[rating.rater]] = rating.value
         return found
+
+
+def agreement_of(given: Floats, level: Level = "ordinal") -> dict[str, object]:
+    """Return how far raters agree, of ratings (n, k): equal pairs, pairs within one point, alpha."""
+    import numpy as np
+
+    from medhelm.stats.agreement import krippendorff_alpha
+
+    pairs = combinations(given.T, 2)
+    gaps = np.concatenate([np.abs(a - b) for a, b in pairs] or [np.empty(0)])
+    gaps = gaps[~np.isnan(gaps)]
+    rated = int((~np.isnan(given)).any(axis=1).sum())
+    row: dict[str, object] = {"units": rated, "pairs": len(gaps)}
+    if len(gaps):
+        row |= {"exact": (gaps == 0).mean(), "alpha": krippendorff_alpha(given, level)}
+        if level != "nominal":
+            row |= {"within_one": (gaps <= 1).mean(), "difference": gaps.mean()}
+    return row
 
 
 # Rows in -----------------------------------------------------------------------------------------

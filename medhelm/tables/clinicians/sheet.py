@@ -1,39 +1,28 @@
-"""The blinded sheet: a table to fill in (CSV or Excel), the page to read beside it, and its key."""
+"""The blinded sheet: a table to fill in (CSV or Excel) or a file for the browser, and its key."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from medhelm.errors import PrivacyRefused, UsageError
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import order_key
-from medhelm.tables.clinicians.ratings import COLUMNS, Key, KeyItem, Unit, key_path
+from medhelm.tables.clinicians.ratings import COLUMNS, Item, Key, KeyItem, Unit, key_path
 from medhelm.tables.format.spreadsheet import refuse_present as refuse_present
 from medhelm.tables.format.spreadsheet import to_csv as to_csv
 from medhelm.tables.format.spreadsheet import to_workbook
 from medhelm.tables.format.spreadsheet import write_whole as write_whole
 
-PAGE_SUFFIX = ".page.html"
-_HEAD = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>To rate</title>
-<style>
-body { font: 1rem/1.5 sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-pre { white-space: pre-wrap; font: inherit; }
-section { border-top: 1px solid; }
-</style>
-</head>
-<body>
-"""
+MARKS_SUFFIX, RATINGS_SUFFIX = ".marks.jsonl", ".ratings.csv"
+"""Beside a sheet for a browser: the marks as they are made, and the table of ratings that they are."""
+_CELL = 32_000
+"""Letters that a cell of a workbook holds, nearly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +34,8 @@ class RatingSheet:
     """By name of the unit, the stored answer that it is; the key."""
     rules: tuple[tuple[str, str], ...] = ()
     """Names of columns, and the rule by which each is filled in."""
-    more: tuple[str, ...] = ()
-    """Columns to fill in besides the value."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Columns to fill in besides the value, and the regular expression that each matches."""
     notes: tuple[str, ...] = ()
     """Lines for the one who writes the sheet, not for raters."""
 
@@ -81,56 +70,58 @@ def blinded(
     return units, dict(zip(names, (item for item, _ in answers), strict=True))
 
 
-def page_path(sheet: Path) -> Path:
-    """Return where the units of a sheet can be read."""
-    return sheet.with_name(sheet.stem + PAGE_SUFFIX)
+class Review(msgspec.Struct, frozen=True, kw_only=True):
+    """A sheet as it is rated in a browser; it says nothing of what its units stand for."""
+
+    schema: Literal["medhelm.review/1"] = "medhelm.review/1"
+    then: tuple[str, ...]
+    """The command that reads the ratings, without their file."""
+    units: tuple[Unit, ...]
+    rules: tuple[tuple[str, str], ...] = ()
+    more: dict[str, str] = {}
 
 
-def write_sheet(path: Path, sheet: RatingSheet, seed: int = 0) -> list[Path]:
-    """Write a sheet, its page and its key, readable by their owner alone; return these files.
+def write_sheet(
+    path: Path, sheet: RatingSheet, seed: int = 0, then: Sequence[str] = ()
+) -> list[Path]:
+    """Write a sheet and its key, readable by their owner alone; return these files.
 
-    A name that ends in .xlsx makes a workbook. Raises UsageError where a file is in the way.
+    A name that ends in .xlsx makes a workbook, one in .json a file for `medhelm review serve`.
+    Raises UsageError where a file is in the way.
     """
     if not sheet.units:
         raise UsageError("there is nothing to rate")
-    files = [path, page_path(path), *([key_path(path)] if sheet.stands_for else [])]
-    refuse_present(*files)
-    columns = (*COLUMNS, *sheet.more)
-    write = to_workbook if path.suffix == ".xlsx" else to_csv
-    write_whole(files[1], to_page(sheet).encode())
-    write_whole(path, write(columns, list(_lines(sheet.units))))
+    files = [path, *([key_path(path)] if sheet.stands_for else [])]
+    refuse_present(*files, *(path.with_name(path.stem + s) for s in (MARKS_SUFFIX, RATINGS_SUFFIX)))
+    if path.suffix == ".json":
+        review = Review(then=(*then,), units=sheet.units, rules=sheet.rules, more=dict(sheet.more))
+        write_whole(path, msgspec.json.encode(review))
+    else:
+        lines = list(_lines(sheet))
+        columns = dict.fromkeys((*COLUMNS, *sheet.more, *(name for line in lines for name in line)))
+        write = to_workbook if path.suffix == ".xlsx" else to_csv
+        write_whole(path, write([*columns], lines))
     if sheet.stands_for:
         key = msgspec.json.encode(Key(seed=seed, items=dict(sheet.stands_for)))
-        write_whole(files[2], msgspec.json.format(key, indent=1))
+        write_whole(files[1], msgspec.json.format(key, indent=1))
     return files
 
 
-def _lines(units: Iterable[Unit]) -> Iterator[dict[str, str]]:
-    for unit in units:
-        for item in unit.items:
-            yield {"unit": unit.name, "item": item.name, "text": " ".join(item.text.split())}
-
-
-def to_page(sheet: RatingSheet) -> str:
-    """Return units as a page that holds no script and asks for nothing."""
-    scales = list(dict.fromkeys(unit.scale.points for unit in sheet.units))
-    items = list(dict.fromkeys(unit.items for unit in sheet.units))
-    parts = [
-        _HEAD,
-        "<p>Rate each item of the sheet: one row an item, the rating in the column value. Leave a "
-        "value empty where you cannot say, and the other columns as they are.</p>",
-        *(_defined(points) for points in scales if points),
-        *([_defined(sheet.rules)] if sheet.rules else []),
-        *([f"<h2>Items</h2>{_defined(items[0])}"] if len(items) == 1 < len(sheet.units) else []),
-    ]
+def _lines(sheet: RatingSheet) -> Iterator[dict[str, str]]:
+    """Yield the items of each unit; the first has what is to be read, in as many cells as it needs."""
     for unit in sheet.units:
-        shown = "".join(f"<h3>{escape(h)}</h3><pre>{escape(t)}</pre>" for h, t in unit.parts)
-        parts.append(f"<section><h2>{escape(unit.name)}</h2>{shown}</section>")
-    return "\n".join(parts) + "\n</body>\n</html>\n"
+        parts = [*unit.parts, ("Values", unit.scale.legend), *sheet.rules]
+        text = "\n\n".join(f"{heading}\n{text}" for heading, text in parts)
+        pieces = [text[at : at + _CELL] for at in range(0, len(text), _CELL)]
+        shown = {f"shown {n}" if n > 1 else "shown": p for n, p in enumerate(pieces, start=1)}
+        for item in unit.items:
+            yield row_of(unit, item) | shown
+            shown = {}
 
 
-def _defined(terms: Iterable[tuple[str, str]]) -> str:
-    return f"<dl>{''.join(f'<dt>{escape(a)}</dt><dd>{escape(b)}</dd>' for a, b in terms)}</dl>"
+def row_of(unit: Unit, item: Item) -> dict[str, str]:
+    """Return the cells that name an item."""
+    return {"unit": unit.name, "item": item.name, "text": " ".join(item.text.split())}
 
 
 def check_privacy(record: RunRecord, text_of: Collection[str]) -> None:

@@ -57,12 +57,14 @@ def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]], absent: s
 def to_workbook(columns: Sequence[str], lines: Iterable[Mapping[str, str]]) -> bytes:
     """Return a sheet as .xlsx, in which every cell is text."""
     from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     book = Workbook(write_only=True)
     page = book.create_sheet("ratings")
     page.append(list(columns))
     for line in lines:
-        page.append([_cell(line.get(name, "")) for name in columns])
+        cells = (ILLEGAL_CHARACTERS_RE.sub(" ", line.get(name, "")) for name in columns)
+        page.append([_cell(cell) for cell in cells])
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()

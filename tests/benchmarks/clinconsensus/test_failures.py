@@ -172,19 +172,20 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert not any("baseline/" in value for row in rows for value in row.values())
     labels: list[str | None] = 2 * [None for _ in unmet()]
+    found = [line for row in rows for line in row["shown"].splitlines()]
+    assert sum(line.endswith(": It is not there.") for line in found) == len(rows)
     for n, row in enumerate(rows):
-        assert not is_met(row["criterion"]) and row["finding"] == "It is not there."
-        row["type"] = "" if n % 5 == 0 else TYPES[n % 4]
-        labels[n] = row["type"] or None
+        assert not is_met(row["text"])
+        row["value"] = "" if n % 5 == 0 else TYPES[n % 4]
+        labels[n] = row["value"] or None
     write(tmp_path / "filled.csv", rows)
     check(overall(shell("--labels", "filled.csv", "--format", "json")), labels)
-    write(tmp_path / "bad.csv", [rows[1] | {"type": "folow_up"}])
-    assert "row 1: unknown type 'folow_up'; did you mean 'follow_up'?" in shell(
-        "--labels", "bad.csv", code=3
-    )
-    write(tmp_path / "bad.csv", [rows[1] | {"criterion_id": "no such"}])
-    assert "not an unmet criterion" in shell("--labels", "bad.csv", code=3)
-    assert "has a label already" in shell("--labels", "filled.csv", "filled.csv", code=3)
+    write(tmp_path / "bad.csv", [rows[1] | {"value": "folow_up"}])
+    assert f"is not {TYPES[0]} or {TYPES[1]}" in shell("--labels", "bad.csv", code=3)
+    write(tmp_path / "bad.csv", [rows[1] | {"item": "no such"}])
+    assert "has no item 'no such'" in shell("--labels", "bad.csv", code=3)
+    (tmp_path / "again.csv").write_bytes((tmp_path / "filled.csv").read_bytes())
+    assert "has a label already" in shell("--labels", "filled.csv", "again.csv", code=3)
     assert "name one of" in shell(code=2)
 
 

@@ -39,8 +39,7 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert "8 rows to rate, of 2 units" in capsys.readouterr().out
     sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
-    page = (desk / "s.page.html").read_text()
-    assert "Packet of the patient" in page and "<script" not in page
+    assert sheet.count("Packet of the patient") == 2
     fill(desk / "s.csv", desk / "anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
     fill(desk / "s.csv", desk / "bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
     assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
@@ -86,7 +85,7 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
     args = ["agreement", "encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
     assert "54 rows to rate, of 9 units" in capsys.readouterr().out
-    page = (desk / "s.page.html").read_text()
+    page = (desk / "s.csv").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9
     scored = [

@@ -386,21 +386,18 @@ def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_sheet_holds_the_actions_and_the_page_the_cases(shell: Shell) -> None:
+def test_a_sheet_holds_the_actions_and_the_cases(shell: Shell) -> None:
     out = shell("--template", "out/sheet.csv")
     assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
-    sheet, page = Path("out/sheet.csv"), Path("out/sheet.page.html")
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, page)} == {0o600}
+    assert stat.S_IMODE(Path("out/sheet.csv").stat().st_mode) == 0o600
     rows = read_sheet("out/sheet.csv")
-    assert [*rows[0]] == ["unit", "item", "text", "rater", "value"]
+    assert [*rows[0]] == ["unit", "item", "text", "rater", "value", "shown"]
     assert sorted((r["unit"], r["item"], r["text"], r["value"]) for r in rows) == [
         (c.code, a.id, a.text, "") for c in CASES for a in c.actions
     ]
-    assert page.read_text().count("<h2>") == 2
-    assert "What next?" in page.read_text()
+    shown = [r["shown"] for r in rows if r["shown"]]
+    assert len(shown) == 2 and all("What next?" in text for text in shown)
     assert "is there already" in shell("--template", "out/sheet.csv", code=2)
-    sheet.unlink()
-    assert "sheet.page.html is there already" in shell("--template", "out/sheet.csv", code=2)
 
 
 def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
@@ -410,7 +407,7 @@ def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> C
 
 
 def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None:
-    """Cases that differ in all that raters must not see have the same sheet and page."""
+    """Cases that differ in all that raters must not see have the same sheet."""
     bare = [
         msgspec.structs.replace(
             with_answers(
@@ -433,8 +430,7 @@ def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None
     assert any(c.references and c.broad for c in read_cases(SAMPLES))
     shell("--template", "a.csv", cases=SAMPLES)
     shell("--template", "b.csv", cases="bare.jsonl")
-    for end in (".csv", ".page.html"):
-        assert Path(f"a{end}").read_bytes() == Path(f"b{end}").read_bytes()
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
 
 
 def test_the_order_on_the_sheet_is_not_that_of_the_menu(shell: Shell) -> None:
@@ -456,20 +452,17 @@ def test_a_sample_is_drawn_by_the_seed_and_grows(shell: Shell) -> None:
     small = drawn("a.csv", "--sample", "3x5", "--set", "seed=4")
     assert len(small) == 15
     assert len({code for code, _ in small}) == 3
-    assert Path("a.page.html").read_text().count("<h2>") == 3
     assert small < drawn("b.csv", "--sample", "5x8", "--set", "seed=4")
     shell("--template", "c.csv", "--sample", "3x5", "--set", "seed=4", cases=SAMPLES)
     assert Path("c.csv").read_bytes() == Path("a.csv").read_bytes()
     assert drawn("d.csv", "--sample", "3x5", "--set", "seed=5") != small
 
 
-def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
+def test_no_cell_is_a_formula(shell: Shell) -> None:
     hostile = with_answers(
         msgspec.structs.replace(
             CASES[0],
             specialty="@Cardiology",
-            vignette="<script>alert(1)</script> & <img src=x>",
-            knowns=("<b>bold</b>",),
         ),
         lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
     )
@@ -482,11 +475,6 @@ def test_no_cell_is_a_formula_and_no_text_is_markup(shell: Shell) -> None:
         "'- 1 line",
         "'@SUM(A1)",
     ]
-    page = Path("sheet.page.html").read_text()
-    assert "<script" not in page
-    assert "<img" not in page
-    assert "&lt;b&gt;bold&lt;/b&gt;" in page
-    assert "default-src 'none'" in page
     filled = [(ACS, a, r["text"], 5 - (a == "a1")) for a, r in rows.items()]
     out = shell(rate(filled, head="unit item text value"), "--show", "text", cases="hostile.jsonl")
     assert "'=1+1" in out

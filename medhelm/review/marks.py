@@ -1,0 +1,202 @@
+"""The marks of a review: a log that each is appended to, and the table of ratings that it makes.
+
+A mark counts once its line is on the disk. The table is made anew from the log at every start and
+after every mark, so that whoever reads it sees all marks at any moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from medhelm.errors import RecordError, RunLocked, UsageError
+from medhelm.files.durable import why
+from medhelm.store.appendlog import AppendLog, mend_log, with_checksum, without_checksum
+from medhelm.tables.clinicians.ratings import COLUMNS, Item, Rating, RatingTable, Unit, agreement_of
+from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review, row_of
+from medhelm.tables.format.spreadsheet import csv_text, write_whole
+
+if TYPE_CHECKING:
+    from medhelm.stats.agreement import Level
+
+OVERSEER = "overseer"
+"""The name of the one who sees progress and agreement, and rates nothing."""
+
+_NAME = re.compile(r"\w[\w .-]{0,39}")
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A mark as a rater sends it. An empty value says that the rater cannot say."""
+
+    unit: str
+    item: str
+    value: str
+    more: dict[str, str] = {}
+    """Further columns of the sheet."""
+
+
+class Mark(Asked, frozen=True, kw_only=True):
+    """A mark as it is stored; the last one of an item counts."""
+
+    rater: str
+    sheet: str
+    """The hash of the file that was served."""
+    at: float
+
+
+class Marks(AppendLog):
+    """All marks of a review; whoever opens it holds its lock until `close`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.with_name(path.stem + MARKS_SUFFIX))
+        self.table_path = path.with_name(path.stem + RATINGS_SUFFIX)
+        self.lock_path = path.with_name(f"{path.stem}.lock")
+        self.review, self._digest = _read_review(path)
+        self.units = {unit.name: unit for unit in self.review.units}
+        self._found: dict[tuple[str, str], dict[str, Mark]] = {}
+        """By rater and unit: the marks of its items."""
+        self._rows: dict[tuple[str, str], str] = {}
+        """The same as rows of the table; those of a unit with a new mark are made anew."""
+        try:
+            self._take_lock()
+            aside = self.log_path.with_suffix(".damaged")
+            self.mended = sum(mend_log(self.log_path, aside, self._take))
+            self._open_log()
+            self._write_table()
+        except RunLocked:
+            raise RunLocked(f"{path} is served already; stop the other process first") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self, line: bytes) -> bool:
+        """Read a line of the log; return whether it is whole."""
+        body = without_checksum(line)
+        try:
+            mark = msgspec.json.decode(body or b"", type=Mark)
+        except msgspec.DecodeError:
+            return False
+        if mark.sheet != self._digest:
+            raise RecordError(
+                f"{self.log_path} holds marks of another sheet; move it away, or put that sheet back"
+            )
+        self._keep(mark)
+        return True
+
+    def _keep(self, mark: Mark) -> None:
+        self._found.setdefault((mark.rater, mark.unit), {})[mark.item] = mark
+        self._rows.pop((mark.rater, mark.unit), None)
+
+    def add(self, rater: str, asked: Asked) -> None:
+        """Store a mark: it is on the disk when this returns. Raises UsageError for what is not asked."""
+        self._check(asked)
+        mark = Mark(
+            **msgspec.structs.asdict(asked), rater=rater, sheet=self._digest, at=time.time()
+        )
+        self._append_line(with_checksum(msgspec.json.encode(mark)))
+        self.sync()
+        self._keep(mark)
+        self._write_table()
+
+    def _check(self, asked: Asked) -> None:
+        unit = self.units.get(asked.unit)
+        if unit is None or asked.item not in {item.name for item in unit.items}:
+            raise UsageError("there is no such item to rate")
+        if asked.value and unit.scale.read(asked.value) is None:
+            raise UsageError(f"the value is {unit.scale}")
+        for name, text in asked.more.items():
+            if not re.fullmatch(self.review.more.get(name, "(?!)"), text):
+                raise UsageError(f"{name}: {dict(self.review.rules).get(name, 'no such column')}")
+
+    def of(self, rater: str, unit: Unit) -> Mapping[str, Mark]:
+        """Return a rater's marks of a unit, by item."""
+        return self._found.get((rater, unit.name), {})
+
+    def done(self, rater: str) -> list[bool]:
+        """Return whether a rater has marked every item, unit by unit."""
+        return [len(self.of(rater, unit)) == len(unit.items) for unit in self.review.units]
+
+    def _write_table(self) -> None:
+        """Write the ratings as `medhelm agreement` reads them."""
+        for place in self._found.keys() - self._rows.keys():
+            self._rows[place] = self._rows_of(*place)
+        head = csv_text((*COLUMNS, *self.review.more), ())
+        rows = (rows for _, rows in sorted(self._rows.items()))
+        write_whole(self.table_path, "".join((head, *rows)).encode("utf-8-sig"))
+
+    def _rows_of(self, rater: str, name: str) -> str:
+        unit, own, more = self.units[name], self._found[rater, name], self.review.more
+        cells = [
+            [*row_of(unit, item).values(), rater, mark.value, *(mark.more.get(m, "") for m in more)]
+            for item in unit.items
+            if (mark := own.get(item.name))
+        ]
+        return csv_text((), cells)[1:]
+
+    def agreement(self) -> list[dict[str, object]]:
+        """Return how far raters agree: on all items of a scale, and on each that several units have."""
+        rated = [
+            Rating(mark.unit, rater, mark.item, float(value))
+            for (rater, _), own in self._found.items()
+            for mark in own.values()
+            if (value := self.units[mark.unit].scale.read(mark.value)) is not None
+        ]
+        raters = sorted({rater for rater, _ in self._found})
+        table = RatingTable(tuple(rated), dict.fromkeys(raters, ()), 0)
+        groups: dict[tuple[str, Item], list[tuple[str, str]]] = {}
+        for unit in self.review.units:
+            scale = unit.scale.legend
+            for item in unit.items:
+                for own in (Item("all items", scale), item):
+                    groups.setdefault((scale, own), []).append((unit.name, item.name))
+        found: list[dict[str, object]] = []
+        for (scale, item), places in groups.items():
+            if len(places) > 1 or item.text == scale:
+                level: Level = "nominal" if self.units[places[0][0]].scale.words else "ordinal"
+                measures = agreement_of(table.matrix(places), level)
+                found.append({"item": item.name, "text": item.text, **measures})
+        return found
+
+
+def _read_review(path: Path) -> tuple[Review, str]:
+    """Return the sheet and its hash; raises UsageError."""
+    try:
+        content = path.read_bytes()
+        return msgspec.json.decode(content, type=Review), hashlib.sha256(content).hexdigest()[:16]
+    except OSError as e:
+        raise UsageError(f"cannot read {path}: {why(e)}") from None
+    except msgspec.DecodeError:
+        raise UsageError(
+            f"{path} is not a sheet for a browser; `medhelm agreement WORD --template NAME.json` "
+            "writes one"
+        ) from None
+
+
+def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:
+    """Return the codes of raters and of the overseer; those that a review has already stay.
+
+    Without names all raters that have a code. Raises UsageError for a name that cannot be one.
+    """
+    file = path.with_name(f"{path.stem}.codes.json")
+    try:
+        known = msgspec.json.decode(
+            file.read_bytes() if file.exists() else b"{}", type=dict[str, str]
+        )
+    except msgspec.DecodeError:
+        raise RecordError(f"{file} cannot be read; remove it, and all get new codes") from None
+    names = list(dict.fromkeys(raters)) or [name for name in known if name != OVERSEER]
+    if not names:
+        raise UsageError("name those who rate: --raters NAME ...")
+    for name in names:
+        if not _NAME.fullmatch(name) or name == OVERSEER:
+            raise UsageError(f"--raters {name}: a name of letters, digits, spaces, . and -")
+    found = {name: known.get(name) or secrets.token_hex(12) for name in (*names, OVERSEER)}
+    write_whole(file, msgspec.json.format(msgspec.json.encode(known | found), indent=1))
+    return found
