@@ -267,7 +267,15 @@ def _check_command(
 
 def _is_key(name: str, keys: Iterable[str]) -> bool:
     is_open = name.startswith(
-        ("model.extra_body.", "model.headers.", "cast.", "engine.", "protocol.", "grader.", "reader.")
+        (
+            "model.extra_body.",
+            "model.headers.",
+            "cast.",
+            "engine.",
+            "protocol.",
+            "grader.",
+            "reader.",
+        )
     )  # keys of plugins
     return is_open or name in keys or name in _PLACEHOLDERS
 

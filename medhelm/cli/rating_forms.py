@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
 from medhelm.cli.tables import add_file, chosen_format, emit
