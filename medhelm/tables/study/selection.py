@@ -116,7 +116,7 @@ def choose_runs(
             f"{left} run{'s' * (left > 1)} on bundled samples left out, since there are runs on "
             "full data; --data sample shows them."
         )
-    kept = _newest_gradings(kept)
+    kept = newest_gradings(kept)
     kept, superseded = _one_per_cell(kept, latest)
     if superseded:
         notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
@@ -125,7 +125,7 @@ def choose_runs(
         by_benchmark[run.benchmark].append(run)
     for column in by_benchmark.values():
         check_column(column)
-    variants = _of_forms(_newest_gradings(varied), kept)
+    variants = _of_forms(newest_gradings(varied), kept)
     if variants:
         names = sorted({r.record.spec.variant for r in variants})
         notes.append(
@@ -239,7 +239,7 @@ def _age(run: GradedRun) -> tuple[str, int]:
     return run.record.provenance.get("graded_at", ""), stamp
 
 
-def _newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
+def newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
     """Return one grading of each run: grading again takes the place of what was there.
 
     A run is its folder: gradings may name its model differently, which is not a second model.

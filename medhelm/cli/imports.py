@@ -1,0 +1,151 @@
+"""`medhelm import`: answers and scores from the files of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from medhelm.cli.options import add_options, data_folder, open_registry, print_json
+from medhelm.errors import RecordError, UsageError
+from medhelm.files.durable import why
+from medhelm.plugins.registry import Registry
+
+if TYPE_CHECKING:
+    from medhelm.interop.importing import Brought
+    from medhelm.interop.recorded import Log
+
+_KINDS = ("inspect", "lm_eval", "helm", "openai_batch", "medhelm_paper")
+_SHOWN = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument(
+        "kind", choices=_KINDS, metavar="KIND", help=f"whose files they are: {', '.join(_KINDS)}"
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
+    parser.add_argument(
+        "--benchmark",
+        metavar="NAME",
+        help="the benchmark of all answers (default: the one that the task is named after, else the one "
+        "that holds most of its questions)",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="the model's name here (default: as the tool names it)"
+    )
+    add_options(
+        parser, "--data", default="full", help="match bundled samples, or full data (default)"
+    )
+    add_options(parser, "--results-dir", "--data-dir", "--plugin", "--format")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; raises UsageError where no answer is to a question of a benchmark."""
+    registry, results = open_registry(args.plugin), Path(args.results_dir)
+    paths = [Path(path) for path in args.paths]
+    if missing := [path for path in paths if not path.exists()]:
+        raise UsageError(f"there is no {missing[0]}")
+    if args.kind == "medhelm_paper":
+        from medhelm.interop.published import bring_paper
+
+        print(bring_paper(paths, registry, results))
+        return 0
+    if args.kind == "openai_batch":
+        from medhelm.cli.batch_files import take_answers
+
+        return take_answers(paths, results)
+    from medhelm.interop.importing import Choice, bring
+
+    choice = Choice(results, args.data, data_folder(args), args.benchmark or "", args.model or "")
+    brought = list(bring(_logs(args.kind, paths, registry), registry, choice))
+    if args.format == "json":
+        print_json("import", {"runs": [_facts(one) for one in brought]})
+    else:
+        for line in (line for one in brought for line in _lines(one)):
+            print(line)
+    if not any(one.spec for one in brought):
+        raise UsageError("no answer is to a question of a benchmark, so nothing was written")
+    return _grade(brought, registry, args)
+
+
+def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]:
+    """Yield the logs of files; raises UsageError for one that is not of its kind."""
+    from medhelm.interop import helm_folder, inspect_log, lm_eval_files
+
+    metrics = {name for name, _ in registry.metrics}
+    for path in paths:
+        try:
+            if kind == "inspect":
+                yield from inspect_log.read_logs(path)
+            elif kind == "lm_eval":
+                yield from lm_eval_files.read_logs(path)
+            else:
+                yield from helm_folder.read_logs(path, metrics)
+        except OSError as e:
+            raise UsageError(f"{path} cannot be read: {why(e)}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError, ValueError) as e:
+            said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else type(e).__name__
+            raise UsageError(
+                f"{path} is no file of {kind} that can be read here ({said})"
+            ) from None
+
+
+def _facts(one: Brought) -> dict[str, object]:
+    return {
+        "benchmark": one.spec.benchmark if one.spec else None,
+        "model": one.spec.model.name if one.spec else one.logs[0].model,
+        "tasks": [log.task for log in one.logs],
+        "answers": len(one.matches.found),
+        "unmatched": one.matches.unmatched,
+        "run": str(one.path) if one.path else None,
+    }
+
+
+def _lines(one: Brought) -> Iterator[str]:
+    """Yield how many answers came in, and which did not, by reason."""
+    spec, matches = one.spec, one.matches
+    tasks = ", ".join(log.task for log in one.logs)
+    if spec is None:
+        yield f"{tasks} x {one.logs[0].model}: nothing matched"
+    else:
+        asked = len({own.instance.id for own in matches.found})
+        yield (
+            f"{tasks} -> {spec.benchmark} x {spec.model.name}: {len(matches.found):,} answers to "
+            f"{asked:,} of {one.available:,} questions"
+        )
+    of_reason: dict[str, list[str]] = defaultdict(list)
+    for key, reason in matches.unmatched.items():
+        of_reason[reason].append(key)
+    for reason, keys in of_reason.items():
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        yield f"  not matched, {reason}: {len(keys):,} ({', '.join(keys[:_SHOWN])}{more})"
+
+
+def _grade(brought: Sequence[Brought], registry: Registry, args: argparse.Namespace) -> int:
+    """Grade the runs that came in, as `medhelm score` does, and say how to look at them."""
+    from medhelm.cli.score import graded_line
+    from medhelm.runs.regrading import regrade
+
+    specs, code = [one.spec for one in brought if one.spec], 0
+    paths = {one.path for one in brought}
+    for done in regrade(
+        Path(args.results_dir),
+        registry,
+        benchmarks=[spec.benchmark for spec in specs],
+        models=[spec.model.name for spec in specs],
+        root=data_folder(args),
+    ):
+        if done.record is not None and done.path in paths and args.format != "json":
+            print(graded_line(done.where, done.record))
+        if done.problem:
+            print(f"medhelm: {done.problem}", file=sys.stderr)
+            code = RecordError.exit_code
+    if args.format != "json":
+        print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
+    return code
