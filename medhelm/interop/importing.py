@@ -17,7 +17,7 @@ import msgspec
 from medhelm.data.dataset import Dataset, open_dataset
 from medhelm.data.sources import file_sha256
 from medhelm.errors import DataError, MedhelmError, UnknownName, UsageError
-from medhelm.interop.recorded import Log, Matched, Matches, Questions, skeleton
+from medhelm.interop.recorded import Log, Matches, Questions, skeleton
 from medhelm.models.catalogue import find_model
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import prompt_sha256, render_prompt, resolve_prompt
