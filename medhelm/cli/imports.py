@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if missing := [path for path in paths if not path.exists()]:
         raise UsageError(f"there is no {missing[0]}")
     if args.kind == "medhelm_paper":
-        from medhelm.interop.published import bring_paper
+        from medhelm.interop.paper_scores import bring_paper
 
         print(bring_paper(paths, registry, results))
         return 0

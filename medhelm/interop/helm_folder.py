@@ -11,7 +11,7 @@ import msgspec
 from medhelm.errors import UsageError
 from medhelm.interop.inspect_log import as_number
 from medhelm.interop.recorded import Log, Recorded, leaves, messages_of
-from medhelm.schema.episode import Finish, Response, Sampling, Usage
+from medhelm.schema.episode import Finish, Response, Sampling
 from medhelm.store.imported import TheirScore
 
 _STATE, _STATS, _SPEC = "scenario_state.json", "per_instance_stats.json", "run_spec.json"
@@ -33,7 +33,8 @@ def read_logs(place: Path, metrics: Collection[str]) -> Iterator[Log]:
 
 def _log(path: Path, metrics: Collection[str]) -> Log:
     spec, state = (msgspec.json.decode((path / name).read_bytes()) for name in (_SPEC, _STATE))
-    own = state["adapter_spec"]
+    own, asked = state["adapter_spec"], state["request_states"]
+    decoding = asked[0]["request"] if asked else {}
     stats = _stats(path / _STATS)
     return Log(
         tool="helm",
@@ -42,10 +43,12 @@ def _log(path: Path, metrics: Collection[str]) -> Log:
         task=str(spec["name"]).partition(":")[0],
         model=str(own.get("model") or own.get("model_deployment") or ""),
         sampling=Sampling(
-            temperature=own.get("temperature"), stop=tuple(own.get("stop_sequences") or ())
+            temperature=decoding.get("temperature"),
+            top_p=decoding.get("top_p"),
+            stop=tuple(decoding.get("stop_sequences") or ()),
         ),
-        max_output_tokens=own.get("max_tokens"),
-        answers=[_answer(one, stats, metrics) for one in state["request_states"]],
+        max_output_tokens=decoding.get("max_tokens"),
+        answers=[_answer(one, stats, metrics) for one in asked],
     )
 
 
@@ -78,12 +81,14 @@ def _answer(
         fault = "its question was perturbed"
     if one.get("request_mode") not in (None, "original"):
         fault = "it rates one option of several"
+    if one.get("prompt_truncated"):
+        fault = "HELM cut its prompt"
     return Recorded(
         key=str(instance["id"]),
         repeat=trial,
         texts=(*leaves(instance["input"]), *options),
         messages=messages or (),
-        response=_response(one.get("result") or {}, own),
+        response=_response(one.get("result") or {}),
         target=next(gold, ""),
         scores=tuple(
             TheirScore(metric=name, value=value, read=_read(one))
@@ -100,18 +105,16 @@ def _read(one: Any) -> str:
     return str((one.get("output_mapping") or {}).get(said[0]["text"].strip(), ""))
 
 
-def _response(result: Any, own: Mapping[str, float | None]) -> Response:
+def _response(result: Any) -> Response:
+    """Return what came, without tokens: HELM counts them by a tokenizer of its own."""
     said = next(iter(result.get("completions") or ()), None)
     is_lost = not result.get("success") or said is None
     ended = str(((said or {}).get("finish_reason") or {}).get("reason"))
-    tokens = [own.get(name) for name in ("num_prompt_tokens", "num_output_tokens")]
-    given, written = (None if n is None else int(n) for n in tokens)
     return Response(
         instance_id="",
         text="" if is_lost else str((said or {})["text"]),
         finish="error" if is_lost else _FINISH.get(ended, "stop"),
         error="an error in HELM" if is_lost else "",
-        usage=Usage(input_tokens=given, output_tokens=written),
         latency_s=float(result.get("request_time") or 0.0),
         finished_at=float(result.get("request_datetime") or 0.0),
     )

@@ -7,6 +7,7 @@ from functools import partial
 
 from medhelm.plugins.hookspecs import hookimpl
 from medhelm.tables import (
+    as_published,
     benchmarks,
     controls,
     exposure,
@@ -136,6 +137,12 @@ _TABLES = (
         help="confidence and share right by bins, and what is left where less sure answers are withheld",
         columns=calibration.RELIABILITY,
         make=_of(calibration.reliability),
+    ),
+    TableSpec(
+        name="as_published",
+        help="scores of runs beside those that others published (`medhelm import medhelm_paper`)",
+        columns=as_published.AS_PUBLISHED,
+        make=_of(as_published.as_published),
     ),
     TableSpec(
         name="slices",

@@ -209,9 +209,114 @@ def run_lm_eval(rows: Path, out: Path) -> None:
             print(task, len(lines), found["results"])
 
 
+def run_helm(rows: Path, out: Path) -> None:
+    """Write a run folder, by the runner that `helm-run` starts."""
+    from helm.benchmark.adaptation.common_adapter_specs import get_multiple_choice_adapter_spec
+    from helm.benchmark.executor import ExecutionSpec
+    from helm.benchmark.metrics.common_metric_specs import get_exact_match_metric_specs
+    from helm.benchmark.model_deployment_registry import (
+        ClientSpec,
+        ModelDeployment,
+        register_model_deployment,
+    )
+    from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+    from helm.benchmark.run_spec import RunSpec
+    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
+    from helm.benchmark.runner import Runner
+    from helm.benchmark.scenarios import scenario
+    from helm.common.authentication import Authentication
+
+    class MedQA(scenario.Scenario):
+        """Questions with options, one of them marked as right."""
+
+        name, description, tags = "med_qa", "", []  # noqa: RUF012
+
+        def get_instances(self, output_path: str) -> list[Any]:
+            """Return the questions."""
+            return [
+                scenario.Instance(
+                    input=scenario.Input(text=row["question"]),
+                    references=[
+                        scenario.Reference(
+                            scenario.Output(text=text),
+                            tags=[scenario.CORRECT_TAG] * (letter == row["answer_idx"]),
+                        )
+                        for letter, text in row["options"].items()
+                    ],
+                    split=scenario.TEST_SPLIT,
+                )
+                for row in read_lines(rows / "med_qa.jsonl")
+            ]
+
+    sys.modules["foreign_scenario"] = module = type(sys)("foreign_scenario")
+    module.MedQA = MedQA  # type: ignore[attr-defined]
+    register_builtin_configs_from_helm_package()
+    register_model_metadata(
+        ModelMetadata(
+            name="local/fixed",
+            creator_organization_name="local",
+            display_name="fixed",
+            description="",
+            access="open",
+            release_date=None,
+            tags=["TEXT_MODEL_TAG", "FULL_FUNCTIONALITY_TEXT_MODEL_TAG"],
+        )
+    )
+    server = {"base_url": LocalServer(replier(rows)).url, "api_key": "none"}
+    register_model_deployment(
+        ModelDeployment(
+            name="local/fixed",
+            model_name="local/fixed",
+            tokenizer_name="simple/tokenizer1",
+            max_sequence_length=4096,
+            client_spec=ClientSpec("helm.clients.openai_client.OpenAIClient", server),
+        )
+    )
+    adapter = get_multiple_choice_adapter_spec(
+        method="multiple_choice_joint",
+        instructions="Answer with the letter alone.",
+        input_noun="Question",
+        output_noun="Answer",
+        max_train_instances=0,
+        max_tokens=64,
+    )
+    adapter = type(adapter)(
+        **{**vars(adapter), "model": "local/fixed", "model_deployment": "local/fixed"}
+    )
+    spec = RunSpec(
+        name="med_qa:model=local_fixed",
+        scenario_spec=scenario.ScenarioSpec("foreign_scenario.MedQA", {}),
+        adapter_spec=adapter,
+        metric_specs=get_exact_match_metric_specs(),
+        groups=["med_qa"],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        local = str(Path(folder, "local"))
+        execution = ExecutionSpec(
+            url=None, auth=Authentication(""), local_path=local, parallelism=2
+        )
+        runner = Runner(
+            execution,
+            output_path=str(Path(folder, "out")),
+            suite="suite",
+            skip_instances=False,
+            cache_instances=False,
+            cache_instances_only=False,
+            skip_completed_runs=False,
+            exit_on_error=True,
+        )
+        runner.run_one(spec)
+        made = Path(folder, "out", "runs", "suite", "med_qa:model=local_fixed")
+        target = out / "med_qa_model=local_fixed"
+        target.mkdir(parents=True)
+        for name in ("run_spec.json", "scenario_state.json", "per_instance_stats.json"):
+            shutil.copy(made / name, target / name)
+
+
 HARNESSES: dict[str, Callable[[Path, Path], None]] = {
     "inspect": run_inspect,
     "lm_eval": run_lm_eval,
+    "helm": run_helm,
 }
 
 
