@@ -51,8 +51,12 @@ def _log(path: Path) -> Log:
             reasoning_effort=decoding.get("reasoning_effort"),
         ),
         max_output_tokens=decoding.get("max_tokens"),
-        answers=[_answer(sample) for sample in samples],
+        answers=[_answer(sample) for sample in sorted(samples, key=_place)],
     )
+
+
+def _place(sample: Any) -> tuple[str, int]:
+    return str(sample["id"]), sample["epoch"]
 
 
 def _content(path: Path) -> tuple[Any, list[Any]]:

@@ -31,7 +31,7 @@ def as_published(study: Study) -> Table:
         others[score.benchmark].append(score)
     own: dict[str, list[Row]] = defaultdict(list)
     kept = ("benchmark", "model", "metric", "score", "low", "high", "n")
-    for row in benchmarks(study).rows:
+    for row in benchmarks(study).rows if publications else ():
         if row["score"] is not None:
             own[str(row["benchmark"])].append({k: row[k] for k in kept} | {"source": "runs"})
     rows: list[Row] = []

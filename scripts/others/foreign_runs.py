@@ -212,6 +212,7 @@ def run_lm_eval(rows: Path, out: Path) -> None:
 def run_helm(rows: Path, out: Path) -> None:
     """Write a run folder, by the runner that `helm-run` starts."""
     from helm.benchmark.adaptation.common_adapter_specs import get_multiple_choice_adapter_spec
+    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
     from helm.benchmark.executor import ExecutionSpec
     from helm.benchmark.metrics.common_metric_specs import get_exact_match_metric_specs
     from helm.benchmark.model_deployment_registry import (
@@ -221,7 +222,6 @@ def run_helm(rows: Path, out: Path) -> None:
     )
     from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
     from helm.benchmark.run_spec import RunSpec
-    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
     from helm.benchmark.runner import Runner
     from helm.benchmark.scenarios import scenario
     from helm.common.authentication import Authentication
