@@ -51,6 +51,7 @@ LAYERS = (
     "api",
     "plugin",
     "leaderboard",
+    "interop",
     "cli",
     "__main__",
 )

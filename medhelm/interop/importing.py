@@ -36,20 +36,20 @@ TOOLS = {"inspect": "Inspect", "lm_eval": "lm-evaluation-harness", "helm": "HELM
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user chose of an import."""
+    """The choices of a user in an import."""
 
     results: Path
     data: Literal["sample", "full"]
     root: Path
     benchmark: str = ""
-    """The benchmark of all answers; empty: the one that the task is named after, else by their texts."""
+    """Benchmark of all answers; empty: the one that the task is named after, else by their texts."""
     model: str = ""
     """The model's name here; empty: the tool's."""
 
 
 @dataclass(frozen=True)
 class Brought:
-    """What became of the answers of one model to one benchmark; of none where no benchmark has them."""
+    """The answers of one model to one benchmark as they came in; of none where no benchmark has them."""
 
     logs: Sequence[Log]
     matches: Matches

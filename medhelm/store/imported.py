@@ -21,7 +21,7 @@ class TheirScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class TheirAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What another tool made of one answer."""
+    """The scores of one answer by another tool."""
 
     instance_id: str
     repeat: int

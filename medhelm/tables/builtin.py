@@ -7,7 +7,6 @@ from functools import partial
 
 from medhelm.plugins.hookspecs import hookimpl
 from medhelm.tables import (
-    as_published,
     benchmarks,
     controls,
     exposure,
@@ -21,6 +20,7 @@ from medhelm.tables import (
 )
 from medhelm.tables.format.table import Table
 from medhelm.tables.multiple_choice import calibration, positions, robustness
+from medhelm.tables.others import as_published
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest, TableSpec, publish_rows, publish_whole
 
