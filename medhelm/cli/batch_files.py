@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import msgspec
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import add_options
 from medhelm.config import Job
-from medhelm.errors import UsageError
 from medhelm.interop.batch_files import Answers, Exchange, FilePool, Outbox
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
@@ -26,12 +24,8 @@ from medhelm.runs.runner import Ending, run_sweep
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "arguments",
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
-    )
+    same = "the same as of `medhelm run`: model=NAME benchmark=NAME data=full ..."
+    parser.add_argument("arguments", nargs="+", metavar="KEY=VALUE", help=same)
     parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
     parser.add_argument("-o", "--out", required=True, metavar="DIR", help="folder of the files")
     add_options(parser, "--config-dir")
@@ -42,19 +36,16 @@ def run(args: argparse.Namespace) -> int:
     config = ["--config-dir", args.config_dir] if args.config_dir else []
     argv = [*config, *args.arguments]
     jobs, registry = _jobs(argv)
-    out = Outbox(Path(args.out), Path(jobs[0].results_dir), argv)
-    try:
-        _sweep(jobs, registry, out.take)
-    finally:
-        out.close()
-    for path, n in out.written.items():
+    out = Outbox(results := Path(jobs[0].results_dir), argv)
+    _sweep(jobs, registry, out.take)
+    written = out.write(Path(args.out))
+    for path, n in written.items():
         print(f"{path}: {n:,} request(s)")
-    if not out.written:
-        print("nothing is left to ask")
-        return 0
+    done = "`medhelm import openai_batch OUTPUT.jsonl ERRORS.jsonl"
     print(
-        "Nothing was sent. Once they are answered elsewhere: `medhelm import openai_batch OUTPUT.jsonl "
-        f"ERRORS.jsonl --results-dir {jobs[0].results_dir}`"
+        f"Nothing was sent. Once they are answered elsewhere: {done} --results-dir {results}`"
+        if written
+        else "nothing is left to ask"
     )
     return 0
 
@@ -64,25 +55,21 @@ def take_answers(paths: Sequence[Path], results: Path) -> int:
     from medhelm.cli.sweep import show_tables
 
     answers = Answers(paths, results)
-    exports = answers.exports()
-    for name, exported in exports.items():
-        jobs, registry = _jobs(exported.arguments)
+    for name, arguments in answers.exports.items():
+        jobs, registry = _jobs(arguments)
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
         graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record]
         show_tables(graded, results, registry)
-    if not exports:
-        raise UsageError("the files hold no answer")
     print(
-        f"{answers.used:,} answer(s) taken" + f", {answers.old:,} were before" * bool(answers.old)
+        f"{answers.used:,} answer(s) taken, {answers.old:,} were before. What has none yet: the same "
+        "`medhelm export openai_batch` writes it again"
     )
     if answers.unused:
         print(
-            f"medhelm: {answers.unused:,} answer(s) are to no request of today: data, prompts or settings "
-            "have changed, or what they are answers to is answered",
-            file=sys.stderr,
+            f"{answers.unused:,} answer(s) are to no request of today: data, prompts or settings have "
+            "changed, or what they are answers to is answered"
         )
-    print("What is still without an answer: the same `medhelm export openai_batch` writes it again")
     return 0
 
 
@@ -104,9 +91,8 @@ def _sweep(jobs: Sequence[Job], registry: Registry, exchange: Exchange) -> Seque
     environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ).runs
     make_results(Path(jobs[0].results_dir))
-    pool = FilePool(environ, exchange)
     with Display(runs, is_shown=False) as display:
-        end = asyncio.run(run_sweep(runs, Ledger(), display, pool))
+        end = asyncio.run(run_sweep(runs, Ledger(), display, FilePool(environ, exchange)))
     for error in (end.stopped, *(ending.error for ending in end.endings)):
         if error is not None:
             raise error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.cli.options import add_options, data_folder, open_registry, print_json
+from medhelm.cli.options import add_options, data_folder, open_registry
 from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import why
 from medhelm.plugins.registry import Registry
@@ -26,52 +26,49 @@ _SHOWN = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "kind", choices=_KINDS, metavar="KIND", help=f"whose files they are: {', '.join(_KINDS)}"
-    )
+    kinds = f"whose files they are: {', '.join(_KINDS)}"
+    parser.add_argument("kind", choices=_KINDS, metavar="KIND", help=kinds)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
     parser.add_argument(
         "--benchmark",
+        default="",
         metavar="NAME",
         help="the benchmark of all answers (default: the one that the task is named after, else the one "
         "that holds most of its questions)",
     )
-    parser.add_argument(
-        "--model", metavar="NAME", help="the model's name here (default: as the tool names it)"
-    )
-    add_options(
-        parser, "--data", default="full", help="match bundled samples, or full data (default)"
-    )
-    add_options(parser, "--results-dir", "--data-dir", "--plugin", "--format")
+    named = "the model's name here (default: as the tool names it)"
+    parser.add_argument("--model", default="", metavar="NAME", help=named)
+    data = "match bundled samples, or full data (default)"
+    add_options(parser, "--data", default="full", help=data)
+    add_options(parser, "--results-dir", "--data-dir", "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0; raises UsageError where no answer is to a question of a benchmark."""
-    registry, results = open_registry(args.plugin), Path(args.results_dir)
-    paths = [Path(path) for path in args.paths]
+    """Return 0, or 4 where a run could not be graded; raises UsageError where nothing came in."""
+    paths, results = [Path(path) for path in args.paths], Path(args.results_dir)
     if missing := [path for path in paths if not path.exists()]:
         raise UsageError(f"there is no {missing[0]}")
     if args.kind == "medhelm_paper":
-        from medhelm.interop.paper_scores import bring_paper
+        from medhelm.tables.others.as_published import bring_scores
 
-        print(bring_paper(paths, registry, results))
+        print(bring_scores(paths, results))
         return 0
     if args.kind == "openai_batch":
         from medhelm.cli.batch_files import take_answers
 
         return take_answers(paths, results)
-    from medhelm.interop.importing import Choice, bring
+    from medhelm.interop.importing import Importer
 
-    choice = Choice(results, args.data, data_folder(args), args.benchmark or "", args.model or "")
-    brought = list(bring(_logs(args.kind, paths, registry), registry, choice))
-    if args.format == "json":
-        print_json("import", {"runs": [_facts(one) for one in brought]})
-    else:
-        for line in (line for one in brought for line in _lines(one)):
+    registry, root = open_registry(args.plugin), data_folder(args)
+    importer = Importer(registry, results, args.data, root, args.benchmark, args.model)
+    brought = []
+    for one in importer.bring(_logs(args.kind, paths, registry)):
+        brought.append(one)
+        for line in _lines(one):
             print(line)
     if not any(one.spec for one in brought):
         raise UsageError("no answer is to a question of a benchmark, so nothing was written")
-    return _grade(brought, registry, args)
+    return _grade(brought, registry, results, root)
 
 
 def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]:
@@ -81,71 +78,51 @@ def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]
     metrics = {name for name, _ in registry.metrics}
     for path in paths:
         try:
-            if kind == "inspect":
-                yield from inspect_log.read_logs(path)
-            elif kind == "lm_eval":
-                yield from lm_eval_files.read_logs(path)
-            else:
+            if kind == "helm":
                 yield from helm_folder.read_logs(path, metrics)
+            else:
+                yield from (inspect_log if kind == "inspect" else lm_eval_files).read_logs(path)
         except OSError as e:
             raise UsageError(f"{path} cannot be read: {why(e)}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError, ValueError) as e:
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as e:
             said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else type(e).__name__
             raise UsageError(
                 f"{path} is no file of {kind} that can be read here ({said})"
             ) from None
 
 
-def _facts(one: Brought) -> dict[str, object]:
-    return {
-        "benchmark": one.spec.benchmark if one.spec else None,
-        "model": one.spec.model.name if one.spec else one.logs[0].model,
-        "tasks": [log.task for log in one.logs],
-        "answers": len(one.matches.found),
-        "unmatched": one.matches.unmatched,
-        "run": str(one.path) if one.path else None,
-    }
-
-
 def _lines(one: Brought) -> Iterator[str]:
     """Yield how many answers came in, and which did not, by reason."""
-    spec, matches = one.spec, one.matches
+    spec, found = one.spec, one.matches.found
     tasks = ", ".join(log.task for log in one.logs)
     if spec is None:
         yield f"{tasks} x {one.logs[0].model}: nothing matched"
     else:
-        asked = len({own.instance.id for own in matches.found})
+        asked = len({own.instance.id for own in found})
         yield (
-            f"{tasks} -> {spec.benchmark} x {spec.model.name}: {len(matches.found):,} answers to "
-            f"{asked:,} of {one.available:,} questions"
+            f"{tasks} -> {spec.benchmark} x {spec.model.name}: {len(found):,} answers to {asked:,} of "
+            f"{one.available:,} questions"
         )
     of_reason: dict[str, list[str]] = defaultdict(list)
-    for key, reason in matches.unmatched.items():
+    for key, reason in one.matches.unmatched.items():
         of_reason[reason].append(key)
     for reason, keys in of_reason.items():
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         yield f"  not matched, {reason}: {len(keys):,} ({', '.join(keys[:_SHOWN])}{more})"
 
 
-def _grade(brought: Sequence[Brought], registry: Registry, args: argparse.Namespace) -> int:
+def _grade(brought: Sequence[Brought], registry: Registry, results: Path, root: Path) -> int:
     """Grade the runs that came in, as `medhelm score` does, and say how to look at them."""
     from medhelm.cli.score import graded_line
     from medhelm.runs.regrading import regrade
 
     specs, code = [one.spec for one in brought if one.spec], 0
-    paths = {one.path for one in brought}
-    for done in regrade(
-        Path(args.results_dir),
-        registry,
-        benchmarks=[spec.benchmark for spec in specs],
-        models=[spec.model.name for spec in specs],
-        root=data_folder(args),
-    ):
-        if done.record is not None and done.path in paths and args.format != "json":
+    names = {"benchmarks": [s.benchmark for s in specs], "models": [s.model.name for s in specs]}
+    for done in regrade(results, registry, root=root, **names):
+        if done.record is not None:
             print(graded_line(done.where, done.record))
         if done.problem:
             print(f"medhelm: {done.problem}", file=sys.stderr)
             code = RecordError.exit_code
-    if args.format != "json":
-        print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
+    print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
     return code

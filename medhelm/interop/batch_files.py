@@ -10,43 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from medhelm.errors import UsageError
-from medhelm.files.durable import make_private
+from medhelm.files.durable import make_private, write_whole
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.codecs.wire import CHAT, Answer, Failure
 from medhelm.models.http_endpoint import HttpModel
-from medhelm.schema.episode import SCHEMA, Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
-from medhelm.store.records import folder_name, read_struct, write_struct
+from medhelm.store.records import folder_name
 
 MOST = 50_000
 """The most requests that a file may hold."""
-WRITTEN = "written to a file, no answer yet"
-NO_ANSWER = "no answer in the files"
+WRITTEN, NO_ANSWER = "written to a file, no answer yet", "no answer in the files"
 _PATH = "/v1/chat/completions"
-
-
-class Exported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One export: the arguments by which its requests are made again."""
-
-    schema: int = SCHEMA
-    arguments: tuple[str, ...]
-
-
-class _Request(msgspec.Struct, frozen=True, kw_only=True):
-    custom_id: str
-    method: str = "POST"
-    url: str = _PATH
-    body: msgspec.Raw
+_FORM = "an answer is one JSON object with custom_id, and response or error"
 
 
 class _Given(msgspec.Struct):
@@ -73,19 +56,14 @@ class FilePool(ModelPool):
 
     def open(self, spec: ModelSpec) -> Model | InstanceModel:
         """Return a model. Raises UsageError for one that is not asked in the OpenAI chat protocol."""
-        check_form(spec, model := super().open(msgspec.structs.replace(spec, serve="")))
-        if is_instance_model(model) or not isinstance(model, HttpModel):
+        model = super().open(msgspec.structs.replace(spec, serve=""))
+        if is_instance_model(model):
             return model
+        if not isinstance(model, HttpModel) or model.endpoint.codec is not CHAT:
+            raise UsageError(
+                f"model {spec.name!r} is not asked in the OpenAI chat protocol, which these files hold"
+            )
         return _FileModel(spec, model, self._exchange)
-
-
-def check_form(spec: ModelSpec, model: Model | InstanceModel) -> None:
-    """Refuse a model whose requests no file of this form can hold."""
-    is_chat = isinstance(model, HttpModel) and model.endpoint.codec is CHAT
-    if not is_instance_model(model) and not is_chat:
-        raise UsageError(
-            f"model {spec.name!r} is not asked in the OpenAI chat protocol, which these files hold"
-        )
 
 
 class _FileModel(HttpModel):
@@ -98,110 +76,87 @@ class _FileModel(HttpModel):
     async def send(self, sent: bytes) -> Answer | Failure:
         """Return what has come of a request. Nothing is sent, so nothing is tried again."""
         result = self._exchange(self.spec, sent)
-        if isinstance(result, Failure) and result.kind not in ("oversize", "refusal"):
-            return replace(result, kind="error")
-        return result
-
-    async def respond(self, request: Request) -> Response:
-        """Return the response, without the time that another machine took."""
-        response = await super().respond(request)
-        return msgspec.structs.replace(response, latency_s=0.0)
+        is_final = isinstance(result, Answer) or result.kind in ("oversize", "refusal")
+        return result if is_final else replace(result, kind="error")
 
 
 class Outbox:
-    """Writes requests to files, one for each model, and more where it is full."""
+    """Collects requests, of each model apart."""
 
-    def __init__(self, folder: Path, results: Path, arguments: Sequence[str]) -> None:
+    def __init__(self, results: Path, arguments: Sequence[str]) -> None:
         """Keep the arguments, by which the answers are brought in."""
-        self.name = secrets.token_hex(6)
-        write_struct(_state(results, self.name), Exported(arguments=tuple(arguments)))
-        make_private(folder)
-        self._folder, self._copies, self._open = folder, Counter[str](), ExitStack()
-        self._files: dict[str, BinaryIO] = {}
-        self.written: Counter[Path] = Counter()
+        self._name, self._copies = secrets.token_hex(6), Counter[str]()
+        self._lines: dict[str, list[bytes]] = defaultdict(list)
+        make_private(results / "batch_files")
+        write_whole(_state(results, self._name), msgspec.json.encode(arguments))
 
     def take(self, spec: ModelSpec, body: bytes) -> Failure:
-        """Write a request."""
+        """Keep a request."""
         key = _key(spec, body)
-        custom_id = f"{self.name}-{key}-{self._copies[key]}"
+        line = {"custom_id": f"{self._name}-{key}-{self._copies[key]}", "method": "POST"}
         self._copies[key] += 1
-        path = self._place(spec.name)
-        if path.name not in self._files:
-            self._files[path.name] = self._open.enter_context(path.open("xb"))
-        line = msgspec.json.encode(_Request(custom_id=custom_id, body=msgspec.Raw(body)))
-        self._files[path.name].write(line + b"\n")
-        self.written[path] += 1
+        self._lines[spec.name].append(
+            msgspec.json.encode({**line, "url": _PATH, "body": msgspec.Raw(body)})
+        )
         return Failure("error", WRITTEN)
 
-    def close(self) -> None:
-        """Close the files."""
-        self._open.close()
-
-    def _place(self, model: str) -> Path:
-        for number in range(1, 2 + len(self.written)):
-            path = self._folder / f"{folder_name(model)}-{self.name}-{number}.jsonl"
-            if self.written[path] < MOST:
-                return path
-        raise AssertionError
+    def write(self, folder: Path) -> dict[Path, int]:
+        """Write the files of each model, and return how many requests each file holds."""
+        make_private(folder)
+        written = {}
+        for model, lines in self._lines.items():
+            for start in range(0, len(lines), MOST):
+                name = f"{folder_name(model)}-{self._name}-{1 + start // MOST}.jsonl"
+                part = lines[start : start + MOST]
+                write_whole(folder / name, b"\n".join([*part, b""]))
+                written[folder / name] = len(part)
+        return written
 
 
 class Answers:
     """The answers of files, by what was asked; each is given once."""
 
     def __init__(self, paths: Sequence[Path], results: Path) -> None:
-        """Read the files; raises UsageError for one of another form."""
+        """Read the files; raises UsageError for one of another form, or of no export here."""
         self._found: dict[str, _Result] = {}
         for path in paths:
             self._read(path)
-        self._given: dict[str, list[str]] = {}
-        self._taken = {
-            name: _state(results, name).with_suffix(".taken")
-            for name in dict.fromkeys(map(_name, self._found))
-        }
-        done = {
-            line
-            for path in self._taken.values()
-            if path.exists()
-            for line in path.read_text().splitlines()
-        }
-        for custom_id in sorted(self._found.keys() - done):
-            self._given.setdefault(custom_id.rpartition("-")[0], []).append(custom_id)
-        self.old = len(self._found.keys() & done)
-        """Answers that an import before has taken."""
-        self.used = 0
-        self._results = results
-
-    def exports(self) -> dict[str, Exported]:
-        """Return the exports whose answers these are; raises UsageError where they are of none here."""
-        found = {}
-        for name in self._taken:
-            path = _state(self._results, name)
-            if not path.is_file():
+        names = dict.fromkeys(custom_id.partition("-")[0] for custom_id in self._found)
+        self.exports: dict[str, list[str]] = {}
+        """The arguments of each export that these are the answers to."""
+        for name in names:
+            if not name.isalnum() or not (path := _state(results, name)).is_file():
                 raise UsageError(
                     f"answers are to no request of an export here (custom_id {name!r}...): --results-dir "
                     "names the folder that `medhelm export openai_batch` was given"
                 )
-            found[name] = read_struct(path, Exported)
-        return found
+            self.exports[name] = msgspec.json.decode(path.read_bytes(), type=list[str])
+        self._taken = {name: _state(results, name).with_suffix(".taken") for name in names}
+        done = {n for p in self._taken.values() if p.exists() for n in p.read_text().split()}
+        self.used, self.old = 0, len(self._found.keys() & done)
+        """Answers that were taken now, and before."""
+        self._given: dict[str, list[str]] = defaultdict(list)
+        for custom_id in sorted(self._found.keys() - done):
+            self._given[custom_id.rpartition("-")[0]].append(custom_id)
 
     def of(self, name: str) -> Exchange:
         """Return what answers the requests of one export."""
 
         def give(spec: ModelSpec, body: bytes) -> Answer | Failure:
-            left = self._given.get(f"{name}-{_key(spec, body)}")
-            if not left:
+            if not (left := self._given[f"{name}-{_key(spec, body)}"]):
                 return Failure("error", NO_ANSWER)
-            custom_id = left.pop(0)
+            own = self._found[left.pop(0)]
             with self._taken[name].open("a") as taken:
-                taken.write(f"{custom_id}\n")
+                taken.write(f"{own.custom_id}\n")
             self.used += 1
-            own = self._found[custom_id]
             if own.response is None:
                 return Failure("error", "an error in the batch")
-            payload = bytes(own.response.body)
-            if own.response.status_code == 200:
-                return CHAT.read(payload)
-            return CHAT.read_failure(spec, own.response.status_code, payload, {})
+            status, payload = own.response.status_code, bytes(own.response.body)
+            return (
+                CHAT.read(payload)
+                if status == 200
+                else CHAT.read_failure(spec, status, payload, {})
+            )
 
         return give
 
@@ -213,28 +168,19 @@ class Answers:
     def _read(self, path: Path) -> None:
         for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
-                own = msgspec.json.decode(line, type=_Result) if line.strip() else None
+                own = msgspec.json.decode(line, type=_Result)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                raise UsageError(
-                    f"{path}, line {number}: an answer is one JSON object with custom_id, response and error"
-                ) from None
-            if own is None:
-                continue
-            if own.custom_id in self._found:
-                raise UsageError(
-                    f"{path}, line {number}: there is an answer to {own.custom_id!r} already"
-                )
+                raise UsageError(f"{path}, line {number}: {_FORM}") from None
             if own.response is None and own.error is None:
-                raise UsageError(f"{path}, line {number}: it has neither response nor error")
+                raise UsageError(f"{path}, line {number}: {_FORM}")
+            if own.custom_id in self._found:
+                said = f"there is an answer to {own.custom_id!r} already"
+                raise UsageError(f"{path}, line {number}: {said}")
             self._found[own.custom_id] = own
 
 
 def _state(results: Path, name: str) -> Path:
     return results / "batch_files" / f"{name}.json"
-
-
-def _name(custom_id: str) -> str:
-    return custom_id.partition("-")[0]
 
 
 def _key(spec: ModelSpec, body: bytes) -> str:

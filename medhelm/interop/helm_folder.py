@@ -91,9 +91,7 @@ def _answer(
         response=_response(one.get("result") or {}),
         target=next(gold, ""),
         scores=tuple(
-            TheirScore(metric=name, value=value, read=_read(one))
-            for name, value in own.items()
-            if name in metrics
+            TheirScore(name, value, _read(one)) for name, value in own.items() if name in metrics
         ),
         fault=fault,
     )

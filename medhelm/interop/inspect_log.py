@@ -154,7 +154,7 @@ def _scores(scores: Any) -> Iterator[TheirScore]:
         parts = value.items() if isinstance(value, dict) else [("", value)]
         for part, one in parts:
             metric = f"{name}/{part}" if part else name
-            yield TheirScore(metric=metric, value=as_number(one), read=read)
+            yield TheirScore(metric, as_number(one), read)
 
 
 def as_number(value: Any) -> float | None:

@@ -116,5 +116,5 @@ def _scores(rows: Sequence[Any]) -> tuple[TheirScore, ...]:
         for metric in row["metrics"]:
             value = as_number(row.get(metric))
             name = metric if row["filter"] == "none" else f"{metric},{row['filter']}"
-            found.append(TheirScore(metric=name, value=value, read=read if is_text else ""))
+            found.append(TheirScore(name, value, read if is_text else ""))
     return tuple(found)

@@ -10,7 +10,7 @@ from medhelm.schema.episode import SCHEMA
 from medhelm.store.records import read_struct
 
 
-class TheirScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TheirScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One score that another tool gave an answer."""
 
     metric: str
@@ -20,8 +20,8 @@ class TheirScore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The answer that it read in the reply, where its file says so."""
 
 
-class TheirAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The scores of one answer by another tool."""
+class TheirAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The scores of one answer by another tool, and the gold that it had."""
 
     instance_id: str
     repeat: int
@@ -36,12 +36,16 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tool: str
     version: str
     files: dict[str, str]
-    """SHA-256 of each file, by its name."""
+    """SHA-256 of each file, by its path."""
     tasks: tuple[str, ...]
     """The tool's names of what it asked."""
     unmatched: dict[str, str]
     """By the tool's name of a question: why its answer is not in the run."""
     answers: tuple[TheirAnswer, ...]
+
+    def is_same(self, other: Imported) -> bool:
+        """Return whether both are of the same content, wherever the files lie."""
+        return sorted(self.files.values()) == sorted(other.files.values())
 
 
 def imported_path(run: Path) -> Path:

@@ -151,7 +151,7 @@ def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
     ("lines", "said"),
     [
         ([{"custom_id": "ours-1-0", "response": None, "error": {}}], "of no export"),
-        ([{"custom_id": "x-1-0"}], "neither response nor error"),
+        ([{"custom_id": "x-1-0"}], "response or error"),
         ([{"id": "x"}], "an answer is one JSON object"),
         ([{"custom_id": "x-1-0", "response": None, "error": {}}] * 2, "already"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from string import ascii_uppercase
 
@@ -17,7 +17,7 @@ from medhelm.store.records import find_gradings
 from medhelm.store.runlog import read_log
 from medhelm.tables.format.column_kinds import count, number, text
 from medhelm.tables.format.table import Part, Row, Table, make_table
-from medhelm.tables.instances import Key, Line, data_class, places_of, read_lines
+from medhelm.tables.instances import Line, data_class, places_of, read_lines
 from medhelm.tables.study.selection import GradedRun, newest_gradings, of_names, read_graded
 
 COLUMNS = (
@@ -29,37 +29,24 @@ COLUMNS = (
     text("instance_id", "id of the instance", "instance"),
     count("repeat", "place of the repeat, from 0", "repeat"),
     count("n", "answers that both gave a value", "n"),
-    number(
-        "theirs",
-        "the tool's score, of a benchmark its mean over them",
-        "",
-        "theirs",
-        digits=3,
-        is_main=True,
-    ),
-    number(
-        "ours",
-        "our score, of a benchmark its mean over them",
-        "metric",
-        "ours",
-        digits=3,
-        is_main=True,
-    ),
-    count("differ", "answers whose two scores differ, or of which one is missing", "differ"),
+    number("theirs", "the tool's score, or its mean over n", "", "theirs", None, 3, is_main=True),
+    number("ours", "our score, or its mean over n", "metric", "ours", None, 3, is_main=True),
+    count("differ", "answers whose scores differ, or of which one has none", "differ"),
     text("their_read", "the answer that the tool read", "they read", absent=""),
     text("read", "the answer that we read", "we read", absent=""),
     text("why", "why the two differ", "why", absent=""),
 )
+_SHARED = ("benchmark", "model", "their_metric")
 _PARTS = (
     Part(
         level="benchmark",
         title="Means over the answers that both gave a value",
-        columns=("benchmark", "model", "their_metric", "metric", "n", "theirs", "ours", "differ"),
+        columns=(*_SHARED, "metric", "n", "theirs", "ours", "differ"),
     ),
     Part(
         level="instance",
         title="Answers whose two scores differ",
-        group=("benchmark", "model", "their_metric"),
+        group=_SHARED,
         columns=("instance_id", "repeat", "theirs", "ours", "their_read", "read", "why"),
     ),
 )
@@ -73,73 +60,59 @@ def scorers(
     Raises UsageError where there is none, UnknownName for a name without a run.
     """
     rows: list[Row] = []
-    closed: dict[str, None] = {}
     damaged: list[str] = []
-    graded = [r for r in read_graded(find_gradings(results), damaged) if _is_of(r, scoring)]
-    runs = of_names(newest_gradings(graded), benchmarks, models)
-    found = [(run, own) for run in runs if (own := read_imported(run.path.parents[1])) is not None]
-    if not found:
-        raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
-    for run, imported in found:
-        has_text = data_class([run]) == "public"
-        if not has_text:
-            closed[run.benchmark] = None
-        rows += _rows(run, imported, has_text=has_text)
+    graded = read_graded(find_gradings(results), damaged)
+    wanted = [run for run in graded if run.record.grading.scoring == scoring]
     notes = [
-        *[f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged),
         "Both scored the same replies. Their mean is over the answers that both gave a value, so that it "
         "is not the mean that the tool reports where some are missing.",
-        *_unmatched(found),
+        *[f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged),
     ]
-    if closed:
-        notes.append(f"Ids and texts are withheld, the data are not public: {', '.join(closed)}.")
+    for run in of_names(newest_gradings(wanted), benchmarks, models):
+        if (own := read_imported(run.path.parents[1])) is None:
+            continue
+        rows += _rows(run, own)
+        cell = f"{run.benchmark} x {run.model}"
+        if own.unmatched:
+            notes.append(
+                f"{cell}: {len(own.unmatched):,} answers of the tool's are not in the run."
+            )
+        if data_class([run]) != "public":
+            notes.append(f"{cell}: ids and texts are withheld, the data are not public.")
+    if not rows:
+        raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
     return make_table("scorers", "theirs and ours", COLUMNS, rows, notes, {}, parts=_PARTS)
 
 
-def _is_of(run: GradedRun, scoring: Scoring) -> bool:
-    return run.record.grading.scoring == scoring
-
-
-def _rows(run: GradedRun, imported: Imported, *, has_text: bool) -> Iterator[Row]:
-    lines = read_lines(run)
+def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
+    lines, has_text = read_lines(run), data_class([run]) == "public"
     places = {} if has_text else places_of([lines])
-    pairs: dict[str, list[tuple[Key, TheirAnswer, TheirScore]]] = defaultdict(list)
+    pairs: dict[str, list[tuple[TheirAnswer, TheirScore, Line | None]]] = defaultdict(list)
     for answer in imported.answers:
+        line = lines.found.get((answer.instance_id, answer.repeat))
         for score in answer.scores:
-            pairs[score.metric].append(((answer.instance_id, answer.repeat), answer, score))
-    shared = {
-        "benchmark": run.benchmark,
-        "model": run.model,
-        "metric": run.record.grading.metrics[0].name,
-    }
-    unlike = {
-        key for own in pairs.values() for key, _, s in own if _differ(lines.found.get(key), s)
-    }
-    log = read_log(run.path.parents[1]) if unlike else ()
-    instances = {e.instance.id: e.instance for e in log if (e.instance.id, e.repeat) in unlike}
+            pairs[score.metric].append((answer, score, line))
+    instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
     for metric, own in pairs.items():
-        values = [(s.value, _value(lines.found.get(key))) for key, _, s in own]
+        values = [(score.value, _value(line)) for _, score, line in own]
         both = [(a, b) for a, b in values if a is not None and b is not None]
-        apart = [one for one in own if _differ(lines.found.get(one[0]), one[2])]
-        named = shared | {"their_metric": metric}
-        yield named | {
-            "level": "benchmark",
-            "n": len(both),
-            "theirs": sum(a for a, _ in both) / len(both) if both else None,
-            "ours": sum(b for _, b in both) / len(both) if both else None,
-            "differ": len(apart),
-        }
-        for (instance_id, repeat), answer, score in apart:
-            line = lines.found.get((instance_id, repeat))
+        named: Row = {"benchmark": run.benchmark, "model": run.model, "their_metric": metric}
+        named["metric"] = run.record.grading.metrics[0].name
+        apart = [one for one, pair in zip(own, values, strict=True) if _differ(*pair)]
+        means = [sum(side) / len(both) for side in zip(*both, strict=True)] or [None, None]
+        counts = {"n": len(both), "differ": len(apart)}
+        yield named | counts | {"level": "benchmark", "theirs": means[0], "ours": means[1]}
+        for answer, score, line in apart:
+            instance = answer.instance_id
             yield named | {
-                "level": "instance",
-                "instance_id": f"#{places[instance_id]}" if places else instance_id,
-                "repeat": repeat,
-                "theirs": score.value,
-                "ours": _value(line),
+                **{
+                    "level": "instance",
+                    "instance_id": f"#{places[instance]}" if places else instance,
+                },
+                **{"repeat": answer.repeat, "theirs": score.value, "ours": _value(line)},
                 "their_read": score.read if has_text else None,
                 "read": line.extracted if has_text and line is not None else None,
-                "why": _why(line, answer, score, instances.get(instance_id), has_text=has_text),
+                "why": _why(line, score, _other_gold(answer.target, instances.get(instance))),
             }
 
 
@@ -147,33 +120,22 @@ def _value(line: Line | None) -> float | None:
     return line.scores[0].value if line is not None else None
 
 
-def _differ(line: Line | None, score: TheirScore) -> bool:
-    ours = _value(line)
-    if ours is None or score.value is None:
-        return ours is not score.value
-    return abs(ours - score.value) > TIE
+def _differ(theirs: float | None, ours: float | None) -> bool:
+    if theirs is None or ours is None:
+        return theirs is not ours
+    return abs(theirs - ours) > TIE
 
 
-def _why(
-    line: Line | None,
-    answer: TheirAnswer,
-    score: TheirScore,
-    instance: Instance | None,
-    *,
-    has_text: bool,
-) -> str:
+def _why(line: Line | None, score: TheirScore, is_other_gold: bool) -> str:
     """Return the first thing in which the two scores part."""
     if line is None:
         return "it is not graded here"
-    if (gold := _other_gold(answer.target, instance)) and has_text:
-        return f"other gold: theirs {answer.target}, ours {gold}"
-    if gold:
-        return "other gold"
+    if is_other_gold:
+        return "another gold"
     if score.value is None:
         return "the tool gave no score"
-    ours = line.scores[0]
-    if ours.outcome != "scored":
-        return f"{ours.outcome} here" + f": {ours.reason}" * bool(ours.reason and has_text)
+    if line.scores[0].outcome != "scored":
+        return f"{line.scores[0].outcome} here"
     if not score.read:
         return "the tool read no answer"
     if score.read.strip() != line.extracted.strip():
@@ -181,25 +143,13 @@ def _why(
     return "the same answer was read and is rated by another rule"
 
 
-def _other_gold(target: str, instance: Instance | None) -> str:
-    """Return our gold where the tool's is another; empty where they are one, or theirs cannot be told."""
+def _other_gold(target: str, instance: Instance | None) -> bool:
+    """Return whether the tool's gold is another one than ours; no where that cannot be told."""
     if instance is None or not instance.references or not target.strip():
-        return ""
+        return False
     if not instance.choices:
-        return "" if target.strip() in instance.references else " / ".join(instance.references)
-    named: Mapping[str, str] = {
-        **dict(zip(instance.choices, ascii_uppercase, strict=False)),
-        **dict(zip(option_labels(instance), ascii_uppercase, strict=False)),
-    }
+        return target.strip() not in instance.references
+    named = dict(zip(instance.choices, ascii_uppercase, strict=False))
+    named |= dict(zip(option_labels(instance), ascii_uppercase, strict=False))
     theirs = named.get(target.strip())
-    is_other = theirs is not None and theirs not in instance.references
-    return " / ".join(instance.references) if is_other else ""
-
-
-def _unmatched(found: Iterable[tuple[GradedRun, Imported]]) -> Iterator[str]:
-    for run, imported in found:
-        if n := len(imported.unmatched):
-            yield (
-                f"{run.benchmark} x {run.model}: {n:,} answer(s) of the tool's are to no question of the "
-                f"benchmark; imported.json in {run.path.parents[1].name} names each, with the reason."
-            )
+    return theirs is not None and theirs not in instance.references
