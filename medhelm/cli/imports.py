@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         brought.append(one)
         for line in _lines(one):
             print(line)
+    if not brought:
+        raise UsageError(f"no file of {args.kind} lies in {', '.join(args.paths)}")
     if not any(one.spec for one in brought):
         raise UsageError("no answer is to a question of a benchmark, so nothing was written")
     return _grade(brought, registry, results, root)

@@ -65,6 +65,10 @@ class FilePool(ModelPool):
             )
         return _FileModel(spec, model, self._exchange)
 
+    async def served(self, spec: ModelSpec) -> Mapping[str, str]:
+        """Return nothing, as no server is asked."""
+        return {}
+
 
 class _FileModel(HttpModel):
     """A model whose requests are exchanged for what a file holds."""
