@@ -119,8 +119,8 @@ def _grade(brought: Sequence[Brought], registry: Registry, results: Path, root: 
     from medhelm.runs.regrading import regrade
 
     specs, code = [one.spec for one in brought if one.spec], 0
-    names = {"benchmarks": [s.benchmark for s in specs], "models": [s.model.name for s in specs]}
-    for done in regrade(results, registry, root=root, **names):
+    benchmarks, models = [s.benchmark for s in specs], [s.model.name for s in specs]
+    for done in regrade(results, registry, benchmarks=benchmarks, models=models, root=root):
         if done.record is not None:
             print(graded_line(done.where, done.record))
         if done.problem:

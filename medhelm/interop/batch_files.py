@@ -80,8 +80,9 @@ class _FileModel(HttpModel):
     async def send(self, sent: bytes) -> Answer | Failure:
         """Return what has come of a request. Nothing is sent, so nothing is tried again."""
         result = self._exchange(self.spec, sent)
-        is_final = isinstance(result, Answer) or result.kind in ("oversize", "refusal")
-        return result if is_final else replace(result, kind="error")
+        if isinstance(result, Answer) or result.kind in ("oversize", "refusal"):
+            return result
+        return replace(result, kind="error")
 
 
 class Outbox:

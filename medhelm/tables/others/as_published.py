@@ -82,7 +82,7 @@ def as_published(study: Study) -> Table:
         others = [s for scores in found.values() for s in scores if s[1] == title]
         rows += own
         for model, _, metric, score in sorted(others, key=lambda s: -s[3]):
-            one = {"benchmark": name, "model": model, "metric": metric, "score": score}
+            one: Row = {"benchmark": name, "model": model, "metric": metric, "score": score}
             rows.append(one | {"source": "as published"})
     said = (
         "As published, without instances: other prompts, judges and budgets, so that no interval, rank or "
