@@ -244,7 +244,10 @@ def skeleton(matches: Collection[Matched]) -> list[str]:
     found = set()
     for own in matches:
         text = "\n".join(f"{m.role}: {m.content}" for m in own.answer.messages)
-        for part in (own.instance.context, own.instance.question, *own.instance.choices):
-            text = text.replace(part, "{}") if part.strip() else text
+        for part in filter(str.strip, (own.instance.context, own.instance.question)):
+            text = text.replace(part, "{}")
+        if own.instance.choices:  # the words between the question and the last option are left out
+            head, _, rest = text.partition("{}")
+            text = f"{head}{{}}{rest.rpartition(own.instance.choices[-1])[2]}"
         found.add(text)
     return sorted(found)

@@ -17,7 +17,7 @@ import pytest
 from medhelm import load_results
 from medhelm.cli import run_command
 from medhelm.interop import inspect_log
-from medhelm.interop.recorded import Matched, Questions, Recorded, shown_options
+from medhelm.interop.recorded import Matched, Questions, Recorded, shown_options, skeleton
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Likelihood, Message, Response
@@ -218,6 +218,15 @@ def test_a_question_is_found_by_its_text_and_context_alone() -> None:
     (found, why) = match([one, copy], *asked)
     assert [own.instance.id for own in found] == ["1", "3"]
     assert why == {"c": "the question is answered already"}
+
+
+def test_another_asking_is_known_by_the_words_around_the_question() -> None:
+    two = msgspec.structs.replace(DRUG, id="q2", question="Which dose?", choices=("No", "Yes", "5"))
+    prompts = ["Choose.\nWhich drug?\nA. 5 mg\nB. 15 mg\nC. 50 mg\nAnswer:"]
+    prompts.append("Choose.\nWhich dose?\nA. No\nB. Yes\nC. 5\nAnswer:")
+    asked = [answer(prompts[0]), replace(answer(prompts[1], "Which dose?"), key="l")]
+    found, _ = match([DRUG, two], *asked)
+    assert skeleton(found) == ["user: Choose.\n{}\nAnswer:"]
 
 
 def test_the_last_whole_list_is_that_of_the_options() -> None:
