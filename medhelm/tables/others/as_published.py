@@ -74,7 +74,8 @@ def as_published(study: Study) -> Table:
     kept = ("benchmark", "model", "metric", "score", "low", "high", "n")
     for row in benchmarks(study).rows if found else ():
         if row["score"] is not None:
-            mine[str(row["benchmark"])].append({k: row[k] for k in kept} | {"source": "runs"})
+            own_row: Row = {k: row[k] for k in kept} | {"source": "runs"}
+            mine[str(row["benchmark"])].append(own_row)
     rows: list[Row] = []
     for name, own in mine.items():
         titles = {score[1] for scores in found.values() for score in scores}
