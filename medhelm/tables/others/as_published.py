@@ -74,8 +74,7 @@ def as_published(study: Study) -> Table:
     kept = ("benchmark", "model", "metric", "score", "low", "high", "n")
     for row in benchmarks(study).rows if found else ():
         if row["score"] is not None:
-            own_row: Row = {k: row[k] for k in kept} | {"source": "runs"}
-            mine[str(row["benchmark"])].append(own_row)
+            mine[str(row["benchmark"])].append({**{k: row[k] for k in kept}, "source": "runs"})
     rows: list[Row] = []
     for name, own in mine.items():
         titles = {score[1] for scores in found.values() for score in scores}
