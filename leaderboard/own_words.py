@@ -20,10 +20,14 @@ def _packaged() -> tuple[Asking, ...]:
 
 
 def is_prompt_packaged(spec: RunSpec) -> bool:
-    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples."""
+    """Return whether prompts hold nothing of the user's own: no words of an asking, no file of examples.
+
+    Those of another tool may hold anything.
+    """
     asking = spec.asking or Asking()
     known = {"", *(getattr(own, name) for own in _packaged() for name in OWN_WORDS)}
-    return not asking.examples_from and known.issuperset(getattr(asking, n) for n in OWN_WORDS)
+    is_ours = not asking.examples_from and not asking.asked_by
+    return is_ours and known.issuperset(getattr(asking, n) for n in OWN_WORDS)
 
 
 def has_none(record: RunRecord) -> bool:

@@ -257,7 +257,7 @@ def _check_command(
         if word.startswith("-") and word not in known[command] | {"--help"}:
             yield f"`medhelm {command}` has no option {word}"
         elif setting := _SETTING.match(word):
-            if command not in ("run", "estimate", "probe"):
+            if command not in ("run", "estimate", "probe", "export"):
                 if before.startswith("--"):  # the option's own NAME=VALUE
                     continue
                 yield f"`medhelm {command}` takes no {word}"

@@ -53,6 +53,7 @@ LAYERS = (
     "plugin",
     "leaderboard",
     "exports",
+    "interop",
     "cli",
     "__main__",
 )

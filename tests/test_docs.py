@@ -47,6 +47,7 @@ NOT_RUN = {
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
     r"medhelm run .*track=mlflow": "needs environments of other tools: tests/exports",
+    r"medhelm import openai_batch .*": "needs answers: tests/interop/test_batch_files.py",
     r"medhelm fidelity --reader .*": "asks a second model: tests/proof/test_reader_fidelity.py",
     r"medhelm run .*reader=.*": "asks a second model: tests/grading/test_reader.py",
     r"medhelm run .*ask=careful\.yaml.*|medhelm tables .*--reduce .*": "tests/askings and "
@@ -113,6 +114,7 @@ def reader(
     for name in [n for n in os.environ if n.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "other-tools").symlink_to(ROOT / "tests" / "interop" / "data")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setenv("MEDHELM_DATA_DIR", DATA or str(tmp_path / "no-data"))

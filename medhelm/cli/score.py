@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if run.record is not None:
             graded.append(run.record)
             if args.format != "json":
-                print(_graded_line(run.where, run.record))
+                print(graded_line(run.where, run.record))
         else:
             (skipped if run.is_skipped else failed).append(run.problem)
         if run.problem:
@@ -85,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
     return RecordError.exit_code if failed else 0
 
 
-def _graded_line(where: str, record: RunRecord) -> str:
+def graded_line(where: str, record: RunRecord) -> str:
+    """Return the score of a run that was graded, and what a reader must know of it, in a line."""
     main = record.results[0]
     value = "no value" if main.value is None else f"{main.value:.4f}"
     asked = record.instances * record.spec.repeats

@@ -45,6 +45,8 @@ class Asking(
     """Replaces the benchmark's output budget; with `reasons`, is added to it. The next field is for reasoning
     models."""
     reasoning_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    asked_by: str = ""
+    """The other tool that asked, of an imported run: its prompts are in the log, their hash is the version."""
 
     def in_words(self) -> str:
         """Return what it changes, in a few words."""
@@ -55,6 +57,7 @@ class Asking(
             name for name in ("instruction", "system", "template", "closing") if getattr(self, name)
         ]
         parts = (
+            f"imported, with the prompts of {self.asked_by}" * bool(self.asked_by),
             f"version {self.version}",
             f"answer as {self.form}" * (self.form != "text"),
             "reasons first" * self.reasons,

@@ -20,6 +20,7 @@ from medhelm.tables import (
 )
 from medhelm.tables.format.table import Table
 from medhelm.tables.multiple_choice import calibration, positions, robustness
+from medhelm.tables.others import as_published
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest, TableSpec, publish_rows, publish_whole
 
@@ -136,6 +137,12 @@ _TABLES = (
         help="confidence and share right by bins, and what is left where less sure answers are withheld",
         columns=calibration.RELIABILITY,
         make=_of(calibration.reliability),
+    ),
+    TableSpec(
+        name="as_published",
+        help="scores of runs beside those that others published (`medhelm import medhelm_paper`)",
+        columns=as_published.AS_PUBLISHED,
+        make=_of(as_published.as_published),
     ),
     TableSpec(
         name="slices",

@@ -56,7 +56,7 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
 def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
     write_run(tmp_path, "x", "a", items([1.0]))
     tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 20
+    assert len(tables) == len(list(tables)) == 21
     assert "overall" in tables and "slices" not in tables and "nothing" not in tables
 
 
@@ -429,6 +429,7 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
     assert document.table == name and document.settings["draws"] == draws
     # The runs hold none of what these show.
     absent = [
+        "as_published",
         "calibration",
         "controls",
         "coverage",

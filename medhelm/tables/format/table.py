@@ -272,11 +272,13 @@ def _requested(column: Column, names: Sequence[str]) -> Column:
 def _with_values(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Value]]
 ) -> tuple[Column, ...]:
-    """Return the columns that are not missing, or no, in every row. A 0 with an interval is a value."""
+    """Return the columns that are not missing, or no, in every row.
+
+    A 0 with an interval is a value, and so is one of what the table is for.
+    """
     ends = {c: (c.name, *(c.interval or ())[1:]) for c in columns}
-    return tuple(
-        c for c in columns if any(row[n] not in (None, False, "") for row in rows for n in ends[c])
-    )
+    no = {c: (None, "") if c.is_main else (None, False, "") for c in columns}
+    return tuple(c for c in columns if any(row[n] not in no[c] for row in rows for n in ends[c]))
 
 
 def _as_column_value(value: Any, kind: ColumnType) -> Value:

@@ -1,0 +1,130 @@
+"""`medhelm import`: answers and scores from the files of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from medhelm.cli.options import add_options, data_folder, open_registry
+from medhelm.errors import RecordError, UsageError
+from medhelm.files.durable import why
+from medhelm.plugins.registry import Registry
+
+if TYPE_CHECKING:
+    from medhelm.interop.importing import Brought
+    from medhelm.interop.recorded import Log
+
+_KINDS = ("inspect", "lm_eval", "helm", "openai_batch", "medhelm_paper")
+_SHOWN = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    kinds = f"whose files they are: {', '.join(_KINDS)}"
+    parser.add_argument("kind", choices=_KINDS, metavar="KIND", help=kinds)
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
+    parser.add_argument(
+        "--benchmark",
+        default="",
+        metavar="NAME",
+        help="the benchmark of all answers (default: the one that the task is named after, else the one "
+        "that holds most of its questions)",
+    )
+    named = "the model's name here (default: as the tool names it)"
+    parser.add_argument("--model", default="", metavar="NAME", help=named)
+    data = "match bundled samples, or full data (default)"
+    add_options(parser, "--data", default="full", help=data)
+    add_options(parser, "--results-dir", "--data-dir", "--plugin")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0, or 4 where a run could not be graded; raises UsageError where nothing came in."""
+    paths, results = [Path(path) for path in args.paths], Path(args.results_dir)
+    if missing := [path for path in paths if not path.exists()]:
+        raise UsageError(f"there is no {missing[0]}")
+    if args.kind == "medhelm_paper":
+        from medhelm.tables.others.as_published import bring_scores
+
+        print(bring_scores(paths, results))
+        return 0
+    if args.kind == "openai_batch":
+        from medhelm.cli.batch_files import take_answers
+
+        return take_answers(paths, results)
+    from medhelm.interop.importing import Importer
+
+    registry, root = open_registry(args.plugin), data_folder(args)
+    importer = Importer(registry, results, args.data, root, args.benchmark, args.model)
+    brought = []
+    for one in importer.bring(_logs(args.kind, paths, registry)):
+        brought.append(one)
+        for line in _lines(one):
+            print(line)
+    if not brought:
+        raise UsageError(f"no file of {args.kind} lies in {', '.join(args.paths)}")
+    if not any(one.spec for one in brought):
+        raise UsageError("no answer is to a question of a benchmark, so nothing was written")
+    return _grade(brought, registry, results, root)
+
+
+def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]:
+    """Yield the logs of files; raises UsageError for one that is not of its kind."""
+    from medhelm.interop import helm_folder, inspect_log, lm_eval_files
+
+    metrics = {name for name, _ in registry.metrics}
+    for path in paths:
+        try:
+            if kind == "helm":
+                yield from helm_folder.read_logs(path, metrics)
+            else:
+                yield from (inspect_log if kind == "inspect" else lm_eval_files).read_logs(path)
+        except OSError as e:
+            raise UsageError(f"{path} cannot be read: {why(e)}") from None
+        except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as e:
+            said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else type(e).__name__
+            raise UsageError(
+                f"{path} is no file of {kind} that can be read here ({said})"
+            ) from None
+
+
+def _lines(one: Brought) -> Iterator[str]:
+    """Yield how many answers came in, and which did not, by reason."""
+    spec, found = one.spec, one.matches.found
+    tasks = ", ".join(log.task for log in one.logs)
+    if spec is None:
+        yield f"{tasks} x {one.logs[0].model}: nothing matched"
+    else:
+        asked = len({own.instance.id for own in found})
+        yield (
+            f"{tasks} -> {spec.benchmark} x {spec.model.name}: {len(found):,} answers to {asked:,} of "
+            f"{one.available:,} questions"
+        )
+    of_reason: dict[str, list[str]] = defaultdict(list)
+    for key, reason in one.matches.unmatched.items():
+        of_reason[reason].append(key)
+    for reason, keys in of_reason.items():
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        yield f"  not matched, {reason}: {len(keys):,} ({', '.join(keys[:_SHOWN])}{more})"
+
+
+def _grade(brought: Sequence[Brought], registry: Registry, results: Path, root: Path) -> int:
+    """Grade the runs that came in, as `medhelm score` does, and say how to look at them."""
+    from medhelm.cli.score import graded_line
+    from medhelm.runs.regrading import regrade
+
+    specs, code = [one.spec for one in brought if one.spec], 0
+    benchmarks, models = [s.benchmark for s in specs], [s.model.name for s in specs]
+    for done in regrade(results, registry, benchmarks=benchmarks, models=models, root=root):
+        if done.record is not None:
+            print(graded_line(done.where, done.record))
+        if done.problem:
+            print(f"medhelm: {done.problem}", file=sys.stderr)
+            code = RecordError.exit_code
+    print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
+    return code

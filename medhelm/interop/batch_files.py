@@ -1,0 +1,193 @@
+"""Requests as files of the OpenAI batch form, to be answered elsewhere, and the answers that come back.
+
+An export is an ordinary sweep whose requests go into files and fail; an import is the same sweep, whose
+requests are answered from files. So what has come is in the log as any answer, protocols of several turns
+go turn by turn, and judges are asked once there are answers. Each answer is used once, even by an import that
+was killed: it is written down as taken before it is handed on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from medhelm.errors import UsageError
+from medhelm.files.durable import make_private, write_whole
+from medhelm.models import ModelPool, is_instance_model
+from medhelm.models.codecs.wire import CHAT, Answer, Failure
+from medhelm.models.http_endpoint import HttpModel
+from medhelm.schema.model import InstanceModel, Model, ModelSpec
+from medhelm.store.records import folder_name
+
+MOST = 50_000
+"""The most requests that a file may hold."""
+WRITTEN, NO_ANSWER = "written to a file, no answer yet", "no answer in the files"
+_PATH = "/v1/chat/completions"
+_FORM = "an answer is one JSON object with custom_id, and response or error"
+
+
+class _Given(msgspec.Struct):
+    status_code: int
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Result(msgspec.Struct):
+    custom_id: str
+    response: _Given | None = None
+    error: dict[str, object] | None = None
+
+
+Exchange = Callable[[ModelSpec, bytes], Answer | Failure]
+"""Takes a request's model and body, and returns what has come of it."""
+
+
+class FilePool(ModelPool):
+    """Models whose requests go to files, or are answered from them; rules answer as always."""
+
+    def __init__(self, environ: Mapping[str, str], exchange: Exchange) -> None:
+        super().__init__(environ)
+        self._exchange = exchange
+
+    def open(self, spec: ModelSpec) -> Model | InstanceModel:
+        """Return a model. Raises UsageError for one that is not asked in the OpenAI chat protocol."""
+        model = super().open(msgspec.structs.replace(spec, serve=""))
+        if is_instance_model(model):
+            return model
+        if not isinstance(model, HttpModel) or model.endpoint.codec is not CHAT:
+            raise UsageError(
+                f"model {spec.name!r} is not asked in the OpenAI chat protocol, which these files hold"
+            )
+        return _FileModel(spec, model, self._exchange)
+
+    async def served(self, spec: ModelSpec) -> Mapping[str, str]:
+        """Return nothing, as no server is asked."""
+        return {}
+
+
+class _FileModel(HttpModel):
+    """A model whose requests are exchanged for what a file holds."""
+
+    def __init__(self, spec: ModelSpec, opened: HttpModel, exchange: Exchange) -> None:
+        super().__init__(spec, opened.endpoint, owns_host=False)
+        self._exchange = exchange
+
+    async def send(self, sent: bytes) -> Answer | Failure:
+        """Return what has come of a request. Nothing is sent, so nothing is tried again."""
+        result = self._exchange(self.spec, sent)
+        if isinstance(result, Answer) or result.kind in ("oversize", "refusal"):
+            return result
+        return replace(result, kind="error")
+
+
+class Outbox:
+    """Collects requests, of each model apart."""
+
+    def __init__(self, results: Path, arguments: Sequence[str]) -> None:
+        """Keep the arguments, by which the answers are brought in."""
+        self._name, self._copies = secrets.token_hex(6), Counter[str]()
+        self._lines: dict[str, list[bytes]] = defaultdict(list)
+        make_private(results / "batch_files")
+        write_whole(_state(results, self._name), msgspec.json.encode(arguments))
+
+    def take(self, spec: ModelSpec, body: bytes) -> Failure:
+        """Keep a request."""
+        key = _key(spec, body)
+        line = {"custom_id": f"{self._name}-{key}-{self._copies[key]}", "method": "POST"}
+        self._copies[key] += 1
+        self._lines[spec.name].append(
+            msgspec.json.encode({**line, "url": _PATH, "body": msgspec.Raw(body)})
+        )
+        return Failure("error", WRITTEN)
+
+    def write(self, folder: Path) -> dict[Path, int]:
+        """Write the files of each model, and return how many requests each file holds."""
+        make_private(folder)
+        written = {}
+        for model, lines in self._lines.items():
+            for start in range(0, len(lines), MOST):
+                name = f"{folder_name(model)}-{self._name}-{1 + start // MOST}.jsonl"
+                part = lines[start : start + MOST]
+                write_whole(folder / name, b"\n".join([*part, b""]))
+                written[folder / name] = len(part)
+        return written
+
+
+class Answers:
+    """The answers of files, by what was asked; each is given once."""
+
+    def __init__(self, paths: Sequence[Path], results: Path) -> None:
+        """Read the files; raises UsageError for one of another form, or of no export here."""
+        self._found: dict[str, _Result] = {}
+        for path in paths:
+            self._read(path)
+        names = dict.fromkeys(custom_id.partition("-")[0] for custom_id in self._found)
+        self.exports: dict[str, list[str]] = {}
+        """The arguments of each export that these are the answers to."""
+        for name in names:
+            if not name.isalnum() or not (path := _state(results, name)).is_file():
+                raise UsageError(
+                    f"answers are to no request of an export here (custom_id {name!r}...): --results-dir "
+                    "names the folder that `medhelm export openai_batch` was given"
+                )
+            self.exports[name] = msgspec.json.decode(path.read_bytes(), type=list[str])
+        self._taken = {name: _state(results, name).with_suffix(".taken") for name in names}
+        done = {n for p in self._taken.values() if p.exists() for n in p.read_text().split()}
+        self.used, self.old = 0, len(self._found.keys() & done)
+        """Answers that were taken now, and before."""
+        self._given: dict[str, list[str]] = defaultdict(list)
+        for custom_id in sorted(self._found.keys() - done):
+            self._given[custom_id.rpartition("-")[0]].append(custom_id)
+
+    def of(self, name: str) -> Exchange:
+        """Return what answers the requests of one export."""
+
+        def give(spec: ModelSpec, body: bytes) -> Answer | Failure:
+            if not (left := self._given[f"{name}-{_key(spec, body)}"]):
+                return Failure("error", NO_ANSWER)
+            own = self._found[left.pop(0)]
+            with self._taken[name].open("a") as taken:
+                taken.write(f"{own.custom_id}\n")
+            self.used += 1
+            if own.response is None:
+                return Failure("error", "an error in the batch")
+            status, payload = own.response.status_code, bytes(own.response.body)
+            return (
+                CHAT.read(payload)
+                if status == 200
+                else CHAT.read_failure(spec, status, payload, {})
+            )
+
+        return give
+
+    @property
+    def unused(self) -> int:
+        """Return how many answers no request has asked for."""
+        return sum(map(len, self._given.values()))
+
+    def _read(self, path: Path) -> None:
+        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+            try:
+                own = msgspec.json.decode(line, type=_Result)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise UsageError(f"{path}, line {number}: {_FORM}") from None
+            if own.response is None and own.error is None:
+                raise UsageError(f"{path}, line {number}: {_FORM}")
+            if own.custom_id in self._found:
+                said = f"there is an answer to {own.custom_id!r} already"
+                raise UsageError(f"{path}, line {number}: {said}")
+            self._found[own.custom_id] = own
+
+
+def _state(results: Path, name: str) -> Path:
+    return results / "batch_files" / f"{name}.json"
+
+
+def _key(spec: ModelSpec, body: bytes) -> str:
+    """Return the key of what a model is asked: two requests with one body can be given each other's answer."""
+    return hashlib.blake2b(spec.name.encode() + b"\0" + body, digest_size=16).hexdigest()

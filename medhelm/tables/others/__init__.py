@@ -1,0 +1,1 @@
+"""Tables of scores that other tools gave, or others published, beside ours."""

@@ -1,0 +1,155 @@
+"""Scores of another tool beside ours on the same answers: where they differ, on which instances, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from string import ascii_uppercase
+
+from medhelm.errors import UsageError
+from medhelm.prompts.messages import option_labels
+from medhelm.schema.data import Instance
+from medhelm.schema.score import Scoring
+from medhelm.stats.aggregation import TIE
+from medhelm.store.imported import Imported, TheirAnswer, TheirScore, read_imported
+from medhelm.store.records import find_gradings
+from medhelm.store.runlog import read_log
+from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.table import Part, Row, Table, make_table
+from medhelm.tables.instances import Line, data_class, places_of, read_lines
+from medhelm.tables.study.selection import GradedRun, newest_gradings, of_names, read_graded
+
+COLUMNS = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("model", "name of the model, with the tool that asked", "model"),
+    text("level", "benchmark, or instance: an answer that both scored otherwise"),
+    text("their_metric", "the tool's name of its score", "their metric"),
+    text("metric", "name of our main metric", "our metric"),
+    text("instance_id", "id of the instance", "instance"),
+    count("repeat", "place of the repeat, from 0", "repeat"),
+    count("n", "answers that both gave a value", "n"),
+    number("theirs", "the tool's score, or its mean over n", "", "theirs", None, 3, is_main=True),
+    number("ours", "our score, or its mean over n", "metric", "ours", None, 3, is_main=True),
+    count("differ", "answers whose scores differ, or of which one has none", "differ"),
+    text("their_read", "the answer that the tool read", "they read", absent=""),
+    text("read", "the answer that we read", "we read", absent=""),
+    text("why", "why the two differ", "why", absent=""),
+)
+_SHARED = ("benchmark", "model", "their_metric")
+_PARTS = (
+    Part(
+        level="benchmark",
+        title="Means over the answers that both gave a value",
+        columns=(*_SHARED, "metric", "n", "theirs", "ours", "differ"),
+    ),
+    Part(
+        level="instance",
+        title="Answers whose two scores differ",
+        group=_SHARED,
+        columns=("instance_id", "repeat", "theirs", "ours", "their_read", "read", "why"),
+    ),
+)
+
+
+def scorers(
+    results: Path, scoring: Scoring, benchmarks: Iterable[str] | None, models: Iterable[str]
+) -> Table:
+    """Return the scores of the imported runs of a folder, theirs and ours.
+
+    Raises UsageError where there is none, UnknownName for a name without a run.
+    """
+    rows: list[Row] = []
+    damaged: list[str] = []
+    graded = read_graded(find_gradings(results), damaged)
+    wanted = [run for run in graded if run.record.grading.scoring == scoring]
+    notes = [
+        "Both scored the same replies. Their mean is over the answers that both gave a value, so that it "
+        "is not the mean that the tool reports where some are missing.",
+        *[f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged),
+    ]
+    for run in of_names(newest_gradings(wanted), benchmarks, models):
+        if (own := read_imported(run.path.parents[1])) is None:
+            continue
+        rows += _rows(run, own)
+        cell = f"{run.benchmark} x {run.model}"
+        if own.unmatched:
+            notes.append(
+                f"{cell}: {len(own.unmatched):,} answers of the tool's are not in the run."
+            )
+        if data_class([run]) != "public":
+            notes.append(f"{cell}: ids and texts are withheld, the data are not public.")
+    if not rows:
+        raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
+    return make_table("scorers", "theirs and ours", COLUMNS, rows, notes, {}, parts=_PARTS)
+
+
+def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
+    lines, has_text = read_lines(run), data_class([run]) == "public"
+    places = {} if has_text else places_of([lines])
+    pairs: dict[str, list[tuple[TheirAnswer, TheirScore, Line | None]]] = defaultdict(list)
+    for answer in imported.answers:
+        line = lines.found.get((answer.instance_id, answer.repeat))
+        for score in answer.scores:
+            pairs[score.metric].append((answer, score, line))
+    instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
+    for metric, own in pairs.items():
+        values = [(score.value, _value(line)) for _, score, line in own]
+        both = [(a, b) for a, b in values if a is not None and b is not None]
+        named: Row = {"benchmark": run.benchmark, "model": run.model, "their_metric": metric}
+        named["metric"] = run.record.grading.metrics[0].name
+        apart = [one for one, pair in zip(own, values, strict=True) if _differ(*pair)]
+        means = [sum(side) / len(both) for side in zip(*both, strict=True)] or [None, None]
+        counts = {"n": len(both), "differ": len(apart)}
+        yield named | counts | {"level": "benchmark", "theirs": means[0], "ours": means[1]}
+        for answer, score, line in apart:
+            instance = answer.instance_id
+            yield named | {
+                **{
+                    "level": "instance",
+                    "instance_id": f"#{places[instance]}" if places else instance,
+                },
+                **{"repeat": answer.repeat, "theirs": score.value, "ours": _value(line)},
+                "their_read": score.read if has_text else None,
+                "read": line.extracted if has_text and line is not None else None,
+                "why": _why(line, score, _other_gold(answer.target, instances.get(instance))),
+            }
+
+
+def _value(line: Line | None) -> float | None:
+    return line.scores[0].value if line is not None else None
+
+
+def _differ(theirs: float | None, ours: float | None) -> bool:
+    if theirs is None or ours is None:
+        return theirs is not ours
+    return abs(theirs - ours) > TIE
+
+
+def _why(line: Line | None, score: TheirScore, is_other_gold: bool) -> str:
+    """Return the first thing in which the two scores part."""
+    if line is None:
+        return "it is not graded here"
+    if is_other_gold:
+        return "another gold"
+    if score.value is None:
+        return "the tool gave no score"
+    if line.scores[0].outcome != "scored":
+        return f"{line.scores[0].outcome} here"
+    if not score.read:
+        return "the tool read no answer"
+    if score.read.strip() != line.extracted.strip():
+        return "another answer was read"
+    return "the same answer was read and is rated by another rule"
+
+
+def _other_gold(target: str, instance: Instance | None) -> bool:
+    """Return whether the tool's gold is another one than ours; no where that cannot be told."""
+    if instance is None or not instance.references or not target.strip():
+        return False
+    if not instance.choices:
+        return target.strip() not in instance.references
+    named = dict(zip(instance.choices, ascii_uppercase, strict=False))
+    named |= dict(zip(option_labels(instance), ascii_uppercase, strict=False))
+    theirs = named.get(target.strip())
+    return theirs is not None and theirs not in instance.references

@@ -1,0 +1,178 @@
+"""`medhelm export openai_batch` and `import openai_batch`: requests that are answered on another machine."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medhelm import load_results
+from medhelm.cli import run_command
+from medhelm.store.runlog import read_episodes
+from tests.protocols import interview
+from tests.server import serve_in_thread
+
+Lines = list[dict[str, Any]]
+
+
+def export(folder: Path, *arguments: str) -> Lines:
+    """Export what is left to ask and return the requests of all files."""
+    out = folder / f"out{len([*folder.glob('out*')])}"
+    argv = ["export", "openai_batch", *arguments, f"results_dir={folder / 'results'}"]
+    assert run_command([*argv, "-o", str(out)]) == 0
+    lines: Lines = []
+    for path in out.glob("*.jsonl"):
+        own = [json.loads(line) for line in path.read_text().splitlines()]
+        assert len({line["body"]["model"] for line in own}) == 1  # services want it so
+        lines += own
+    return lines
+
+
+def answered(lines: Lines, reply: Callable[[str], str] = lambda text: "B") -> Lines:
+    return [
+        {
+            "id": "batch_req",
+            "custom_id": line["custom_id"],
+            "response": {
+                "status_code": 200,
+                "body": {
+                    "model": "served-1",
+                    "choices": [
+                        {
+                            "message": {"content": reply(line["body"]["messages"][-1]["content"])},
+                            "finish_reason": "stop",
+                        }
+                    ],
+                    "usage": {"prompt_tokens": 90, "completion_tokens": 1},
+                },
+            },
+            "error": None,
+        }
+        for line in lines
+    ]
+
+
+def failed(lines: Lines) -> Lines:
+    return [
+        {"custom_id": n["custom_id"], "response": None, "error": {"code": "batch_expired"}}
+        for n in lines
+    ]
+
+
+def bring(folder: Path, *files: Lines) -> int:
+    paths = []
+    for number, lines in enumerate(files):
+        random.Random(number).shuffle(lines)
+        paths.append(folder / f"answers{number}.jsonl")
+        paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
+    argv = ["import", "openai_batch", *map(str, paths)]
+    return run_command([*argv, "--results-dir", str(folder / "results")])
+
+
+def test_answers_from_elsewhere_are_those_of_a_plain_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serve_in_thread() as server:
+        own = [
+            "model=openai/x",
+            f"model.base_url={server.base_url}",
+            "benchmark=med_qa",
+            "repeats=2",
+        ]
+        own.append("data=sample")
+        lines = export(tmp_path, *own)
+        assert len(lines) == len({line["custom_id"] for line in lines}) == 16
+        assert all(len(line["custom_id"]) <= 64 for line in lines)
+        assert {(line["method"], line["url"]) for line in lines} == {
+            ("POST", "/v1/chat/completions")
+        }
+        assert bring(tmp_path, answered(lines[:10]), failed(lines[10:])) == 0
+        (run,) = load_results(tmp_path / "results").runs
+        (result,) = run.record.results
+        assert (result.scored, result.outcomes["error"]) == (10, 6)
+        assert run.record.own.usage.input_tokens == 900
+        assert run.record.own.served_models == {"served-1": 10}
+        assert (
+            bring(tmp_path, answered(lines[:10]), failed(lines[10:])) == 0
+        )  # nothing is used twice
+        assert "0 answer(s) taken, 16 were before" in capsys.readouterr().out
+        rest = export(tmp_path, *own)
+        assert len(rest) == 6
+        assert bring(tmp_path, answered(rest)) == 0
+        assert export(tmp_path, *own) == []
+        assert run_command(["run", *own, f"results_dir={tmp_path / 'results'}"]) == 0
+        assert server.requests == 0
+    (run,) = load_results(tmp_path / "results").runs
+    assert run.record.results[0].scored == 16
+
+
+def test_an_answer_that_a_killed_import_took_is_asked_again(tmp_path: Path) -> None:
+    own = ("model=openai/x", "benchmark=med_qa", "data=sample")
+    lines = export(tmp_path, *own)
+    name = lines[0]["custom_id"].partition("-")[0]
+    taken = tmp_path / "results" / "batch_files" / f"{name}.taken"
+    taken.write_text(lines[0]["custom_id"] + "\n")
+    assert bring(tmp_path, answered(lines)) == 0
+    (again,) = export(tmp_path, *own)
+    assert again["body"] == lines[0]["body"]
+
+
+def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:9/v1"
+    own = [
+        "model=openai/under-test",
+        "cast.questioner=openai/asks",
+        "cast.referee=openai/referees",
+        "benchmark=interview",
+        "data=sample",
+        f"plugins=[{interview.PLUGIN}]",
+        f"model.base_url={url}",
+        f"cast.questioner.base_url={url}",
+        f"cast.referee.base_url={url}",
+    ]
+    seen = set[str]()
+    turns = 0
+    while lines := export(tmp_path, *own):
+        turns += 1
+        assert bring(tmp_path, answered(lines, interview.play)) == 0
+        seen |= {line["body"]["model"] for line in lines}
+    assert turns > 6 and seen == {"under-test", "asks", "referees"}
+    (run,) = load_results(tmp_path / "results", plugins=[interview.PLUGIN]).runs
+    assert run.record.state == "complete"
+    episodes = [*read_episodes(run.path.parents[1])]
+    assert {e.finish for e in episodes} == {"stop"} and all(len(e.calls) > 6 for e in episodes)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"custom_id": "ours-1-0", "response": None, "error": {}}], "of no export"),
+        ([{"custom_id": "x-1-0"}], "response or error"),
+        ([{"id": "x"}], "an answer is one JSON object"),
+        ([{"custom_id": "x-1-0", "response": None, "error": {}}] * 2, "already"),
+    ],
+)
+def test_a_file_of_others_is_refused(
+    tmp_path: Path, lines: Lines, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bring(tmp_path, lines) == 2
+    assert said in capsys.readouterr().err.replace("to no request of an export", "of no export")
+
+
+def test_a_model_of_another_protocol_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [
+        "export",
+        "openai_batch",
+        "model=openai_responses/o9",
+        "benchmark=med_qa",
+        "data=sample",
+    ]
+    argv += [f"results_dir={tmp_path}", "-o", str(tmp_path / "out")]
+    assert run_command(argv) == 2
+    assert "is not asked in the OpenAI chat protocol" in capsys.readouterr().err
