@@ -52,7 +52,6 @@ LAYERS = (
     "api",
     "plugin",
     "leaderboard",
-    "exports",
     "interop",
     "cli",
     "__main__",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from medhelm.cli.options import add_options, open_registry
 
 if TYPE_CHECKING:
-    from medhelm.exports.finished import Finished
+    from medhelm.interop.finished import Finished
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Export:
 
 def _runs(args: argparse.Namespace) -> Iterator[Finished]:
     """Yield the runs to write; prints where texts stay."""
-    from medhelm.exports.finished import finished_runs
+    from medhelm.interop.finished import finished_runs
 
     for run in finished_runs(map(Path, args.runs), open_registry(args.plugin), args.scoring):
         if run.withheld:
@@ -53,12 +53,12 @@ def _runs(args: argparse.Namespace) -> Iterator[Finished]:
 
 
 INSPECT = Export(
-    "Logs that Inspect's viewer and reader open.", "medhelm.exports.inspect_log", "folder of logs"
+    "Logs that Inspect's viewer and reader open.", "medhelm.interop.inspect_log", "folder of logs"
 )
 _RELATIONS = ("first_party", "third_party", "collaborative", "other")
 EEE = Export(
     "Records of Every Eval Ever: an aggregate and an instance file of each run.",
-    "medhelm.exports.every_eval_ever",
+    "medhelm.interop.every_eval_ever",
     "folder above its data/",
     {
         "organization": dict(default="not stated", metavar="NAME", help="who ran the evaluation"),
@@ -67,8 +67,8 @@ EEE = Export(
 )
 HUB = Export(
     "Results for the Hugging Face hub.",
-    "medhelm.exports.hub_results",
+    "medhelm.interop.hub_results",
     "folder with a folder of each model",
     {"source_url": dict(default="", metavar="URL", help="where the evidence lies")},
 )
-CSV = Export("One row of each answer and metric.", "medhelm.exports.instance_csv", "the CSV file")
+CSV = Export("One row of each answer and metric.", "medhelm.interop.instance_csv", "the CSV file")

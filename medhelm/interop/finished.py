@@ -177,24 +177,24 @@ def _answers(run: GradedRun, registry: Registry, *, is_open: bool) -> Iterator[A
     }
     ids, protocol = sorted(clusters, key=hidden.__getitem__), record.spec.protocol
     rows, *_ = instances(
-        run,
+        publish.named(run),
         registry.protocols[protocol].transcript if protocol in registry.protocols else None,
         has_text=is_open,
         metric=main_metric(record, lambda: registry),
         places={instance: place for place, instance in enumerate(ids)},
+        named=publish.metric_name,
     )
     if not is_open:  # an instance is '#' and its place
         rows = [row | {"instance_id": ids[int(row["instance_id"][1:])]} for row in rows]
     is_told = own_words.is_prompt_packaged(record.spec)
     for row in sorted(rows, key=lambda row: (hidden[row["instance_id"]], row["repeat"])):
         cluster = clusters[row["instance_id"]]
-        named = {name: publish.metric_name(name) for name in row["outcomes"]}
         own = {
             "id": hidden[row["instance_id"]],
-            "repeat": row["repeat"],
             "cluster": cluster and hidden[cluster],
-            "scores": {public: row[name] for name, public in named.items()},
-            "outcomes": {public: row["outcomes"][name] for name, public in named.items()},
+            "scores": {name: row[name] for name in row["outcomes"]},
+            "repeat": row["repeat"],
+            "outcomes": row["outcomes"],
         }
         if is_open:
             prompt = [said for said in row["prompt"] if is_told and said[0] != "system"]

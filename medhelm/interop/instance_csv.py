@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from medhelm.exports.finished import Finished
+from medhelm.interop.finished import Finished
 from medhelm.files.durable import write_whole
 from medhelm.tables.format.formats import clean
 from medhelm.tables.format.spreadsheet import csv_text

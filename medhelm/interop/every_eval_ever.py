@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from medhelm.exports.finished import CONFIDENCE, Answer, Finished, portable
+from medhelm.interop.finished import CONFIDENCE, Answer, Finished, portable
 from medhelm.files.durable import write_whole
 from medhelm.tables.study.run_estimates import label
 

@@ -10,7 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import msgspec
 
-from medhelm.exports.finished import Answer, Finished, portable, tokens_of
+from medhelm.interop.finished import Answer, Finished, portable, tokens_of
 from medhelm.files.durable import write_whole
 from medhelm.tables.study.run_estimates import label
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from medhelm.exports.finished import CONFIDENCE, Finished, portable
+from medhelm.interop.finished import CONFIDENCE, Finished, portable
 from medhelm.files.durable import write_whole
 
 

@@ -1,1 +1,0 @@
-"""Finished runs in the files of other tools, with no text that may not be published."""
