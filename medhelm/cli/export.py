@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Export:
-    """One format: what it is, the module that writes it, what `-o` names, and options by argument of `write`."""
+    """One format: what it is, the function that writes it, what `-o` names, and options by its arguments."""
 
     help: str
-    module: str
+    writer: str
+    """Module of `medhelm.interop`, and function."""
     out: str
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -35,15 +36,17 @@ class Export:
         add_options(parser, "--scoring", "--plugin")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Write the files and return 0."""
-        own = {name: getattr(args, name) for name in self.options}
-        for line in import_module(self.module).write(_runs(args), Path(args.out), **own):
+        """Write the files, print them and where texts stay, and return 0."""
+        module, _, name = self.writer.partition(":")
+        write = getattr(import_module(f"medhelm.interop.{module}"), name)
+        for line in write(
+            _runs(args), Path(args.out), **{n: getattr(args, n) for n in self.options}
+        ):
             print(line)
         return 0
 
 
 def _runs(args: argparse.Namespace) -> Iterator[Finished]:
-    """Yield the runs to write; prints where texts stay."""
     from medhelm.interop.finished import finished_runs
 
     for run in finished_runs(map(Path, args.runs), open_registry(args.plugin), args.scoring):
@@ -53,22 +56,19 @@ def _runs(args: argparse.Namespace) -> Iterator[Finished]:
 
 
 INSPECT = Export(
-    "Logs that Inspect's viewer and reader open.", "medhelm.interop.inspect_log", "folder of logs"
+    "Logs that Inspect's viewer and reader open.", "inspect_log:write", "folder of logs"
 )
 _RELATIONS = ("first_party", "third_party", "collaborative", "other")
 EEE = Export(
     "Records of Every Eval Ever: an aggregate and an instance file of each run.",
-    "medhelm.interop.every_eval_ever",
+    "every_eval_ever:write",
     "folder above its data/",
     {
         "organization": dict(default="not stated", metavar="NAME", help="who ran the evaluation"),
         "relationship": dict(default="other", choices=_RELATIONS, help="to the model's maker"),
     },
 )
-HUB = Export(
-    "Results for the Hugging Face hub.",
-    "medhelm.interop.hub_results",
-    "folder with a folder of each model",
-    {"source_url": dict(default="", metavar="URL", help="where the evidence lies")},
-)
-CSV = Export("One row of each answer and metric.", "medhelm.interop.instance_csv", "the CSV file")
+_SOURCE = {"source_url": dict(default="", metavar="URL", help="where the evidence lies")}
+_FOLDERS = "folder with a folder of each model"
+HUB = Export("Results for the Hugging Face hub.", "flat_results:write_hub", _FOLDERS, _SOURCE)
+CSV = Export("One row of each answer and metric.", "flat_results:write_csv", "the CSV file")

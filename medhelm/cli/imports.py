@@ -19,6 +19,7 @@ from medhelm.plugins.registry import Registry
 if TYPE_CHECKING:
     from medhelm.interop.importing import Brought
     from medhelm.interop.recorded import Log
+    from medhelm.schema.run import RunSpec
 
 _KINDS = ("inspect", "lm_eval", "helm", "openai_batch", "medhelm_paper")
 _SHOWN = 5
@@ -61,16 +62,17 @@ def run(args: argparse.Namespace) -> int:
 
     registry, root = open_registry(args.plugin), data_folder(args)
     importer = Importer(registry, results, args.data, root, args.benchmark, args.model)
-    brought = []
+    brought, specs = False, []
     for one in importer.bring(_logs(args.kind, paths, registry)):
-        brought.append(one)
-        for line in _lines(one):
-            print(line)
-    if not brought:
-        raise UsageError(f"no file of {args.kind} lies in {', '.join(args.paths)}")
-    if not any(one.spec for one in brought):
-        raise UsageError("no answer is to a question of a benchmark, so nothing was written")
-    return _grade(brought, registry, results, root)
+        print(*_lines(one), sep="\n")
+        brought, specs = True, [*specs, *[one.spec] * (one.spec is not None)]
+    if not specs:
+        raise UsageError(
+            "no answer is to a question of a benchmark, so nothing was written"
+            if brought
+            else f"no file of {args.kind} lies in {', '.join(args.paths)}"
+        )
+    return _grade(specs, registry, results, root)
 
 
 def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]:
@@ -113,12 +115,12 @@ def _lines(one: Brought) -> Iterator[str]:
         yield f"  not matched, {reason}: {len(keys):,} ({', '.join(keys[:_SHOWN])}{more})"
 
 
-def _grade(brought: Sequence[Brought], registry: Registry, results: Path, root: Path) -> int:
+def _grade(specs: Sequence[RunSpec], registry: Registry, results: Path, root: Path) -> int:
     """Grade the runs that came in, as `medhelm score` does, and say how to look at them."""
     from medhelm.cli.score import graded_line
     from medhelm.runs.regrading import regrade
 
-    specs, code = [one.spec for one in brought if one.spec], 0
+    code = 0
     benchmarks, models = [s.benchmark for s in specs], [s.model.name for s in specs]
     for done in regrade(results, registry, benchmarks=benchmarks, models=models, root=root):
         if done.record is not None:

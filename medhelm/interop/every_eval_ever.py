@@ -13,8 +13,8 @@ from uuid import UUID
 
 import msgspec
 
-from medhelm.interop.finished import CONFIDENCE, Answer, Finished, portable
 from medhelm.files.durable import write_whole
+from medhelm.interop.finished import CONFIDENCE, Answer, Finished, portable
 from medhelm.tables.study.run_estimates import label
 
 _VERSION = {"schema_version": "0.3.0"}
@@ -94,10 +94,15 @@ def _result(run: Finished, metric: str) -> dict[str, Any]:
         how = {"confidence_level": CONFIDENCE, "method": ends.described}
         uncertainty["confidence_interval"] = {"lower": ends.low, "upper": ends.high, **how}
     facts = run.facts["scores"][metric] | {"outcomes": run.facts["outcomes"][metric]}
-    details = _extra(facts)["additional_details"]
+    known = {"licence": record.card.licence, "sha256": record.spec.dataset_sha256}
+    source = {"dataset_name": run.name, "source_type": "other"}
+    if run.hub is not None:
+        known["revision"] = run.hub.revision
+        where = {"hf_repo": run.hub.repo, "hf_split": run.hub.split}
+        source |= {"source_type": "hf_dataset", **where}
     return {
         **_ids(run, metric),
-        "source_data": _source(run),
+        "source_data": source | _extra(known),
         "metric_config": {
             "metric_id": metric,
             "metric_name": label(record, metric),
@@ -107,24 +112,17 @@ def _result(run: Finished, metric: str) -> dict[str, Any]:
             "max_score": own.maximum,
             **_extra({"version": own.version, "floor": own.floor}),
         },
-        "score_details": {"score": found.score, "uncertainty": uncertainty, "details": details},
+        "score_details": {
+            "score": found.score,
+            "uncertainty": uncertainty,
+            "details": _extra(facts)["additional_details"],
+        },
     }
-
-
-def _source(run: Finished) -> dict[str, Any]:
-    known = {"licence": run.record.card.licence, "sha256": run.record.spec.dataset_sha256}
-    named = {"dataset_name": run.name, "source_type": "other"}
-    if run.hub is not None:
-        known["revision"] = run.hub.revision
-        where = {"hf_repo": run.hub.repo, "hf_split": run.hub.split}
-        named |= {"source_type": "hf_dataset", **where}
-    return named | _extra(known)
 
 
 def _lines(run: Finished, answer: Answer) -> Iterator[dict[str, Any]]:
     """Yield a line of each metric with a value: the schema has no place for a missing one."""
     said = (answer.get("context"), answer.get("question"))
-    raw = f"[{run.withheld}]" if run.withheld else "\n\n".join(filter(None, said))
     turns = [
         {"turn_idx": n, "role": role, "content": said}
         for n, (role, said) in enumerate(answer.get("turns", ()))
@@ -142,7 +140,7 @@ def _lines(run: Finished, answer: Answer) -> Iterator[dict[str, Any]]:
         "sample_id": answer["id"],
         "interaction_type": "multi_turn" if turns else "single_turn",
         "input": {
-            "raw": raw,
+            "raw": f"[{run.withheld}]" if run.withheld else "\n\n".join(filter(None, said)),
             "formatted": "\n\n".join(said for _, said in answer.get("prompt", ())) or None,
             "reference": list(answer.get("references", ())),
             "choices": list(answer.get("choices", ())) or None,

@@ -10,9 +10,9 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,6 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Message, Response, Sampling
 from medhelm.store.imported import TheirScore
 
-NO_QUESTION = "no question of the benchmark has its text"
 _OPTION = re.compile(r"\s*\(?([A-Z]|[1-9]\d?)[).:]\s+(\S.*)")
 _DIGITS = tuple(map(str, range(1, 27)))
 _ROLES = {"system": "system", "user": "user", "assistant": "assistant", "model": "assistant"}
@@ -32,10 +31,10 @@ class Recorded:
 
     key: str
     """The harness's name of the question; repeats of it share the name."""
-    repeat: int = 0
     texts: tuple[str, ...]
     """All texts that the harness holds of the question: in its parts, and whole."""
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] | None
+    """None: it has roles that no run here has."""
     response: Response
     continuations: tuple[str, ...] = ()
     """Texts whose log-probabilities the response holds, in the same order; empty: it is a text."""
@@ -43,7 +42,7 @@ class Recorded:
     """The gold, as the harness has it."""
     scores: tuple[TheirScore, ...] = ()
     fault: str = ""
-    """The reason why it cannot be told here (its model used tools, its question was perturbed)."""
+    """The reason why it cannot be told here (its question was perturbed)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +50,16 @@ class Log:
     """The answers of one model to one task, in the files of another harness."""
 
     tool: str
-    version: str
+    version: str = ""
     path: str
     task: str
     model: str
-    sampling: Sampling = Sampling(temperature=None)
-    max_output_tokens: int | None = None
+    sampling: Sampling
+    max_output_tokens: int | None
     answers: Sequence[Recorded]
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(NamedTuple):
     """An answer with the question of the benchmark, as the harness showed it."""
 
     instance: Instance
@@ -70,12 +68,11 @@ class Matched:
     """True if log-probabilities are of the options' texts and not of their labels."""
 
 
-@dataclass
-class Matches:
+class Matches(NamedTuple):
     """The answers of a log that are to questions of a benchmark, and the reasons for which the others are not."""
 
-    found: list[Matched] = field(default_factory=list)
-    unmatched: dict[str, str] = field(default_factory=dict)
+    found: list[Matched]
+    unmatched: dict[str, str]
     """Reason by key of the question, and of the repeat behind the first."""
 
 
@@ -96,12 +93,13 @@ class Questions:
 
     def match(self, answers: Iterable[Recorded]) -> Matches:
         """Return the answers with their questions. Of one question each repeat is taken once."""
-        made, of_key, taken = Matches(), dict[str, Instance](), set[tuple[str, int]]()
+        made, of_key, taken = Matches([], {}), dict[str, Instance](), set[tuple[str, int]]()
         for answer in answers:
-            name = answer.key if not answer.repeat else f"{answer.key}, repeat {answer.repeat}"
+            repeat = answer.response.repeat
+            name = f"{answer.key}, repeat {repeat}" if repeat else answer.key
             fit, why = self._fitting(answer)
             own = of_key.get(answer.key)
-            free = [m for m in fit if (m.instance.id, answer.repeat) not in taken]
+            free = [m for m in fit if (m.instance.id, repeat) not in taken]
             free = [m for m in free if own is None or m.instance.id == own.id]
             if len({_without_id(m.instance) for m in fit}) > 1:
                 why = "several questions of the benchmark have its text"
@@ -111,24 +109,26 @@ class Questions:
                 made.unmatched[name] = why
                 continue
             of_key[answer.key] = free[0].instance
-            taken.add((free[0].instance.id, answer.repeat))
+            taken.add((free[0].instance.id, repeat))
             made.found.append(free[0])
         return made
 
     def _fitting(self, answer: Recorded) -> tuple[list[Matched], str]:
         """Return the questions that this can be the answer to, or why there is none."""
-        if answer.fault:
-            return [], answer.fault
+        if answer.fault or answer.messages is None:
+            return [], answer.fault or "its messages have roles that no run here has, such as tools"
         texts = {normal(text) for text in answer.texts}
-        found: dict[str, Instance] = {}
-        for text in texts:
-            for instance, rest in self._by_text.get(text, ()):
-                if not rest or rest in texts:
-                    found[instance.id] = instance
+        found = {
+            instance.id: instance
+            for text in texts
+            for instance, rest in self._by_text.get(text, ())
+            if not rest or rest in texts
+        }
         if not found:
-            is_near = self.holds(answer)
-            return [], "its context is not the benchmark's" if is_near else NO_QUESTION
-        tried = [as_shown_there(instance, answer) for instance in found.values()]
+            if self.holds(answer):
+                return [], "its context is not the benchmark's"
+            return [], "no question of the benchmark has its text"
+        tried = [_as_shown_there(instance, answer) for instance in found.values()]
         fit = [own for own in tried if isinstance(own, Matched)]
         return fit, "" if fit else next(own for own in tried if isinstance(own, str))
 
@@ -155,15 +155,14 @@ def _without_id(instance: Instance) -> bytes:
     return msgspec.json.encode(whole)
 
 
-def as_shown_there(instance: Instance, answer: Recorded) -> Matched | str:
+def _as_shown_there(instance: Instance, answer: Recorded) -> Matched | str:
     """Return a question with its options in the order and under the labels that a harness showed, or why not.
 
     A letter of the reply is one of these. All options must be shown and no other.
     """
     if not instance.choices:
-        return "it compares options, the benchmark's question has none" * bool(
-            answer.continuations
-        ) or Matched(instance, answer)
+        why = "it compares options, the benchmark's question has none"
+        return why if answer.continuations else Matched(instance, answer)
     own = [normal(choice) for choice in instance.choices]
     said = [normal(text) for text in answer.continuations]
     if said and sorted(said) == sorted(own) and len({*own}) == len(own):
@@ -231,19 +230,31 @@ def leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+def as_number(value: Any) -> float | None:
+    """Return a score as a number; None where it is none."""
+    is_number = isinstance(value, bool | int | float)
+    return float(value) if is_number and value == value else None
+
+
+def sampling_of(decoding: Any, stop: str) -> Sampling:
+    """Return how replies were drawn; `stop` is the tool's name of its stop sequences."""
+    names, stops = ("temperature", "top_p", "reasoning_effort"), decoding.get(stop) or ()
+    stops = (stops,) if isinstance(stops, str) else tuple(stops)
+    return Sampling(**{name: decoding.get(name) for name in names}, stop=stops)
+
+
 def messages_of(turns: Iterable[tuple[str, str]]) -> tuple[Message, ...] | None:
     """Return a conversation; None where one of its roles is neither system, user nor assistant."""
-    found = [(_ROLES.get(role), text) for role, text in turns]
-    if any(role is None for role, _ in found):
-        return None
-    return tuple(msgspec.convert({"role": r, "content": t}, Message) for r, t in found)
+    found = [{"role": _ROLES.get(role), "content": text} for role, text in turns]
+    known = all(turn["role"] for turn in found)
+    return msgspec.convert(found, tuple[Message, ...]) if known else None
 
 
 def skeleton(matches: Collection[Matched]) -> list[str]:
     """Return the prompts without their questions, each form of them once: what another asking is known by."""
     found = set()
     for own in matches:
-        text = "\n".join(f"{m.role}: {m.content}" for m in own.answer.messages)
+        text = "\n".join(f"{m.role}: {m.content}" for m in own.answer.messages or ())
         for part in filter(str.strip, (own.instance.context, own.instance.question)):
             text = text.replace(part, "{}")
         if own.instance.choices:  # the words between the question and the last option are left out

@@ -9,6 +9,8 @@ import msgspec
 from medhelm.schema.episode import SCHEMA
 from medhelm.store.records import read_struct
 
+IMPORTED = "imported.json"
+
 
 class TheirScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One score that another tool gave an answer."""
@@ -43,17 +45,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """By the tool's name of a question: why its answer is not in the run."""
     answers: tuple[TheirAnswer, ...]
 
-    def is_same(self, other: Imported) -> bool:
-        """Return whether both are of the same content, wherever the files lie."""
-        return sorted(self.files.values()) == sorted(other.files.values())
-
-
-def imported_path(run: Path) -> Path:
-    """Return the place of `imported.json` in a run folder."""
-    return run / "imported.json"
-
 
 def read_imported(run: Path) -> Imported | None:
     """Return where a run came from; None of one that was asked here. Raises RecordError."""
-    path = imported_path(run)
+    path = run / IMPORTED
     return read_struct(path, Imported) if path.exists() else None
