@@ -27,9 +27,7 @@ from medhelm.store.records import folder_name
 
 MOST = 50_000
 """The most requests that a file may hold."""
-WRITTEN, NO_ANSWER = "written to a file, no answer yet", "no answer in the files"
-_PATH = "/v1/chat/completions"
-_FORM = "an answer is one JSON object with custom_id, and response or error"
+WRITTEN = "written to a file, no answer yet"
 
 
 class _Given(msgspec.Struct):
@@ -41,6 +39,10 @@ class _Result(msgspec.Struct):
     custom_id: str
     response: _Given | None = None
     error: dict[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        if self.response is None and self.error is None:
+            raise ValueError("neither response nor error")
 
 
 Exchange = Callable[[ModelSpec, bytes], Answer | Failure]
@@ -98,11 +100,14 @@ class Outbox:
     def take(self, spec: ModelSpec, body: bytes) -> Failure:
         """Keep a request."""
         key = _key(spec, body)
-        line = {"custom_id": f"{self._name}-{key}-{self._copies[key]}", "method": "POST"}
+        line = {
+            "custom_id": f"{self._name}-{key}-{self._copies[key]}",
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": msgspec.Raw(body),
+        }
         self._copies[key] += 1
-        self._lines[spec.name].append(
-            msgspec.json.encode({**line, "url": _PATH, "body": msgspec.Raw(body)})
-        )
+        self._lines[spec.name].append(msgspec.json.encode(line) + b"\n")
         return Failure("error", WRITTEN)
 
     def write(self, folder: Path) -> dict[Path, int]:
@@ -111,10 +116,10 @@ class Outbox:
         written = {}
         for model, lines in self._lines.items():
             for start in range(0, len(lines), MOST):
-                name = f"{folder_name(model)}-{self._name}-{1 + start // MOST}.jsonl"
                 part = lines[start : start + MOST]
-                write_whole(folder / name, b"\n".join([*part, b""]))
-                written[folder / name] = len(part)
+                path = folder / f"{folder_name(model)}-{self._name}-{1 + start // MOST}.jsonl"
+                write_whole(path, b"".join(part))
+                written[path] = len(part)
         return written
 
 
@@ -125,18 +130,29 @@ class Answers:
         """Read the files; raises UsageError for one of another form, or of no export here."""
         self._found: dict[str, _Result] = {}
         for path in paths:
-            self._read(path)
-        names = dict.fromkeys(custom_id.partition("-")[0] for custom_id in self._found)
-        self.exports: dict[str, list[str]] = {}
-        """The arguments of each export that these are the answers to."""
-        for name in names:
-            if not name.isalnum() or not (path := _state(results, name)).is_file():
+            try:
+                found = msgspec.json.Decoder(_Result).decode_lines(path.read_bytes())
+            except (msgspec.DecodeError, UnicodeDecodeError) as e:
                 raise UsageError(
-                    f"answers are to no request of an export here (custom_id {name!r}...): --results-dir "
-                    "names the folder that `medhelm export openai_batch` was given"
-                )
-            self.exports[name] = msgspec.json.decode(path.read_bytes(), type=list[str])
-        self._taken = {name: _state(results, name).with_suffix(".taken") for name in names}
+                    f"{path}: an answer is one JSON object with custom_id, and response or error ({e})"
+                ) from None
+            for own in found:
+                if own.custom_id in self._found:
+                    raise UsageError(f"{path}: a second answer to {own.custom_id!r}")
+                self._found[own.custom_id] = own
+        names = dict.fromkeys(custom_id.partition("-")[0] for custom_id in self._found)
+        if lost := [n for n in names if not n.isalnum() or not _state(results, n).is_file()]:
+            raise UsageError(
+                f"answers are to no request of an export here (custom_id {lost[0]!r}...): --results-dir "
+                "names the folder that `medhelm export openai_batch` was given"
+            )
+        states = {name: _state(results, name) for name in names}
+        self.exports = {
+            name: msgspec.json.decode(path.read_bytes(), type=list[str])
+            for name, path in states.items()
+        }
+        """The arguments of each export that these are the answers to."""
+        self._taken = {name: path.with_suffix(".taken") for name, path in states.items()}
         done = {n for p in self._taken.values() if p.exists() for n in p.read_text().split()}
         self.used, self.old = 0, len(self._found.keys() & done)
         """Answers that were taken now, and before."""
@@ -149,7 +165,7 @@ class Answers:
 
         def give(spec: ModelSpec, body: bytes) -> Answer | Failure:
             if not (left := self._given[f"{name}-{_key(spec, body)}"]):
-                return Failure("error", NO_ANSWER)
+                return Failure("error", "no answer in the files")
             own = self._found[left.pop(0)]
             with self._taken[name].open("a") as taken:
                 taken.write(f"{own.custom_id}\n")
@@ -157,11 +173,9 @@ class Answers:
             if own.response is None:
                 return Failure("error", "an error in the batch")
             status, payload = own.response.status_code, bytes(own.response.body)
-            return (
-                CHAT.read(payload)
-                if status == 200
-                else CHAT.read_failure(spec, status, payload, {})
-            )
+            if status == 200:
+                return CHAT.read(payload)
+            return CHAT.read_failure(spec, status, payload, {})
 
         return give
 
@@ -169,19 +183,6 @@ class Answers:
     def unused(self) -> int:
         """Return how many answers no request has asked for."""
         return sum(map(len, self._given.values()))
-
-    def _read(self, path: Path) -> None:
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
-            try:
-                own = msgspec.json.decode(line, type=_Result)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                raise UsageError(f"{path}, line {number}: {_FORM}") from None
-            if own.response is None and own.error is None:
-                raise UsageError(f"{path}, line {number}: {_FORM}")
-            if own.custom_id in self._found:
-                said = f"there is an answer to {own.custom_id!r} already"
-                raise UsageError(f"{path}, line {number}: {said}")
-            self._found[own.custom_id] = own
 
 
 def _state(results: Path, name: str) -> Path:

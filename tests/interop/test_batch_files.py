@@ -153,7 +153,7 @@ def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
         ([{"custom_id": "ours-1-0", "response": None, "error": {}}], "of no export"),
         ([{"custom_id": "x-1-0"}], "response or error"),
         ([{"id": "x"}], "an answer is one JSON object"),
-        ([{"custom_id": "x-1-0", "response": None, "error": {}}] * 2, "already"),
+        ([{"custom_id": "x-1-0", "response": None, "error": {}}] * 2, "a second answer"),
     ],
 )
 def test_a_file_of_others_is_refused(

@@ -12,7 +12,7 @@ from medhelm.prompts.messages import option_labels
 from medhelm.schema.data import Instance
 from medhelm.schema.score import Scoring
 from medhelm.stats.aggregation import TIE
-from medhelm.store.imported import Imported, TheirAnswer, TheirScore, read_imported
+from medhelm.store.imported import Imported, TheirScore, read_imported
 from medhelm.store.records import find_gradings
 from medhelm.store.runlog import read_log
 from medhelm.tables.format.column_kinds import count, number, text
@@ -87,37 +87,30 @@ def scorers(
 def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
     lines, has_text = read_lines(run), data_class([run]) == "public"
     places = {} if has_text else places_of([lines])
-    pairs: dict[str, list[tuple[TheirAnswer, TheirScore, Line | None]]] = defaultdict(list)
+    instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
+    own: Row = {"benchmark": run.benchmark, "model": run.model}
+    own["metric"] = run.record.grading.metrics[0].name
+    found: dict[str, list[Row]] = defaultdict(list)
     for answer in imported.answers:
         line = lines.found.get((answer.instance_id, answer.repeat))
+        is_other = _is_other_gold(answer.target, instances.get(answer.instance_id))
         for score in answer.scores:
-            pairs[score.metric].append((answer, score, line))
-    instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
-    for metric, own in pairs.items():
-        values = [(score.value, _value(line)) for _, score, line in own]
+            place = places.get(answer.instance_id)
+            row: Row = {"level": "instance", "repeat": answer.repeat, "theirs": score.value}
+            row["instance_id"] = answer.instance_id if has_text else f"#{place}"
+            row["ours"] = line.scores[0].value if line is not None else None
+            row["why"] = _why(line, score, is_other)
+            if has_text:
+                row |= {"their_read": score.read, "read": line.extracted if line else None}
+            found[score.metric].append({**own, "their_metric": score.metric, **row})
+    for metric, every in found.items():
+        values = [(row["theirs"], row["ours"]) for row in every]
         both = [(a, b) for a, b in values if a is not None and b is not None]
-        named: Row = {"benchmark": run.benchmark, "model": run.model, "their_metric": metric}
-        named["metric"] = run.record.grading.metrics[0].name
-        apart = [one for one, pair in zip(own, values, strict=True) if _differ(*pair)]
-        means = [sum(side) / len(both) for side in zip(*both, strict=True)] or [None, None]
-        counts = {"n": len(both), "differ": len(apart)}
-        yield named | counts | {"level": "benchmark", "theirs": means[0], "ours": means[1]}
-        for answer, score, line in apart:
-            instance = answer.instance_id
-            yield named | {
-                **{
-                    "level": "instance",
-                    "instance_id": f"#{places[instance]}" if places else instance,
-                },
-                **{"repeat": answer.repeat, "theirs": score.value, "ours": _value(line)},
-                "their_read": score.read if has_text else None,
-                "read": line.extracted if has_text and line is not None else None,
-                "why": _why(line, score, _other_gold(answer.target, instances.get(instance))),
-            }
-
-
-def _value(line: Line | None) -> float | None:
-    return line.scores[0].value if line is not None else None
+        apart = [row for row, pair in zip(every, values, strict=True) if _differ(*pair)]
+        theirs, ours = [sum(side) / len(both) for side in zip(*both, strict=True)] or [None, None]
+        counts = {"n": len(both), "differ": len(apart), "theirs": theirs, "ours": ours}
+        yield {**own, "their_metric": metric, "level": "benchmark", **counts}
+        yield from apart
 
 
 def _differ(theirs: float | None, ours: float | None) -> bool:
@@ -130,26 +123,24 @@ def _why(line: Line | None, score: TheirScore, is_other_gold: bool) -> str:
     """Return the first thing in which the two scores part."""
     if line is None:
         return "it is not graded here"
-    if is_other_gold:
-        return "another gold"
-    if score.value is None:
-        return "the tool gave no score"
-    if line.scores[0].outcome != "scored":
-        return f"{line.scores[0].outcome} here"
-    if not score.read:
-        return "the tool read no answer"
-    if score.read.strip() != line.extracted.strip():
-        return "another answer was read"
-    return "the same answer was read and is rated by another rule"
+    reasons = {
+        "another gold": is_other_gold,
+        "the tool gave no score": score.value is None,
+        f"{line.scores[0].outcome} here": line.scores[0].outcome != "scored",
+        "the tool read no answer": not score.read,
+        "another answer was read": score.read.strip() != line.extracted.strip(),
+        "the same answer was read and is rated by another rule": True,
+    }
+    return next(why for why, holds in reasons.items() if holds)
 
 
-def _other_gold(target: str, instance: Instance | None) -> bool:
+def _is_other_gold(target: str, instance: Instance | None) -> bool:
     """Return whether the tool's gold is another one than ours; no where that cannot be told."""
-    if instance is None or not instance.references or not target.strip():
+    target = target.strip()
+    if instance is None or not instance.references or not target:
         return False
     if not instance.choices:
-        return target.strip() not in instance.references
-    named = dict(zip(instance.choices, ascii_uppercase, strict=False))
-    named |= dict(zip(option_labels(instance), ascii_uppercase, strict=False))
-    theirs = named.get(target.strip())
-    return theirs is not None and theirs not in instance.references
+        return target not in instance.references
+    shown = [*instance.choices, *option_labels(instance)]
+    named = dict(zip(shown, ascii_uppercase[: len(instance.choices)] * 2, strict=True))
+    return target in named and named[target] not in instance.references
