@@ -13,13 +13,11 @@ import msgspec
 
 from medhelm.cli.options import add_options, data_folder, open_registry
 from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import why
 from medhelm.plugins.registry import Registry
 
 if TYPE_CHECKING:
     from medhelm.interop.importing import Brought
     from medhelm.interop.recorded import Log
-    from medhelm.schema.run import RunSpec
 
 _KINDS = ("inspect", "lm_eval", "helm", "openai_batch", "medhelm_paper")
 _SHOWN = 5
@@ -58,21 +56,31 @@ def run(args: argparse.Namespace) -> int:
         from medhelm.cli.batch_files import take_answers
 
         return take_answers(paths, results)
+    from medhelm.cli.score import graded_line
     from medhelm.interop.importing import Importer
+    from medhelm.runs.regrading import regrade
 
     registry, root = open_registry(args.plugin), data_folder(args)
     importer = Importer(registry, results, args.data, root, args.benchmark, args.model)
-    brought, specs = False, []
+    specs = []
     for one in importer.bring(_logs(args.kind, paths, registry)):
         print(*_lines(one), sep="\n")
-        brought, specs = True, [*specs, *[one.spec] * (one.spec is not None)]
+        specs += [one.spec] if one.spec else []
     if not specs:
         raise UsageError(
-            "no answer is to a question of a benchmark, so nothing was written"
-            if brought
-            else f"no file of {args.kind} lies in {', '.join(args.paths)}"
+            f"no file of {args.kind} in {', '.join(args.paths)} answers a question of a benchmark, "
+            "so nothing was written"
         )
-    return _grade(specs, registry, results, root)
+    benchmarks, models = [s.benchmark for s in specs], [s.model.name for s in specs]
+    code = 0
+    for done in regrade(results, registry, benchmarks=benchmarks, models=models, root=root):
+        if done.record is not None:
+            print(graded_line(done.where, done.record))
+        if done.problem:
+            print(f"medhelm: {done.problem}", file=sys.stderr)
+            code = RecordError.exit_code
+    print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
+    return code
 
 
 def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]:
@@ -86,8 +94,6 @@ def _logs(kind: str, paths: Sequence[Path], registry: Registry) -> Iterator[Log]
                 yield from helm_folder.read_logs(path, metrics)
             else:
                 yield from (inspect_log if kind == "inspect" else lm_eval_files).read_logs(path)
-        except OSError as e:
-            raise UsageError(f"{path} cannot be read: {why(e)}") from None
         except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as e:
             said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else type(e).__name__
             raise UsageError(
@@ -113,20 +119,3 @@ def _lines(one: Brought) -> Iterator[str]:
     for reason, keys in of_reason.items():
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         yield f"  not matched, {reason}: {len(keys):,} ({', '.join(keys[:_SHOWN])}{more})"
-
-
-def _grade(specs: Sequence[RunSpec], registry: Registry, results: Path, root: Path) -> int:
-    """Grade the runs that came in, as `medhelm score` does, and say how to look at them."""
-    from medhelm.cli.score import graded_line
-    from medhelm.runs.regrading import regrade
-
-    code = 0
-    benchmarks, models = [s.benchmark for s in specs], [s.model.name for s in specs]
-    for done in regrade(results, registry, benchmarks=benchmarks, models=models, root=root):
-        if done.record is not None:
-            print(graded_line(done.where, done.record))
-        if done.problem:
-            print(f"medhelm: {done.problem}", file=sys.stderr)
-            code = RecordError.exit_code
-    print("`medhelm compare --scorer theirs,ours` shows where the tool scored otherwise")
-    return code

@@ -48,10 +48,7 @@ class Tracking:
 
         study, cell = read_alone(GradedRun(grading, grading.name, record), self.registry)
         spec, main = record.spec, record.grading.metrics[0].name
-        numbers: dict[str, object] = {
-            "coverage": cell.coverage(main),
-            "planned": cell.planned(main),
-        }
+        numbers: dict[str, object] = dict(coverage=cell.coverage(main), planned=cell.planned(main))
         for metric, own in estimates_of(study, cell).items():
             shown = metric_name(label(record, metric))
             row = own.row("n")

@@ -18,7 +18,6 @@ from medhelm import load_results
 from medhelm.cli import run_command
 from medhelm.interop import inspect_log
 from medhelm.interop.recorded import Matched, Questions, Recorded, shown_options, skeleton
-from medhelm.schema.asking import Asking
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Likelihood, Message, Response
 from medhelm.store.imported import read_imported
@@ -58,21 +57,20 @@ def test_a_log_of_inspect_comes_in_as_a_run(
     results = load_results(tmp_path)
     (run,) = (r for r in results.runs if r.benchmark == "med_qa")
     spec = run.record.spec
-    assert (run.model, spec.repeats, spec.model.sampling.temperature) == (
-        "openai/gpt-4o+inspect",
-        2,
-        0.0,
-    )
+    assert (run.model, spec.repeats) == ("openai/gpt-4o+inspect", 2)
+    assert spec.model.sampling.temperature == 0.0
     notes = results.typed("benchmarks").notes
     assert any("imported, with the prompts of Inspect 0.3.285" in note for note in notes)
     first = next(e for e in read_log(run.path.parents[1]) if e.instance.id == "test-00000")
     assert first.messages[0].content.startswith("Answer the following multiple choice question")
     assert first.messages[0].content.endswith("D) Left main coronary artery")
-    assert (first.text, first.usage.input_tokens, first.usage.output_tokens) == (
-        "Option A fits best.",
-        112,
-        4,
-    )
+    assert first.text == "Option A fits best."
+    assert (first.usage.input_tokens, first.usage.output_tokens) == (112, 4)
+    origin = read_imported(run.path.parents[1])
+    assert origin is not None and origin.tool == "inspect" and origin.tasks == ("med_qa",)
+    assert [Path(file).name for file in origin.files] == ["med_qa.eval"]
+    assert len(origin.answers) == 16
+    assert origin.unmatched["other"] == "no question of the benchmark has its text"
     # what Inspect reports of the 8 of its 9 questions that are ours: 4 of 9 with the other one wrong
     rows = compared(tmp_path, capsys)
     assert means(rows) == {
@@ -115,12 +113,9 @@ def test_samples_of_lm_eval_come_in_as_replies_and_as_likelihoods(
         ("med_qa", "acc_norm"): (8, 0.375, 0.375, 0),
     }
     assert {r["model"] for r in rows} == {"fixed+lm_eval", "likelihoods+lm_eval_logprobs"}
-    bare = {
-        r["instance_id"]: (r["why"], r["their_read"], r["read"])
-        for r in rows
-        if r["level"] == "instance" and r["their_metric"] == "exact_match,bare"
-    }
-    assert bare["test-00001"] == ("another answer was read", "ANSWER: B", "B")
+    bare = next(r for r in rows if r["instance_id"] == "test-00001" and "bare" in r["their_metric"])
+    assert bare["why"] == "another answer was read"
+    assert (bare["their_read"], bare["read"]) == ("ANSWER: B", "B")
     stored = {p: p.read_bytes() for p in tmp_path.rglob("responses.jsonl")}
     assert bring("lm_eval", tmp_path) == 0  # the same files again add nothing
     assert {p: p.read_bytes() for p in tmp_path.rglob("responses.jsonl")} == stored
@@ -176,9 +171,8 @@ def test_letters_of_a_reply_are_those_of_the_options_as_they_were_shown() -> Non
     assert own.instance.option_labels == ("1", "2", "3") and own.instance.references == ("B",)
     likely = tuple(Likelihood(logprob=-n, tokens=0) for n in (1.0, 2.0, 3.0))
     rated = {"response": Response(instance_id="", likelihoods=likely)}
-    ((own,), _) = match(
-        [DRUG], answer("Which drug?", continuations=(" 50 mg", " 5 mg", " 15 mg"), **rated)
-    )
+    said = (" 50 mg", " 5 mg", " 15 mg")
+    ((own,), _) = match([DRUG], answer("Which drug?", continuations=said, **rated))
     assert own.are_texts
     assert [x.logprob for x in own.answer.response.likelihoods] == [-2.0, -3.0, -1.0]
     prompt = "A. 15 mg\nB. 50 mg\nC. 5 mg"
@@ -231,17 +225,8 @@ def test_another_asking_is_known_by_the_words_around_the_question() -> None:
 
 def test_the_last_whole_list_is_that_of_the_options() -> None:
     prompt = "A. first\nB. second\n\nIt rains.\nA) one\nB) two\nC) three\n\nB. or what?"
-    assert shown_options(prompt) == [
-        ("A", "one"),
-        ("B", "two"),
-        ("C", "three"),
-    ]
+    assert shown_options(prompt) == [("A", "one"), ("B", "two"), ("C", "three")]
     assert shown_options("B. two\nC. three") == []
-
-
-def test_an_import_is_told_in_words() -> None:
-    asking = Asking(name="helm", version="ab", asked_by="HELM")
-    assert asking.in_words() == "imported, with the prompts of HELM, version ab"
 
 
 # The paper --------------------------------------------------------------------------------------
@@ -267,12 +252,3 @@ def test_published_scores_stand_beside_runs_and_in_no_rank(
     assert results.typed("overall").rows == before
     table.write_text("a,b\n1,2\n")
     assert run_command(words) == 2
-
-
-def test_an_imported_run_says_where_it_came_from(tmp_path: Path) -> None:
-    assert bring("inspect", tmp_path, path=FILES / "inspect" / "med_qa.eval") == 0
-    (run,) = load_results(tmp_path).runs
-    own = read_imported(run.path.parents[1])
-    assert own is not None and own.tool == "inspect" and own.tasks == ("med_qa",)
-    assert [Path(file).name for file in own.files] == ["med_qa.eval"] and len(own.answers) == 16
-    assert own.unmatched["other"] == "no question of the benchmark has its text"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from medhelm.errors import UsageError
-from medhelm.files.durable import make_private, why, write_whole
+from medhelm.files.durable import make_private, write_whole
 from medhelm.tables.benchmarks import benchmarks
 from medhelm.tables.format.column_kinds import count, measured, text
 from medhelm.tables.format.table import Row, Table
@@ -23,8 +23,7 @@ AS_PUBLISHED = (
     *measured("score", "the score", "metric", "score", digits=3, is_main=True),
     count("n", "instances with a value; missing of what is published", "n"),
 )
-_SOURCE = "MedHELM (arXiv 2505.23802), som-shahlab/medhelm"
-_MODEL, _BETWEEN = "Model", " - "
+_BETWEEN = " - "
 
 
 def bring_scores(paths: Sequence[Path], results: Path) -> str:
@@ -32,12 +31,10 @@ def bring_scores(paths: Sequence[Path], results: Path) -> str:
     try:
         (path,) = paths
         rows = [*_read(path)]
-    except OSError as e:
-        raise UsageError(f"{paths[0]} cannot be read: {why(e)}") from None
     except (ValueError, KeyError, csv.Error):
         raise UsageError(
             f"{paths[0]} is not the authors' table of scores (data/leaderboard.csv of som-shahlab/medhelm): "
-            f"a column {_MODEL}, and of each benchmark a column of numbers like 'MedQA{_BETWEEN}EM'"
+            f"a column Model, and of each benchmark a column of numbers like 'MedQA{_BETWEEN}EM'"
         ) from None
     make_private(_place(results).parent)
     write_whole(_place(results), path.read_bytes())
@@ -56,14 +53,14 @@ def _read(path: Path) -> Iterator[tuple[str, str, str, float]]:
     """Yield model, title, metric and score of the authors' table; raises ValueError for another file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = [*csv.DictReader(file)]
-    heads = [head for head in (rows[0] if rows else {}) if head and _BETWEEN in head]
+    heads = [head for head in (rows or [{}])[0] if head and _BETWEEN in head]
     if not heads:
         raise ValueError
     for head in heads:
         title, _, metric = head.rpartition(_BETWEEN)
         for row in rows:
             if row[head]:
-                yield row[_MODEL], title, metric, float(row[head])
+                yield row["Model"], title, metric, float(row[head])
 
 
 def as_published(study: Study) -> Table:
@@ -86,7 +83,7 @@ def as_published(study: Study) -> Table:
             rows.append(one | {"source": "as published"})
     said = (
         "As published, without instances: other prompts, judges and budgets, so that no interval, rank or "
-        f"win rate here holds any of them. Source: {_SOURCE}."
+        "win rate here holds any of them. Source: MedHELM (arXiv 2505.23802), som-shahlab/medhelm."
         if found
         else "Nothing published is here: `medhelm import medhelm_paper FILE` brings the paper's scores."
     )
@@ -98,7 +95,10 @@ def as_published(study: Study) -> Table:
 
 def _title_of(names: Iterable[str], titles: Iterable[str]) -> str | None:
     """Return the title that a benchmark is published under: its name, or that without a QA at the end."""
-    bare = {"".join(c for c in title.lower() if c.isalnum()): title for title in titles}
-    own = ["".join(c for c in name.lower() if c.isalnum()) for name in names]
-    found = (bare[name] for name in (*own, *(n.removesuffix("qa") for n in own)) if name in bare)
-    return next(found, None)
+    bare, own = {_bare(title): title for title in titles}, [*map(_bare, names)]
+    tried = (*own, *(name.removesuffix("qa") for name in own))
+    return next((bare[name] for name in tried if name in bare), None)
+
+
+def _bare(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
