@@ -63,7 +63,7 @@ def _stats(path: Path, metrics: Collection[str]) -> _Stats:
 
 def _answer(one: Any, stats: _Stats) -> Recorded:
     instance, request, result = one["instance"], one["request"], one.get("result") or {}
-    trial, said = one["train_trial_index"], next(iter(result.get("completions") or ()), {})
+    trial, said = one["train_trial_index"], (result.get("completions") or [{}])[0]
     turns = request.get("messages") or [{"role": "user", "content": request["prompt"]}]
     options = [ref["output"]["text"] for ref in instance["references"]]
     gold = (r["output"]["text"] for r in instance["references"] if "correct" in r["tags"])

@@ -142,7 +142,8 @@ def write(runs: Iterable[Finished], out: Path) -> Iterator[Path]:
     """Write a log of each run below a folder; yield the files."""
     for run in runs:
         header, samples = _header(run), [_sample(run, answer) for answer in run.answers]
-        members = {"_journal/start.json": {n: header[n] for n in ("version", "eval", "plan")}}
+        start = {name: header[name] for name in ("version", "eval", "plan")}
+        members: dict[str, Any] = {"_journal/start.json": start}
         members |= {f"samples/{s['id']}_epoch_{s['epoch']}.json": s for s in samples}
         lines = [{**sample, "messages": [], "output": None} for sample in samples]
         members |= {"header.json": header, "summaries.json": lines}

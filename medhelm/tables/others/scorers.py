@@ -90,23 +90,23 @@ def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
     instances = {e.instance.id: e.instance for e in read_log(run.path.parents[1])}
     own: Row = {"benchmark": run.benchmark, "model": run.model}
     own["metric"] = run.record.grading.metrics[0].name
-    found: dict[str, list[Row]] = defaultdict(list)
+    found: dict[str, list[tuple[float | None, float | None, Row]]] = defaultdict(list)
     for answer in imported.answers:
         line = lines.found.get((answer.instance_id, answer.repeat))
         is_other = _is_other_gold(answer.target, instances.get(answer.instance_id))
         for score in answer.scores:
-            place = places.get(answer.instance_id)
-            row: Row = {"level": "instance", "repeat": answer.repeat, "theirs": score.value}
-            row["instance_id"] = answer.instance_id if has_text else f"#{place}"
-            row["ours"] = line.scores[0].value if line is not None else None
+            ours, name = line.scores[0].value if line else None, answer.instance_id
+            row: Row = {"level": "instance", "repeat": answer.repeat}
+            row |= {"theirs": score.value, "ours": ours}
+            row["instance_id"] = name if has_text else f"#{places.get(name)}"
             row["why"] = _why(line, score, is_other)
             if has_text:
                 row |= {"their_read": score.read, "read": line.extracted if line else None}
-            found[score.metric].append({**own, "their_metric": score.metric, **row})
+            row = own | {"their_metric": score.metric} | row
+            found[score.metric].append((score.value, ours, row))
     for metric, every in found.items():
-        values = [(row["theirs"], row["ours"]) for row in every]
-        both = [(a, b) for a, b in values if a is not None and b is not None]
-        apart = [row for row, pair in zip(every, values, strict=True) if _differ(*pair)]
+        both = [(a, b) for a, b, _ in every if a is not None and b is not None]
+        apart = [row for a, b, row in every if _differ(a, b)]
         theirs, ours = [sum(side) / len(both) for side in zip(*both, strict=True)] or [None, None]
         counts = {"n": len(both), "differ": len(apart), "theirs": theirs, "ours": ours}
         yield {**own, "their_metric": metric, "level": "benchmark", **counts}
