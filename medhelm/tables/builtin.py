@@ -113,7 +113,7 @@ _TABLES = (
     ),
     TableSpec(
         name="robustness",
-        help="answers to multiple choice in other forms (`medhelm run variants=all`) against the original ones",
+        help="answers to questions in other forms (`medhelm run variants=all` or `patient`) against the original ones",
         columns=robustness.ROBUSTNESS,
         make=robustness.robustness,
     ),

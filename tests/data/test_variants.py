@@ -8,7 +8,14 @@ from string import ascii_uppercase
 import pytest
 
 from medhelm import Instance
-from medhelm.data.variants import ORDER, RIGHT, VARIANTS, as_shown, original_letter, varied
+from medhelm.data.variants import (
+    OF_OPTIONS,
+    ORDER,
+    RIGHT,
+    as_shown,
+    original_letter,
+    varied,
+)
 from medhelm.prompts.messages import letter_choices, list_letters
 from medhelm.schema.data import Variant
 
@@ -89,20 +96,20 @@ def test_all_of_the_above_stays_last() -> None:
 @pytest.mark.parametrize(
     ("choices", "without"),
     [
-        (("aspirin", "insulin", "A and B", "heparin"), VARIANTS),
-        (("aspirin", "insulin", "1 y 2 son correctas", "heparin"), VARIANTS),
-        (("1, 2", "1, 3", "2, 3", "all"), VARIANTS),
+        (("aspirin", "insulin", "A and B", "heparin"), OF_OPTIONS),
+        (("aspirin", "insulin", "1 y 2 son correctas", "heparin"), OF_OPTIONS),
+        (("1, 2", "1, 3", "2, 3", "all"), OF_OPTIONS),
         (("2", "4", "6", "8"), ("digits", "roman")),
         (("X", "aspirin", "insulin"), ("digits", "roman")),
         (("yes", "no"), ("none_of_these",)),
         (("aspirin", "Aspirin", "insulin"), ("none_of_these",)),
         (("aspirin", "None of the above"), ("shuffled", "none_of_these")),
-        (("aspirin",), VARIANTS),
+        (("aspirin",), OF_OPTIONS),
     ],
 )
 def test_what_has_no_such_form(choices: tuple[str, ...], without: tuple[Variant, ...]) -> None:
     one = question(*choices, gold="A")
-    assert tuple(how for how in VARIANTS if varied(one, how, 0, {}) is None) == without
+    assert tuple(how for how in OF_OPTIONS if varied(one, how, 0, {}) is None) == without
 
 
 def test_facts_that_may_be_of_letters_keep_a_question_as_it_is() -> None:

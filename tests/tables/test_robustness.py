@@ -14,7 +14,7 @@ import medhelm
 from medhelm import ModelSpec, load_results, read_choice
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
-from medhelm.data.variants import VARIANTS, as_shown, can_vary, vary, with_labels
+from medhelm.data.variants import OF_OPTIONS, as_shown, can_vary, vary, with_labels
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
@@ -226,7 +226,7 @@ def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "max_instances=20",
     ]
     assert run_command(argv) == 0
-    assert "Multiple choice in other forms" in capsys.readouterr().out
+    assert "Questions in other forms" in capsys.readouterr().out
     found = load_results(tmp_path / "results").typed("robustness", Settings(draws=100))
     assert any("who always takes it scores 1" in note for note in found.notes)
     rows = found.rows
@@ -268,7 +268,7 @@ def test_every_registered_benchmark_of_options_has_a_form(tmp_path: Path) -> Non
     shown = set()
     for benchmark in filter(can_vary, load_registry().benchmarks.values()):
         whole = open_dataset(benchmark, "sample", root=tmp_path)
-        for how in VARIANTS:
+        for how in OF_OPTIONS:
             asked = with_labels(benchmark, how)
             for one in form.instances() if (form := vary(whole, how, 0)) else ():
                 reply = as_shown(one, one.references[0])
