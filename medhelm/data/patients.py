@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -20,27 +19,24 @@ import yaml
 from medhelm.schema.data import Instance, Variant
 
 Sex = Literal["male", "female"]
-_SEXES: tuple[Sex, Sex] = ("male", "female")
 
-NOBODY = "no one patient whose age and sex are told"
-MORE_THAN_TEXT = "more than a text (turns, criteria, a menu)"
-_SEVERAL = "several persons whose ages are told"
 _OTHERS = "other persons whose words cannot be told from the patient's"
 _PRONOUN = "a pronoun that may be two things"
-_NO_PRONOUN = "no pronoun"
-_DECIDES = "the sex decides, or may"
-_TOLD_OTHERWISE = "the sex is told in another way, too"
 _NAMED = "a name is told"
-_NO_PLACE = "no place for a name"
-_ETHNICITY = "an ethnicity is told"
-_DESCENT = "descent decides, or may"
 
+_OTHER: Mapping[Sex, Sex] = {"male": "female", "female": "male"}
+_ETHNICITIES: Mapping[Variant, str] = {
+    "patient_asian": "Asian",
+    "patient_black": "Black",
+    "patient_hispanic": "Hispanic",
+    "patient_white": "white",
+}
 _PRONOUNS: Mapping[Sex, str] = {
     "male": r"[Hh]e|[Hh]im|his|(?<!of )His(?!-|\s+(?:bundle|Purkinje))|[Hh]imself",
     "female": r"[Ss]he|[Hh]er|[Hh]ers|[Hh]erself",
 }
-_TO_FEMALE = {"he": "she", "him": "her", "his": "her", "himself": "herself"}
-_TO_MALE = {"she": "he", "hers": "his", "herself": "himself"}
+_SWAPS = {"he": "she", "him": "her", "his": "her", "himself": "herself"}
+_SWAPS |= {"she": "he", "hers": "his", "herself": "himself"}
 _AGE = re.compile(
     r"\b(?:\d+(?:\.\d+)?|one|two|three|four|five|six|seven|eight|nine|ten)[\s-]*"
     r"(?:(?:years?|yrs?|months?|mos?|weeks?|wks?|days?|hours?)\.?[\s-]*olds?\b|y/?o\b|y\.o\.)",
@@ -59,6 +55,9 @@ _OF_PATIENT = re.compile(
     re.IGNORECASE,
 )
 """Matches what comes before a noun in a sentence where that is the patient, not another man or woman."""
+_NAME = re.compile(
+    r"\b(?:Mr|Mrs|Ms|Miss|Mx)\b|\b(?:named|called|name is)\s+[A-Z]|\b[A-Z][a-z]+(?:,| is| was) an? (?=\d)"
+)
 _TOKEN = re.compile(r"\w+")
 _NOT_ADVERBS = frozenset({"family", "elderly", "belly", "anomaly", "assembly", "fly", "daily"})
 
@@ -67,7 +66,6 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nouns: dict[str, str]
     plurals: tuple[str, ...]
     partners: dict[str, str]
-    titles: dict[str, str]
     relatives: dict[Sex, tuple[str, ...]]
     others: tuple[str, ...]
     clinicians: tuple[str, ...]
@@ -85,63 +83,6 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: tuple[str, ...]
     followers: tuple[str, ...]
     first_names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """The words, and the patterns that are made of them."""
-
-    words: _Words
-    own: Mapping[Sex, str]
-    """The nouns of a patient of each sex, as a pattern."""
-    patient: re.Pattern[str]
-    sex_decides: _Any
-    sex_told: _Any
-    role: re.Pattern[str]
-    descent_decides: _Any
-    ethnicity: _Any
-    colour: re.Pattern[str]
-    first_names: frozenset[str]
-    place: re.Pattern[str]
-    swaps: Mapping[str, str]
-    either_behind: _Any
-
-
-@cache
-def _rules() -> _Rules:
-    read = yaml.safe_load((Path(__file__).parent / "patients.yaml").read_text("utf-8"))
-    w = msgspec.convert(read, _Words)
-    own: Mapping[Sex, str] = {"male": "|".join(w.nouns), "female": "|".join(w.nouns.values())}
-    nouns = f"{own['male']}|{own['female']}"
-    pairs = w.nouns | w.partners | w.titles
-    relatives = "|".join(word for sex in _SEXES for word in w.relatives[sex])
-    kinds, followers, colours = ("|".join(words) for words in (w.kinds, w.followers, w.colours))
-    return _Rules(
-        words=w,
-        own=own,
-        patient=re.compile(rf"(?:{_AGE.pattern}){_BETWEEN}(?P<noun>{nouns})\b", re.IGNORECASE),
-        sex_decides=_Any(word for kind in w.sex_decides.values() for word in kind),
-        sex_told=_Any([*w.roles, *w.plurals]),
-        role=re.compile(
-            rf"\b(?:is|was|as|be|being|became)\s+an?\s+(?:[\w-]+\s+){{0,3}}?(?:{relatives})\b"
-        ),
-        descent_decides=_Any(w.ancestry_decides),
-        ethnicity=_Any(w.ethnicities),
-        colour=re.compile(rf"\b(?:{colours})\b[^.?!]{{0,40}}?\b(?:{nouns})\b", re.IGNORECASE),
-        first_names=frozenset(w.first_names),
-        place=re.compile(rf"(?:\s+(?:{kinds})\b)?(?=[,.;]|\s+(?:{followers})\b)"),
-        swaps=pairs | {b: a for a, b in pairs.items()} | _TO_FEMALE | _TO_MALE,
-        either_behind=_Any(w.either_behind),
-    )
-
-
-_NAME = re.compile(
-    r"\b(?:Mr|Mrs|Ms|Miss|Mx)\b|\b(?:named|called|name is)\s+[A-Z]|\b[A-Z][a-z]+(?:,| is| was) an? (?=\d)"
-)
-
-
-def _has_name(rules: _Rules, text: str) -> bool:
-    return not rules.first_names.isdisjoint(_TOKEN.findall(text)) or _NAME.search(text) is not None
 
 
 class _Any:
@@ -185,6 +126,34 @@ class _Any:
         )
 
 
+class _Rules:
+    """The words, and the patterns that are made of them."""
+
+    def __init__(self) -> None:
+        read = yaml.safe_load((Path(__file__).parent / "patients.yaml").read_text("utf-8"))
+        self.words = w = msgspec.convert(read, _Words)
+        own, pairs = w.nouns, w.nouns | w.partners
+        self.own: Mapping[Sex, str] = {"male": "|".join(own), "female": "|".join(own.values())}
+        self.swaps = pairs | {b: a for a, b in pairs.items()} | _SWAPS
+        self.swapped: Mapping[Sex, str] = {"male": "|".join([*own, *w.partners.values()])}
+        self.swapped |= {"female": "|".join([*own.values(), *w.partners])}
+        nouns, relatives = "|".join(self.own.values()), "|".join(sum(w.relatives.values(), ()))
+        kinds, followers, colours = ("|".join(ws) for ws in (w.kinds, w.followers, w.colours))
+        self.patient = re.compile(rf"{_AGE.pattern}{_BETWEEN}(?P<noun>{nouns})\b", re.IGNORECASE)
+        self.sex_decides = _Any(sum(w.sex_decides.values(), ()))
+        self.sex_told = _Any([*w.roles, *w.plurals])
+        as_role = r"\b(?:is|was|as|be|being|became)\s+an?\s+(?:[\w-]+\s+){0,3}?"
+        self.role = re.compile(rf"{as_role}(?:{relatives})\b")
+        self.descent_decides, self.ethnicity = _Any(w.ancestry_decides), _Any(w.ethnicities)
+        beside = rf"\b(?:{colours})\b[^.?!]{{0,40}}?\b(?:{nouns})\b"
+        self.colour = re.compile(beside, re.IGNORECASE)
+        self.place = re.compile(rf"(?:\s+(?:{kinds})\b)?(?=[,.;]|\s+(?:{followers})\b)")
+        self.first_names, self.either_behind = frozenset(w.first_names), _Any(w.either_behind)
+
+
+_rules = cache(_Rules)
+
+
 class _Refused(Exception):
     """A rewriting that is not made; its text is the reason."""
 
@@ -195,7 +164,7 @@ def rewritten(instance: Instance, how: Variant, seed: int, *, is_free_text: bool
     `is_free_text`: its references are texts about the patient, too.
     """
     if instance.turns or instance.criteria or instance.payload:
-        return MORE_THAN_TEXT
+        return "more than a text (turns, criteria, a menu)"
     references = instance.references if is_free_text else ()
     texts = [instance.context, instance.question, *instance.choices, *references]
     try:
@@ -217,97 +186,58 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
     rules, whole = _rules(), "\n\n".join(texts)
     found = [(i, m) for i, text in enumerate(texts[:2]) for m in rules.patient.finditer(text)]
     if not found:
-        raise _Refused(NOBODY)
+        raise _Refused("no one patient whose age and sex are told")
     if len(_AGE.findall(whole)) > 1:
-        raise _Refused(_SEVERAL)
+        raise _Refused("several persons whose ages are told")
     place, told = found[0]
     noun = told["noun"].lower()
     sex: Sex = "male" if noun in rules.words.nouns else "female"
-    if how in ("patient_female", "patient_male"):
-        if how == f"patient_{sex}":
-            raise _Refused(f"the patient is {sex} already")
-        _check_sex(rules, whole, sex)
-        return [_swapped(rules, text, sex) for text in texts]
+    has_name = rules.first_names & {*_TOKEN.findall(whole)} or _NAME.search(whole)
     if how == "patient_pronoun":
-        others = rules.words.others
-        if noun not in ("boy", "girl"):
-            others += rules.words.children
-        _check_persons(rules, whole, sex, others)
-        if re.search(r"\b[Ss]?[Hh]e['’]|\b(?:him|her)self\b", whole):
-            raise _Refused(_PRONOUN)
-        texts = [_without_pronouns(rules, text, sex) for text in texts]
-        if "\n\n".join(texts) == whole:
-            raise _Refused(_NO_PRONOUN)
-        return texts
-    if _has_name(rules, whole):
+        children = rules.words.children if noun not in ("boy", "girl") else ()
+        _check_persons(rules, whole, sex, rules.words.others + children)
+        return _without_pronouns(rules, texts, sex)
+    if how == f"patient_{sex}":
+        raise _Refused(f"the patient is {sex} already")
+    if has_name:
         raise _Refused(_NAMED)
+    if how in ("patient_female", "patient_male"):
+        if rules.sex_decides.is_in(whole):
+            raise _Refused("the sex decides, or may")
+        if rules.sex_told.is_in(whole) or rules.role.search(whole):
+            raise _Refused("the sex is told in another way, too")
+        _check_persons(rules, whole, sex, ())
+        return _swapped(rules, texts, sex)
     if how == "patient_name":
-        at = _place_of_name(rules, texts[place], told)
-        word = f" named {rng.choice(rules.words.names[sex])} {rng.choice(rules.words.surnames)}"
+        fits = rules.place.match(texts[place], told.end("noun"))
+        if fits is None:
+            raise _Refused("no place for a name")
+        names, surnames = rules.words.names[sex], rules.words.surnames
+        at, word = fits.end(), f" named {rng.choice(names)} {rng.choice(surnames)}"
     else:
-        is_capital = any(w[0].isupper() for w in re.findall(r"[A-Za-z]\w*", told["between"]))
+        is_capital = re.search(r"\b[A-Z]", told["between"])
         if is_capital or rules.ethnicity.is_in(whole) or rules.colour.search(whole):
-            raise _Refused(_ETHNICITY)
+            raise _Refused("an ethnicity is told")
         if rules.descent_decides.is_in(whole):
-            raise _Refused(_DESCENT)
+            raise _Refused("descent decides, or may")
         at, word = told.start("noun"), f"{_ETHNICITIES[how]} "
     texts[place] = texts[place][:at] + word + texts[place][at:]
     return texts
 
 
-_ETHNICITIES: Mapping[Variant, str] = {
-    "patient_asian": "Asian",
-    "patient_black": "Black",
-    "patient_hispanic": "Hispanic",
-    "patient_white": "white",
-}
-
-
-def _place_of_name(rules: _Rules, text: str, told: re.Match[str]) -> int:
-    """Return where a name fits behind the patient's noun; raises _Refused."""
-    place = rules.place.match(text, told.end("noun"))
-    if place is None:
-        raise _Refused(_NO_PLACE)
-    return place.end()
-
-
-def _check_sex(rules: _Rules, whole: str, sex: Sex) -> None:
-    """Refuse another sex where it may decide, or is told by what has no counterpart."""
-    if rules.sex_decides.is_in(whole):
-        raise _Refused(_DECIDES)
-    w, is_male = rules.words, sex == "male"
-    strange = [*(w.titles.values() if is_male else w.titles)]
-    is_told = rules.sex_told.is_in(whole) or rules.role.search(whole)
-    if is_told or re.search(rf"\b(?:{'|'.join(strange)})\b", whole):
-        raise _Refused(_TOLD_OTHERWISE)
-    own = "|".join(w.partners if is_male else w.partners.values())
-    if re.search(rf"\b(?:{own})\b", whole, re.IGNORECASE):
-        raise _Refused(_TOLD_OTHERWISE)
-    titles = "|".join([*w.titles, *w.titles.values()])
-    if _has_name(rules, re.sub(rf"\b(?:{titles})\b\.?\s+[A-Z][a-z]*", "", whole)):
-        raise _Refused(_NAMED)
-    _check_persons(rules, whole, sex, ())
-
-
-def _other(sex: Sex) -> Sex:
-    return "female" if sex == "male" else "male"
-
-
-def _check_persons(rules: _Rules, whole: str, sex: Sex, others: Iterable[str]) -> None:
+def _check_persons(rules: _Rules, whole: str, sex: Sex, others: tuple[str, ...]) -> None:
     """Refuse a text with words that may be another person's; `others` are persons of either sex."""
-    other = _other(sex)
+    other, pronoun = _OTHER[sex], _PRONOUNS[sex]
     if re.search(rf"\b(?:{_PRONOUNS[other]})\b|(?i:\b(?:{rules.own[other]})\b)", whole):
         raise _Refused(_OTHERS)
-    persons, pronoun = "|".join([*rules.words.relatives[sex], *others]), _PRONOUNS[sex]
+    persons, clinicians = "|".join(rules.words.relatives[sex] + others), rules.words.clinicians
     somebody = rf"{_NOT_AS}(?i:\b(?:{persons})\b)"
     if others:
-        somebody += rf"|\bThe (?:{'|'.join(rules.words.clinicians)})\b"
-    behind = (
-        rf"(?:{somebody}){_STOP}(?:[.!?;]\s{_STOP})?"
-        rf"\b(?:{pronoun})\b(?!\s+(?i:{persons})\b)"
-    )
-    is_there = re.search(rf"(?i:\b(?:{persons})\b)|\bThe [a-z]", whole) is not None
-    if is_there and re.search(behind, whole, re.DOTALL):
+        somebody += rf"|\bThe (?:{'|'.join(clinicians)})\b"
+    next_one = rf"{_STOP}(?:[.!?;]\s{_STOP})?\b(?:{pronoun})\b(?!\s+(?i:{persons})\b)"
+    if any(
+        re.compile(next_one, re.DOTALL).match(whole, m.end()) for m in re.finditer(somebody, whole)
+    ):
         raise _Refused(_OTHERS)
     _, *own = re.finditer(rf"\b(?:{rules.own[sex]})\b", whole, re.IGNORECASE)
     for noun in own:
@@ -315,41 +245,44 @@ def _check_persons(rules: _Rules, whole: str, sex: Sex, others: Iterable[str]) -
             raise _Refused(_OTHERS)
 
 
-def _swapped(rules: _Rules, text: str, sex: Sex) -> str:
-    """Return a text whose patient has the other sex; partners are exchanged with the patient."""
-    w = rules.words
-    partners = w.partners.values() if sex == "male" else w.partners.keys()
-    titles = "|".join(w.titles.keys() if sex == "male" else w.titles.values())
-    words = "|".join([rules.own[sex], *partners])
+def _swapped(rules: _Rules, texts: list[str], sex: Sex) -> list[str]:
+    """Return texts whose patient has the other sex; partners are exchanged with the patient."""
 
     def other(match: re.Match[str]) -> str:
         word = match[0].lower()
         if word == "her":
-            return _as(match[0], "his" if _is_possessive(rules, match) else "him")
-        if word == "his" and _ends_phrase(match):
-            return _as(match[0], "hers")
-        return _as(match[0], rules.swaps.get(match[0]) or rules.swaps[word])
+            return "his" if _is_possessive(rules, match) else "him"
+        return "hers" if word == "his" and _ends_phrase(match) else rules.swaps[word]
 
-    return _replaced(text, rf"{_PRONOUNS[sex]}|{titles}|(?i:{words})", other)
+    return [
+        _replaced(text, rf"{_PRONOUNS[sex]}|(?i:{rules.swapped[sex]})", other) for text in texts
+    ]
 
 
-def _without_pronouns(rules: _Rules, text: str, sex: Sex) -> str:
-    """Return a text that says `the patient` where it had a pronoun."""
+def _without_pronouns(rules: _Rules, texts: list[str], sex: Sex) -> list[str]:
+    """Return texts that say `the patient` where they had a pronoun; raises _Refused."""
 
     def named(match: re.Match[str]) -> str:
         word = match[0].lower()
+        if word.endswith("self") or re.match("['’]", match.string[match.end() :]):
+            raise _Refused(_PRONOUN)
         is_own = word in ("his", "hers") or (word == "her" and _is_possessive(rules, match))
-        return _as(match[0], "the patient's" if is_own else "the patient")
+        return "the patient's" if is_own else "the patient"
 
-    return _replaced(text, _PRONOUNS[sex], named)
+    found = [_replaced(text, _PRONOUNS[sex], named) for text in texts]
+    if found == texts:
+        raise _Refused("no pronoun")
+    return found
 
 
 def _replaced(text: str, pattern: str, by: Callable[[re.Match[str]], str]) -> str:
-    return re.sub(rf"(?<![\w-])(?:{pattern})\b(?!-)", by, text)
+    """Return a text with other words in the place of those that match, capitals kept."""
 
+    def word(match: re.Match[str]) -> str:
+        new = by(match)
+        return new[0].upper() + new[1:] if match[0][0].isupper() else new
 
-def _as(before: str, word: str) -> str:
-    return word[0].upper() + word[1:] if before[0].isupper() else word
+    return re.sub(rf"(?<![\w-])(?:{pattern})\b(?!-)", word, text)
 
 
 def _ends_phrase(match: re.Match[str]) -> bool:

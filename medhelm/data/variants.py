@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from string import ascii_uppercase
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
@@ -97,7 +97,8 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
     has_classes = len(options) == 1 < len(first)
     if how == "none_of_these" and has_classes:
         return None
-    change = partial(varied, how=how, seed=seed, **_terms(dataset.benchmark))
+    own, is_free = dataset.benchmark.languages, dataset.benchmark.answer == "text"
+    change = partial(varied, how=how, seed=seed, languages=own, is_free_text=is_free)
     if not any(change(one) for one in dataset.instances()):
         return None
     return replace(dataset, change=change)
@@ -105,13 +106,9 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
 
 def refusals(dataset: Dataset, how: Variant, seed: int) -> Counter[str]:
     """Return how many instances a form of the patient refuses, by reason; "" counts those that it makes."""
-    terms = _terms(dataset.benchmark)
-    found = (rewrite(one, how, seed, **terms) for one in dataset.instances())
+    own, is_free = dataset.benchmark.languages, dataset.benchmark.answer == "text"
+    found = (rewrite(one, how, seed, own, is_free_text=is_free) for one in dataset.instances())
     return Counter(one if isinstance(one, str) else "" for one in found)
-
-
-def _terms(benchmark: Benchmark) -> dict[str, Any]:
-    return {"languages": benchmark.languages, "is_free_text": benchmark.answer == "text"}
 
 
 def with_labels(benchmark: Benchmark, how: Variant) -> Benchmark:
