@@ -158,26 +158,25 @@ class _Refused(Exception):
     """A rewriting that is not made; its text is the reason."""
 
 
-def rewritten(instance: Instance, how: Variant, seed: int, *, is_free_text: bool) -> Instance | str:
+def rewritten(instance: Instance, how: Variant, seed: int) -> Instance | str:
     """Return an instance whose patient is another one, or the reason why it is refused.
 
-    `is_free_text`: its references are texts about the patient, too.
+    Its references are changed with it, but for letters of options.
     """
     if instance.turns or instance.criteria or instance.payload:
         return "more than a text (turns, criteria, a menu)"
-    references = instance.references if is_free_text else ()
-    texts = [instance.context, instance.question, *instance.choices, *references]
+    end, own = 2 + len(instance.choices), instance.references
+    texts = [instance.context, instance.question, *instance.choices, *(own if end == 2 else ())]
     try:
         texts = _changed(texts, how, random.Random(f"{seed}\0{instance.id}"))
     except _Refused as e:
         return str(e)
-    end = 2 + len(instance.choices)
     return msgspec.structs.replace(
         instance,
         context=texts[0],
         question=texts[1],
         choices=tuple(texts[2:end]),
-        references=tuple(texts[end:]) if is_free_text else instance.references,
+        references=tuple(texts[end:]) if end == 2 else own,
     )
 
 

@@ -83,11 +83,14 @@ def chosen_variants(asked: str | Sequence[Variant]) -> Sequence[Variant]:
 def can_vary(benchmark: Benchmark, how: Variant = "shuffled") -> bool:
     """Return whether a benchmark asks questions of one request each that may have a form.
 
-    Another order or label needs options. Another sex is not for a number, whose formula may take it.
+    Another order or label needs options. Another sex is not for a number, whose formula may take it, or labels.
     """
     if benchmark.protocol != "completion" or how in OF_OPTIONS:
         return benchmark.protocol == "completion" and benchmark.answer == "choice"
-    return benchmark.answer != "number" or how not in ("patient_female", "patient_male")
+    return benchmark.answer not in ("number", "labels") or how not in (
+        "patient_female",
+        "patient_male",
+    )
 
 
 def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
@@ -97,8 +100,8 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
     has_classes = len(options) == 1 < len(first)
     if how == "none_of_these" and has_classes:
         return None
-    own, is_free = dataset.benchmark.languages, dataset.benchmark.answer == "text"
-    change = partial(varied, how=how, seed=seed, languages=own, is_free_text=is_free)
+    languages = dataset.benchmark.languages
+    change = partial(varied, how=how, seed=seed, languages=languages)
     if not any(change(one) for one in dataset.instances()):
         return None
     return replace(dataset, change=change)
@@ -106,8 +109,8 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
 
 def refusals(dataset: Dataset, how: Variant, seed: int) -> Counter[str]:
     """Return how many instances a form of the patient refuses, by reason; "" counts those that it makes."""
-    own, is_free = dataset.benchmark.languages, dataset.benchmark.answer == "text"
-    found = (rewrite(one, how, seed, own, is_free_text=is_free) for one in dataset.instances())
+    languages = dataset.benchmark.languages
+    found = (rewrite(one, how, seed, languages) for one in dataset.instances())
     return Counter(one if isinstance(one, str) else "" for one in found)
 
 
@@ -124,19 +127,14 @@ def with_labels(benchmark: Benchmark, how: Variant) -> Benchmark:
 
 
 def varied(
-    instance: Instance,
-    how: Variant,
-    seed: int,
-    languages: Mapping[str, str],
-    *,
-    is_free_text: bool = False,
+    instance: Instance, how: Variant, seed: int, languages: Mapping[str, str]
 ) -> Instance | None:
     """Return an instance in another form; None where it cannot be made.
 
     docs/statistics.md says where that is, besides where there are not two options.
     """
     if how in OF_PATIENT:
-        found = rewrite(instance, how, seed, languages, is_free_text=is_free_text)
+        found = rewrite(instance, how, seed, languages)
         return None if isinstance(found, str) else found
     n = len(instance.choices)
     if n < 2 or instance.answer_key or any(map(_names_labels, instance.choices)):
@@ -169,17 +167,12 @@ def varied(
 
 
 def rewrite(
-    instance: Instance,
-    how: Variant,
-    seed: int,
-    languages: Mapping[str, str],
-    *,
-    is_free_text: bool = False,
+    instance: Instance, how: Variant, seed: int, languages: Mapping[str, str]
 ) -> Instance | str:
     """Return an instance of another patient, or the reason why it is refused."""
     if _language(instance, languages) != "en":
         return "not in English"
-    found = rewritten(instance, how, seed, is_free_text=is_free_text)
+    found = rewritten(instance, how, seed)
     if isinstance(found, str) or not found.choices:
         return found
     marks = {
