@@ -403,6 +403,48 @@ def score_interval(
     return clustered_percentile(draws, confidence, sizes)
 
 
+def score_limits(
+    score: float, rate: Floats | None, clusters: Ints, error: float, confidence: float
+) -> tuple[float, float]:
+    """Return limits of a score at any confidence, for `difference`; NaN with one cluster.
+
+    `rate`: values (n,) that are a rate where all are 0 or 1, which gets Wilson's limits for its effective trials.
+    Others get score -+ t[E-1] times the error. `clusters` holds a code for each instance.
+    """
+    sizes = np.bincount(clusters)
+    if np.count_nonzero(sizes) < 2:
+        return math.nan, math.nan
+    worth = effective_clusters(sizes)
+    if rate is not None and bool(((rate == 0.0) | (rate == 1.0)).all()):
+        is_clustered = bool((sizes > 1).any())
+        trials = effective_trials(rate, clusters, confidence) if is_clustered else len(rate)
+        return wilson(score, trials, confidence)
+    half = t_quantile(0.5 + confidence / 2, worth - 1) * error
+    return score - half, score + half
+
+
+def difference(
+    a: tuple[float, float, float], b: tuple[float, float, float], correlation: float
+) -> Interval:
+    """Return the interval of a - b from each one's value and limits, and their correlation.
+
+    low = a - b - sqrt(x^2 + y^2 - 2 r x y) with x = a - a_low and y = b_high - b, and so the upper end. Of two
+    independent rates with Wilson's limits it is Newcombe's. (Newcombe, Statistics in Medicine 17, 1998; Zou and
+    Donner, Statistics in Medicine 27, 2008)
+    """
+
+    def reach(x: float, y: float) -> float:
+        return math.sqrt(max(0.0, x * x + y * y - 2 * correlation * x * y))
+
+    gap = a[0] - b[0]
+    low, high = gap - reach(a[0] - a[1], b[2] - b[0]), gap + reach(a[2] - a[0], b[0] - b[1])
+    if math.isnan(low) or math.isnan(high):
+        return Interval(None, None, "none (one cluster, or undefined)")
+    if high - low <= TIE:
+        return Interval(None, None, NO_WIDTH)
+    return Interval(low, high, "newcombe")
+
+
 GROUPS = 20
 """Groups of clusters that are left out in turn. With fewer clusters each is one."""
 

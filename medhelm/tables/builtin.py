@@ -100,10 +100,10 @@ _TABLES = (
     ),
     TableSpec(
         name="gaps",
-        help="each part of a benchmark against the one that it is compared with (languages)",
+        help="groups of instances (--by KEY) against the others, or parts (languages) against one, all at once",
         columns=part_gaps.GAPS,
-        make=_of(part_gaps.gaps),
-        options=("reduce",),
+        make=part_gaps.gaps,
+        options=("by", "min_group", "reduce"),
     ),
     TableSpec(
         name="exposure",
@@ -142,7 +142,7 @@ _TABLES = (
         help="scores by the values of one metadata key (--by KEY)",
         columns=slices.SLICES,
         make=lambda asked: slices.slices(asked.study, asked.by, asked.metadata),
-        options=("by", "reduce"),
+        options=("by", "min_group", "reduce"),
         needs="by",
     ),
 )
