@@ -825,7 +825,7 @@ def sliced(results: Path) -> Results:
 
 
 def test_slices_by_hand(tmp_path: Path) -> None:
-    table = sliced(tmp_path).typed("slices", FEW, by="specialty")
+    table = sliced(tmp_path).typed("slices", Settings(min_group=1), by="specialty")
     found = {(r["value"], r["model"]): (r["score"], r["n"]) for r in table.rows}
     assert found == {
         ("surgery", "a"): (1.0, 2),

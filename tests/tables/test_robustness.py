@@ -279,3 +279,49 @@ def test_every_registered_benchmark_of_options_has_a_form(tmp_path: Path) -> Non
                 shown.add((benchmark.name, how))
     assert len({name for name, _ in shown}) > 20
     assert len({name for name, how in shown if how == "none_of_these"}) > 10
+
+
+def test_another_patient_is_a_pair_with_the_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 30 men the student misses two; of the same as women eight others: McNemar's p is 2 (1 + 10 + 45) / 2^10."""
+    path = tmp_path / "data" / "exam" / "exam.jsonl"
+    path.parent.mkdir(parents=True)
+    rows = [
+        {
+            "id": f"q{i}",
+            "stem": f"s{i}",
+            "question": f"A {20 + i}-year-old man has had a cough since his holiday. He takes {i} pills."
+            if i < 30
+            else f"Question {i}?",
+            "options": [f"{kind} number {i}" for kind in ("right", "wrong", "bad", "poor")],
+            "gold": "A",
+        }
+        for i in range(32)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def student(prompt: str) -> str:
+        number = int(re.findall(r"right number (\d+)", prompt)[0])
+        misses = (
+            range(8) if "woman has had a cough since her holiday. She takes" in prompt else (10, 11)
+        )
+        return "B" if number in misses else "A"
+
+    with serve_in_thread(answer=student) as server:
+        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        folders = {"data_dir": tmp_path / "data", "results_dir": tmp_path / "results"}
+        forms = ("patient_female", "patient_name", "patient_black")
+        with pytest.warns(
+            UserWarning, match=r"30 of 32 questions; refused: no one patient .* \(2\)"
+        ):
+            medhelm.evaluate(model, "exam", plugins=[PLUGIN], variants=forms, **folders)  # type: ignore[arg-type]
+    found = {r["variant"]: r for r in load_results(tmp_path / "results").typed("robustness").rows}
+    row = found["patient_female"]
+    assert (row["n"], row["left_out"], row["lost"], row["gained"]) == (30, 2, 8, 2)
+    assert (row["original"], row["score"]) == (pytest.approx(28 / 30), pytest.approx(22 / 30))
+    assert (row["test"], row["p"]) == ("McNemar exact", pytest.approx(0.109375))
+    assert row["p_holm"] == pytest.approx(3 * 0.109375)
+    assert row["flipped"] == pytest.approx(10 / 30)
+    assert {r["p_holm"] for r in found.values() if "name" in r["variant"]} == {1.0}  # type: ignore[operator]
