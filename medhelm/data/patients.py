@@ -69,6 +69,7 @@ class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     relatives: dict[Sex, tuple[str, ...]]
     others: tuple[str, ...]
     clinicians: tuple[str, ...]
+    newborns: tuple[str, ...]
     children: tuple[str, ...]
     roles: tuple[str, ...]
     sex_decides: dict[str, tuple[str, ...]]
@@ -137,13 +138,19 @@ class _Rules:
         self.swaps = pairs | {b: a for a, b in pairs.items()} | _SWAPS
         self.swapped: Mapping[Sex, str] = {"male": "|".join([*own, *w.partners.values()])}
         self.swapped |= {"female": "|".join([*own.values(), *w.partners])}
-        nouns, relatives = "|".join(self.own.values()), "|".join(sum(w.relatives.values(), ()))
+        nouns = "|".join(self.own.values())
         kinds, followers, colours = ("|".join(ws) for ws in (w.kinds, w.followers, w.colours))
+        self.person = re.compile(rf"\b(?:{nouns})\b", re.IGNORECASE)
         self.patient = re.compile(rf"{_AGE.pattern}{_BETWEEN}(?P<noun>{nouns})\b", re.IGNORECASE)
         self.sex_decides = _Any(sum(w.sex_decides.values(), ()))
         self.sex_told = _Any([*w.roles, *w.plurals])
-        as_role = r"\b(?:is|was|as|be|being|became)\s+an?\s+(?:[\w-]+\s+){0,3}?"
-        self.role = re.compile(rf"{as_role}(?:{relatives})\b")
+        as_role = (
+            r"\b(?:(?:is|was|as|be|being|became)\s+an?|their|the|our|my|your)\s+(?:[\w-]+\s+){0,3}?"
+        )
+        self.role = {
+            s: re.compile(rf"{as_role}(?:{'|'.join(r)})\b") for s, r in w.relatives.items()
+        }
+        self.newborns = _Any(w.newborns)
         self.descent_decides, self.ethnicity = _Any(w.ancestry_decides), _Any(w.ethnicities)
         beside = rf"\b(?:{colours})\b[^.?!]{{0,40}}?\b(?:{nouns})\b"
         self.colour = re.compile(beside, re.IGNORECASE)
@@ -191,6 +198,11 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
     place, told = found[0]
     noun = told["noun"].lower()
     sex: Sex = "male" if noun in rules.words.nouns else "female"
+    before = texts[0] + texts[1] if place else texts[0]
+    before = before[: len(before) - len(texts[place]) + told.start()]
+    is_grown = noun in ("man", "woman", "gentleman", "lady")
+    if rules.newborns.is_in(whole if is_grown else before) or rules.person.search(before):
+        raise _Refused("several persons")
     has_name = rules.first_names & {*_TOKEN.findall(whole)} or _NAME.search(whole)
     if how == "patient_pronoun":
         children = rules.words.children if noun not in ("boy", "girl") else ()
@@ -203,7 +215,7 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
     if how in ("patient_female", "patient_male"):
         if rules.sex_decides.is_in(whole):
             raise _Refused("the sex decides, or may")
-        if rules.sex_told.is_in(whole) or rules.role.search(whole):
+        if rules.sex_told.is_in(whole) or rules.role[sex].search(whole):
             raise _Refused("the sex is told in another way, too")
         _check_persons(rules, whole, sex, ())
         return _swapped(rules, texts, sex)
