@@ -25,12 +25,6 @@ _PRONOUN = "a pronoun that may be two things"
 _NAMED = "a name is told"
 
 _OTHER: Mapping[Sex, Sex] = {"male": "female", "female": "male"}
-_ETHNICITIES: Mapping[Variant, str] = {
-    "patient_asian": "Asian",
-    "patient_black": "Black",
-    "patient_hispanic": "Hispanic",
-    "patient_white": "white",
-}
 _PRONOUNS: Mapping[Sex, str] = {
     "male": r"[Hh]e|[Hh]im|his|(?<!of )His(?!-|\s+(?:bundle|Purkinje))|[Hh]imself",
     "female": r"[Ss]he|[Hh]er|[Hh]ers|[Hh]erself",
@@ -64,66 +58,34 @@ _NOT_ADVERBS = frozenset({"family", "elderly", "belly", "anomaly", "assembly", "
 
 class _Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nouns: dict[str, str]
-    plurals: tuple[str, ...]
     partners: dict[str, str]
     relatives: dict[Sex, tuple[str, ...]]
-    others: tuple[str, ...]
-    clinicians: tuple[str, ...]
-    newborns: tuple[str, ...]
-    children: tuple[str, ...]
-    roles: tuple[str, ...]
-    sex_decides: dict[str, tuple[str, ...]]
-    ancestry_decides: tuple[str, ...]
-    colours: tuple[str, ...]
-    ethnicities: tuple[str, ...]
-    object_before: tuple[str, ...]
-    either_before: tuple[str, ...]
-    either_behind: tuple[str, ...]
     names: dict[Sex, tuple[str, ...]]
-    surnames: tuple[str, ...]
-    kinds: tuple[str, ...]
-    followers: tuple[str, ...]
-    first_names: tuple[str, ...]
+    sex_decides: dict[str, tuple[str, ...]]
+    lists: dict[str, tuple[str, ...]]
 
 
 class _Any:
-    """Finds any of some words in a text: `*` is any ending or beginning, capitals match as they are written."""
+    """Finds any of some words in a text, in any case: `*` is any ending or beginning."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        found: dict[str, list[str]] = {
-            "as_is": [],
-            "whole": [],
-            "ends": [],
-            "starts": [],
-            "phrases": [],
-        }
-        for word in words:
-            own = word.strip("*")
-            if not _TOKEN.fullmatch(own):
-                ending = r"\w*" if word.endswith("*") else r"\b"
-                found["phrases"].append(rf"\b{re.escape(own.lower())}{ending}")
-            elif word.startswith("*"):
-                found["ends"].append(own)
-            elif word.endswith("*"):
-                found["starts"].append(own.lower())
-            else:
-                found["as_is" if own.isupper() else "whole"].append(own)
-        self._as_is, self._whole = (
-            frozenset(found["as_is"]),
-            frozenset(map(str.lower, found["whole"])),
-        )
-        self._starts, self._ends = tuple(found["starts"]), tuple(found["ends"])
-        self._phrases = re.compile("|".join(found["phrases"]) or "(?!)")
+        lower = [word.lower() for word in words]
+        phrases = [w for w in lower if not _TOKEN.fullmatch(w.strip("*"))]
+        tokens = [w for w in lower if w not in phrases]
+        self._whole = frozenset(tokens)
+        self._starts = tuple(w[:-1] for w in tokens if w.endswith("*"))
+        self._ends = tuple(w[1:] for w in tokens if w.startswith("*"))
+        joined = "|".join(re.escape(w).replace(r"\*", r"\w*") for w in phrases)
+        self._phrases = re.compile(rf"\b(?:{joined})\b" if joined else "(?!)")
 
     def is_in(self, text: str) -> bool:
         """Return whether one of the words is in a text."""
-        tokens = set(_TOKEN.findall(text))
-        lower = {token.lower() for token in tokens}
+        lower = " ".join(text.lower().split())
+        tokens = set(_TOKEN.findall(lower))
         return (
-            not self._as_is.isdisjoint(tokens)
-            or not self._whole.isdisjoint(lower)
-            or any(token.startswith(self._starts) or token.endswith(self._ends) for token in lower)
-            or self._phrases.search(" ".join(text.lower().split())) is not None
+            not self._whole.isdisjoint(tokens)
+            or any(token.startswith(self._starts) or token.endswith(self._ends) for token in tokens)
+            or self._phrases.search(lower) is not None
         )
 
 
@@ -133,29 +95,28 @@ class _Rules:
     def __init__(self) -> None:
         read = yaml.safe_load((Path(__file__).parent / "patients.yaml").read_text("utf-8"))
         self.words = w = msgspec.convert(read, _Words)
-        own, pairs = w.nouns, w.nouns | w.partners
+        self.lists, own, pairs = w.lists, w.nouns, w.nouns | w.partners
         self.own: Mapping[Sex, str] = {"male": "|".join(own), "female": "|".join(own.values())}
         self.swaps = pairs | {b: a for a, b in pairs.items()} | _SWAPS
-        self.swapped: Mapping[Sex, str] = {"male": "|".join([*own, *w.partners.values()])}
-        self.swapped |= {"female": "|".join([*own.values(), *w.partners])}
+        males, females = [*own, *w.partners.values()], [*own.values(), *w.partners]
+        self.swapped: Mapping[Sex, str] = {"male": "|".join(males), "female": "|".join(females)}
         nouns = "|".join(self.own.values())
-        kinds, followers, colours = ("|".join(ws) for ws in (w.kinds, w.followers, w.colours))
         self.person = re.compile(rf"\b(?:{nouns})\b", re.IGNORECASE)
         self.patient = re.compile(rf"{_AGE.pattern}{_BETWEEN}(?P<noun>{nouns})\b", re.IGNORECASE)
-        self.sex_decides = _Any(sum(w.sex_decides.values(), ()))
-        self.sex_told = _Any([*w.roles, *w.plurals])
         as_role = (
             r"\b(?:(?:is|was|as|be|being|became)\s+an?|their|the|our|my|your)\s+(?:[\w-]+\s+){0,3}?"
         )
         self.role = {
             s: re.compile(rf"{as_role}(?:{'|'.join(r)})\b") for s, r in w.relatives.items()
         }
-        self.newborns = _Any(w.newborns)
-        self.descent_decides, self.ethnicity = _Any(w.ancestry_decides), _Any(w.ethnicities)
+        kinds, followers, colours = (
+            "|".join(w.lists[n]) for n in ("kinds", "followers", "colours")
+        )
         beside = rf"\b(?:{colours})\b[^.?!]{{0,40}}?\b(?:{nouns})\b"
         self.colour = re.compile(beside, re.IGNORECASE)
         self.place = re.compile(rf"(?:\s+(?:{kinds})\b)?(?=[,.;]|\s+(?:{followers})\b)")
-        self.first_names, self.either_behind = frozenset(w.first_names), _Any(w.either_behind)
+        self.any = {name: _Any(words) for name, words in w.lists.items()}
+        self.sex_decides = _Any(sum(w.sex_decides.values(), ()))
 
 
 _rules = cache(_Rules)
@@ -198,15 +159,14 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
     place, told = found[0]
     noun = told["noun"].lower()
     sex: Sex = "male" if noun in rules.words.nouns else "female"
-    before = texts[0] + texts[1] if place else texts[0]
-    before = before[: len(before) - len(texts[place]) + told.start()]
+    before = " ".join([*texts[:place], texts[place][: told.start()]])
     is_grown = noun in ("man", "woman", "gentleman", "lady")
-    if rules.newborns.is_in(whole if is_grown else before) or rules.person.search(before):
+    if rules.any["newborns"].is_in(whole if is_grown else before) or rules.person.search(before):
         raise _Refused("several persons")
-    has_name = rules.first_names & {*_TOKEN.findall(whole)} or _NAME.search(whole)
+    has_name = {*rules.lists["first_names"]} & {*_TOKEN.findall(whole)} or _NAME.search(whole)
     if how == "patient_pronoun":
-        children = rules.words.children if noun not in ("boy", "girl") else ()
-        _check_persons(rules, whole, sex, rules.words.others + children)
+        children = rules.lists["children"] if noun not in ("boy", "girl") else ()
+        _check_persons(rules, whole, sex, rules.lists["others"] + children)
         return _without_pronouns(rules, texts, sex)
     if how == f"patient_{sex}":
         raise _Refused(f"the patient is {sex} already")
@@ -215,7 +175,9 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
     if how in ("patient_female", "patient_male"):
         if rules.sex_decides.is_in(whole):
             raise _Refused("the sex decides, or may")
-        if rules.sex_told.is_in(whole) or rules.role[sex].search(whole):
+        if any(rules.any[name].is_in(whole) for name in ("roles", "plurals")) or rules.role[
+            sex
+        ].search(whole):
             raise _Refused("the sex is told in another way, too")
         _check_persons(rules, whole, sex, ())
         return _swapped(rules, texts, sex)
@@ -223,15 +185,15 @@ def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
         fits = rules.place.match(texts[place], told.end("noun"))
         if fits is None:
             raise _Refused("no place for a name")
-        names, surnames = rules.words.names[sex], rules.words.surnames
+        names, surnames = rules.words.names[sex], rules.lists["surnames"]
         at, word = fits.end(), f" named {rng.choice(names)} {rng.choice(surnames)}"
     else:
         is_capital = re.search(r"\b[A-Z]", told["between"])
-        if is_capital or rules.ethnicity.is_in(whole) or rules.colour.search(whole):
+        if is_capital or rules.any["ethnicities"].is_in(whole) or rules.colour.search(whole):
             raise _Refused("an ethnicity is told")
-        if rules.descent_decides.is_in(whole):
+        if rules.any["ancestry_decides"].is_in(whole):
             raise _Refused("descent decides, or may")
-        at, word = told.start("noun"), f"{_ETHNICITIES[how]} "
+        at, word = told.start("noun"), f"{how.removeprefix('patient_').capitalize()} "
     texts[place] = texts[place][:at] + word + texts[place][at:]
     return texts
 
@@ -241,7 +203,7 @@ def _check_persons(rules: _Rules, whole: str, sex: Sex, others: tuple[str, ...])
     other, pronoun = _OTHER[sex], _PRONOUNS[sex]
     if re.search(rf"\b(?:{_PRONOUNS[other]})\b|(?i:\b(?:{rules.own[other]})\b)", whole):
         raise _Refused(_OTHERS)
-    persons, clinicians = "|".join(rules.words.relatives[sex] + others), rules.words.clinicians
+    persons, clinicians = "|".join(rules.words.relatives[sex] + others), rules.lists["clinicians"]
     somebody = rf"{_NOT_AS}(?i:\b(?:{persons})\b)"
     if others:
         somebody += rf"|\bThe (?:{'|'.join(clinicians)})\b"
@@ -306,11 +268,11 @@ def _is_possessive(rules: _Rules, match: re.Match[str]) -> bool:
         return False
     following = re.match(r"\s+([A-Za-z][\w'’-]*)", match.string[match.end() :])
     word = following[1].lower() if following else ""
-    if word in rules.words.object_before:
+    if word in rules.lists["object_before"]:
         return False
     is_adverb = word.endswith("ly") and word not in _NOT_ADVERBS
     verb = " ".join(match.string[: match.start()].split()[-1:])
-    may_be_either = word in rules.words.either_before or rules.either_behind.is_in(verb)
+    may_be_either = word in rules.lists["either_before"] or rules.any["either_behind"].is_in(verb)
     if not word or is_adverb or may_be_either:
         raise _Refused(_PRONOUN)
     return True

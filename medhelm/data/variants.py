@@ -23,11 +23,11 @@ import msgspec
 from medhelm.data.dataset import Dataset
 from medhelm.data.patients import rewritten
 from medhelm.prompts.messages import resolve_prompt
-from medhelm.schema.data import Benchmark, Instance, Variant
+from medhelm.schema.data import Benchmark, Instance, OptionForm, Variant
 
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
-OF_PATIENT = tuple(v for v in VARIANTS if v.startswith("patient_"))
-OF_OPTIONS = tuple(v for v in VARIANTS if v not in OF_PATIENT)
+OF_OPTIONS: tuple[Variant, ...] = get_args(OptionForm)
+OF_PATIENT = VARIANTS[len(OF_OPTIONS) :]
 ORDER, RIGHT = "option_order", "right_option"
 """Keys of the metadata of a changed instance: the original letters of its options in the order shown,
 and the original letter of the right one."""
@@ -100,8 +100,7 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
     has_classes = len(options) == 1 < len(first)
     if how == "none_of_these" and has_classes:
         return None
-    languages = dataset.benchmark.languages
-    change = partial(varied, how=how, seed=seed, languages=languages)
+    change = partial(varied, how=how, seed=seed, languages=dataset.benchmark.languages)
     if not any(change(one) for one in dataset.instances()):
         return None
     return replace(dataset, change=change)

@@ -112,10 +112,7 @@ def ask_benchmark(
 
 
 def in_variant(asked: Benchmark, how: Variant, seed: int, registry: Registry) -> Benchmark:
-    """Return a benchmark whose worked examples are in the form in which its questions are asked again.
-
-    Their patients stay who they are.
-    """
+    """Return a benchmark whose worked examples are in the form in which its questions are asked again."""
     own = asked.asked
     if own is None or not own.examples or how in OF_PATIENT:
         return asked

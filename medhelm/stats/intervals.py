@@ -271,10 +271,7 @@ def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
 
 
 def jeffreys(rate: float, n: float, confidence: float) -> tuple[float, float]:
-    """Return Jeffreys' interval of a rate from n trials, which may be an effective number.
-
-    Beta quantiles of (rate n + 1/2, n - rate n + 1/2), but 0 and 1 at the ends. (Brown, Cai and DasGupta 2001)
-    """
+    """Return Jeffreys' interval of a rate from n trials, 0 or 1 at an end. (Brown, Cai and DasGupta 2001)"""
     from scipy.special import betaincinv
 
     some, rest, tail = rate * n, n - rate * n, (1 - confidence) / 2
@@ -420,9 +417,8 @@ def score_limits(
 ) -> tuple[float, float]:
     """Return limits of a score at any confidence, for `difference`; NaN with one cluster.
 
-    `rate`: values (n,) that are a rate where all are 0 or 1, which gets Jeffreys' limits for its effective trials
-    (Wilson's hold too rarely at 99 % and above). Others get score -+ t[E-1] times the error. `clusters` holds a
-    code for each instance.
+    `rate`: values (n,) that are a rate where all are 0 or 1: Jeffreys' limits for its effective trials (Wilson's
+    hold too rarely from 99 % on). Others get score -+ t[E-1] times the error.
     """
     sizes = np.bincount(clusters)
     if np.count_nonzero(sizes) < 2:

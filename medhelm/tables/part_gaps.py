@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -88,15 +87,15 @@ def gaps(asked: TableRequest) -> Table:
                 said.append(f"{len(tags) - len(names):,} instances of {benchmark} have no {by}.")
         elif panel.card.reference_part and panel.metric.aggregation == MEAN_OF_PARTS.name:
             reference, names = panel.card.reference_part, _parts(panel)
-        members = defaultdict[str, list[int]](list)
-        for instance in sorted(names):
-            members[names[instance]].append(instance)
-        groups = {name: np.array(members[name], dtype=np.uint64) for name in sorted(members)}
-        large = {g: i for g, i in groups.items() if len(_clusters(panel, i)) >= least}
-        if small := [f"{g} (n {len(i)})" for g, i in groups.items() if g not in large]:
+        groups = {
+            name: np.array(sorted(i for i in names if names[i] == name), dtype=np.uint64)
+            for name in sorted({*names.values()})
+        }
+        own, small = _rows(study, panel, by or "part", groups, reference)
+        rows += own
+        if small:
             few = f"Fewer than {least} clusters, so in no number (--min-group)"
             said.append(f"{few}: of {benchmark} {', '.join(small)}.")
-        rows += _rows(study, panel, by or "part", groups, large, reference)
     if by is not None and by not in keys:
         known = sorted(keys)
         raise UnknownName("metadata key", by, known, f"keys of these runs: {', '.join(known)}")
@@ -115,10 +114,6 @@ def gaps(asked: TableRequest) -> Table:
     )
 
 
-def _clusters(panel: Panel, ids: Keys) -> Keys:
-    return np.unique(panel.clusters[np.isin(panel.ids, ids)])
-
-
 def _parts(panel: Panel) -> dict[int, str]:
     """Return the part of each compared instance, by the sums of the parts."""
     found: dict[int, str] = {}
@@ -131,31 +126,34 @@ def _parts(panel: Panel) -> dict[int, str]:
 
 
 def _rows(
-    study: Study,
-    panel: Panel,
-    key: str,
-    groups: Mapping[str, Keys],
-    large: Mapping[str, Keys],
-    reference: str,
-) -> Iterator[Row]:
-    """Yield a row a group and model; of parts with a reference also of the mean of the others."""
+    study: Study, panel: Panel, key: str, groups: Mapping[str, Keys], reference: str
+) -> tuple[list[Row], list[str]]:
+    """Return a row a group and model, of parts with a reference also of the mean of the others; and the small groups."""
+    least, large = study.settings.min_group, dict[str, Keys]()
+    for name, ids in groups.items():
+        if len(np.unique(panel.clusters[np.isin(panel.ids, ids)])) >= least:
+            large[name] = ids
     names: list[str | None] = [g for g in groups if g != reference]
     names += [None] * bool(reference in large and len(large) > 1)
     models = sorted(panel.cells, key=lambda m: (m not in study.ranked, m))
     found = {m: _model_rows(study.settings, panel, m, large, reference) for m in models}
-    for name in names:
-        nothing: Row = {"n": len(groups[name]) if name else 0, "interval_method": NOTHING}
-        for model in models:
-            yield {
-                "benchmark": panel.card.name,
-                "metric": panel.metric.name,
-                "key": key,
-                "part": name,
-                "reference": reference or OTHERS,
-                "model": model,
-                "ranked": model in study.ranked,
-                **found[model].get(name, nothing),
-            }
+    rows: list[Row] = [
+        {
+            "benchmark": panel.card.name,
+            "metric": panel.metric.name,
+            "key": key,
+            "part": name,
+            "reference": reference or OTHERS,
+            "model": model,
+            "ranked": model in study.ranked,
+            "n": len(groups[name]) if name else 0,
+            "interval_method": NOTHING,
+            **found[model].get(name, {}),
+        }
+        for name in names
+        for model in models
+    ]
+    return rows, [f"{g} (n {len(ids)})" for g, ids in groups.items() if g not in large]
 
 
 def _model_rows(
