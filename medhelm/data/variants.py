@@ -85,11 +85,10 @@ def can_vary(benchmark: Benchmark, how: Variant = "shuffled") -> bool:
 
     Another order or label needs options. Another sex is not for a number, whose formula may take it, or labels.
     """
-    if benchmark.protocol != "completion" or how in OF_OPTIONS:
-        return benchmark.protocol == "completion" and benchmark.answer == "choice"
-    return benchmark.answer not in ("number", "labels") or how not in (
-        "patient_female",
-        "patient_male",
+    is_sex, answer = how.endswith("male"), benchmark.answer
+    is_fit = not (is_sex and answer in ("number", "labels"))
+    return benchmark.protocol == "completion" and (
+        answer == "choice" or how in OF_PATIENT and is_fit
     )
 
 
@@ -174,10 +173,7 @@ def rewrite(
     found = rewritten(instance, how, seed)
     if isinstance(found, str) or not found.choices:
         return found
-    marks = {
-        ORDER: ascii_uppercase[: len(found.choices)],
-        RIGHT: "".join(sorted(found.references)),
-    }
+    marks = {ORDER: ascii_uppercase[: len(found.choices)], RIGHT: "".join(sorted(found.references))}
     return msgspec.structs.replace(found, metadata=found.metadata | marks)
 
 

@@ -31,14 +31,9 @@ NOTHING = "none (too few clusters, or nothing to compare with)"
 GAPS = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("metric", "name of the main metric"),
+    text("key", "metadata key of the groups, or `part`"),
     text(
-        "key", "metadata key of the groups; `part` where the benchmark names a part to compare with"
-    ),
-    text(
-        "part",
-        "the group; missing: the mean of all other parts",
-        "group",
-        "(mean of all others)",
+        "part", "the group; missing: the mean of all other parts", "group", "(mean of all others)"
     ),
     text("reference", "the group that it is compared with, or all others", "against"),
     text("model", "name of the model", "model"),
@@ -46,11 +41,7 @@ GAPS = (
     number("score", "score on the group", "metric", "score", digits=3),
     number("reference_score", "score on what it is compared with", "metric", "of it", digits=3),
     number("mean", "score on the groups that are shown, together", "metric", "mean", digits=3),
-    yes(
-        "worst",
-        "whether the model has its lowest score here, of the groups that are shown",
-        "worst",
-    ),
+    yes("worst", "whether the model has its lowest score here, of the groups shown", "worst"),
     *measured(
         "gap",
         "normalised score on the group less that on the reference; below 0 the group is worse",
@@ -87,10 +78,8 @@ def gaps(asked: TableRequest) -> Table:
                 said.append(f"{len(tags) - len(names):,} instances of {benchmark} have no {by}.")
         elif panel.card.reference_part and panel.metric.aggregation == MEAN_OF_PARTS.name:
             reference, names = panel.card.reference_part, _parts(panel)
-        groups = {
-            name: np.array(sorted(i for i in names if names[i] == name), dtype=np.uint64)
-            for name in sorted({*names.values()})
-        }
+        ids, of = np.array(sorted(names), dtype=np.uint64), [names[i] for i in sorted(names)]
+        groups = {g: ids[np.array(of) == g] for g in sorted({*of})}
         own, small = _rows(study, panel, by or "part", groups, reference)
         rows += own
         if small:

@@ -84,11 +84,8 @@ def _slice_rows(
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
             numbers = found[model].row("interval_method", "normalised", "n")
             if is_small:
-                numbers = {
-                    "score": None,
-                    "n": numbers["n"],
-                    "interval_method": f"none (fewer than {least} clusters)",
-                }
+                why = f"none (fewer than {least} clusters)"
+                numbers = {"score": None, "n": numbers["n"], "interval_method": why}
             yield {
                 "benchmark": benchmark,
                 "metric": panel.metric.name,

@@ -52,13 +52,7 @@ ROBUSTNESS = (
     count("lost", "questions with a lower value in this form than in the original one", "lost"),
     count("gained", "questions with a higher value in this form", "gained"),
     number("p", "p of the paired test of the difference, not corrected for the number of tests"),
-    number(
-        "p_holm",
-        "p adjusted by Holm over the forms of this model and benchmark",
-        "",
-        "p Holm",
-        digits=4,
-    ),
+    number("p_holm", "p adjusted by Holm over the forms here", "", "p Holm", digits=4),
     text("test", "McNemar exact, or permutation"),
     *measured(
         "flipped",
@@ -71,11 +65,7 @@ ROBUSTNESS = (
     count("pairs", "pairs of answers that were both read", "pairs"),
     count("n", "questions with a value in both forms", "n"),
     count("clusters", "clusters of these questions"),
-    count(
-        "left_out",
-        "questions of the original run that have no such form, or were refused one",
-        "left out",
-    ),
+    count("left_out", "questions of the original run that have no such form", "left out"),
     count(
         "unread",
         "answers without an option that could be read: they count with the floor",
@@ -116,10 +106,7 @@ ALWAYS_RIGHT = (
     "In `none_of_these` that option is the right one of every question: who always takes it scores 1, "
     "so that a rise says nothing of knowledge."
 )
-NO_VARIANT = (
-    "No run asked questions in another form; `medhelm run ... variants=all` (of the options) or "
-    "`variants=patient` does."
-)
+NO_VARIANT = "No run asked questions in another form; `medhelm run ... variants=all` does."
 
 
 def by_run(
@@ -144,8 +131,8 @@ def _rows(
     metric = study.panels[benchmark].metric
     chosen = asked.chosen(original)
     for variant, cell in {ORIGINAL: original, **forms}.items():
-        own = cell.scores[metric.name]
-        ids = np.intersect1d(own.ids, original.scores[metric.name].ids)
+        own, before = cell.scores[metric.name], original.scores[metric.name]
+        ids = np.intersect1d(own.ids, before.ids)
         panel = Panel(
             metric, cell.record.card, {model: cell}, {}, ids, own.clusters[own.among(ids)]
         )
@@ -163,11 +150,8 @@ def _rows(
         }
         if variant != ORIGINAL:
             row["left_out"] = original.record.instances - cell.record.instances
-            before = original.scores[metric.name]
-            gap = panel.normalise(own.values[own.among(ids)]) - panel.normalise(
-                before.values[before.among(ids)]
-            )
-            row |= {"lost": int((gap < -TIE).sum()), "gained": int((gap > TIE).sum())}
+            now, then = (panel.normalise(s.values[s.among(ids)]) for s in (own, before))
+            row |= {"lost": int((now < then - TIE).sum()), "gained": int((now > then + TIE).sum())}
             if (both := pair(cell, original, metric, study.settings, benchmark)) is not None:
                 row |= {
                     "original": both.scores[1],
