@@ -132,7 +132,7 @@ def rewritten(instance: Instance, how: Variant, seed: int) -> Instance | str:
     Its references are changed with it, but for letters of options.
     """
     if instance.turns or instance.criteria or instance.payload:
-        return "more than a text (turns, criteria, a menu)"
+        return "more than a text (turns, criteria, payload)"
     end, own = 2 + len(instance.choices), instance.references
     texts = [instance.context, instance.question, *instance.choices, *(own if end == 2 else ())]
     try:

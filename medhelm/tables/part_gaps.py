@@ -10,7 +10,7 @@ import numpy as np
 
 from medhelm.errors import UnknownName
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE
+from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats
 from medhelm.stats.intervals import (
     bootstrap,
     cluster_sums,
@@ -194,26 +194,29 @@ class _Side:
         own, codes = cluster_sums(sums, codes[at], len(keys)), codes[at]
         self.n, self.clusters = len(values), np.unique(scores.clusters[at])
         self.score = float(scores.pooling(sums.sum(0)))
-        seed = seed_of(settings.bootstrap_seed, panel.card.name, "gaps")
-        self._draws = lambda: scores.pooling(bootstrap(own, settings.draws, seed))
+        self._own, self._pooling, self._draws = own, scores.pooling, settings.draws
+        self._seed = seed_of(settings.bootstrap_seed, panel.card.name, "gaps")
         is_mean = metric.aggregation == "mean"
         if metric.aggregation == MEAN_OF_PARTS.name and len(values):
             is_mean = abs(float(values.mean()) - self.score) <= TIE  # one part, or equal ones
         if is_mean:
             error = stats.clustered_error(values, codes)
         else:
-            known, c = self._draws(), len(self.clusters)
+            known, c = self._drawn(), len(self.clusters)
             error = stats.sample_sd(known[~np.isnan(known)], ddof=1) * math.sqrt(c / max(1, c - 1))
         is_rate = is_mean and (metric.minimum, metric.maximum) == (0.0, 1.0)
         ends = score_limits(self.score, values if is_rate else None, codes, error, confidence)
         scaled = panel.normalise(np.array([self.score, *ends]))
         self.limits = (float(scaled[0]), float(scaled[1:].min()), float(scaled[1:].max()))
 
+    def _drawn(self) -> Floats:
+        return np.asarray(self._pooling(bootstrap(self._own, self._draws, self._seed)))
+
     def correlation(self, other: _Side) -> float:
         """Return the correlation of two scores, by their draws; 0 where they share no cluster."""
         if not len(np.intersect1d(self.clusters, other.clusters)):
             return 0.0
-        both = np.stack([self._draws(), other._draws()])
+        both = np.stack([self._drawn(), other._drawn()])
         both = both[:, ~np.isnan(both).any(axis=0)]
         is_still = both.shape[1] < 2 or (both.std(axis=1) <= TIE).any()
         return 0.0 if is_still else float(np.corrcoef(both)[0, 1])
