@@ -218,5 +218,5 @@ class _Side:
             return 0.0
         both = np.stack([self._drawn(), other._drawn()])
         both = both[:, ~np.isnan(both).any(axis=0)]
-        is_still = both.shape[1] < 2 or (both.std(axis=1) <= TIE).any()
-        return 0.0 if is_still else float(np.corrcoef(both)[0, 1])
+        is_still = both.shape[1] < 2 or bool((both.std(axis=1) <= TIE).any())
+        return 0.0 if is_still else float(np.asarray(np.corrcoef(both))[0, 1])
