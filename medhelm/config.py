@@ -95,8 +95,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The model that reads replies which the rules could not: a name, or `name` with keys of a model."""
     ask: Asking | None = None
     """The way to ask benchmarks where that is not as they declare; None: as they declare."""
-    variants: Variant | Literal["all"] | tuple[Variant, ...] = ()
-    """Forms in which multiple-choice questions are asked again beside the original one."""
+    variants: Variant | Literal["all", "patient"] | tuple[Variant, ...] = ()
+    """Forms in which questions are asked again beside the original one: of their options, or of their patient."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

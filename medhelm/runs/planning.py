@@ -7,6 +7,7 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,14 @@ import msgspec
 
 from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
 from medhelm.data.dataset import Dataset, is_redistributable, open_dataset
-from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
+from medhelm.data.variants import (
+    OF_PATIENT,
+    can_vary,
+    chosen_variants,
+    refusals,
+    vary,
+    with_labels,
+)
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of, with_judges
@@ -45,6 +53,7 @@ from medhelm.runs.refusals import (
     all_withheld,
     all_without,
     jury_note,
+    refusal_notes,
     refuse_idle,
     refuse_other,
     refuse_useless,
@@ -109,6 +118,7 @@ class _Planner:
         self._registry, self._environ, self._is_sending = registry, environ, is_sending
         self._datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
         self._forms: dict[tuple[int, Variant, int], Dataset | None] = {}
+        self._refusals: dict[tuple[str, Variant], Counter[str]] = {}
         self._without: dict[str, DataError] = {}
         self._withheld: dict[str, PrivacyRefused] = {}
         self._unplayed: list[tuple[ModelSpec, Benchmark]] = []
@@ -129,11 +139,12 @@ class _Planner:
             raise all_without(self._without, self._registry)
         runs = tuple(self._runs.values())
         refuse_idle(self._unplayed, runs, self._registry)
-        refuse_useless(jobs, runs)
+        refuse_useless(jobs, runs, self._refusals)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),
-            variants_note(jobs, runs),
+            variants_note(jobs, runs, self._refusals),
+            *refusal_notes(self._refusals),
             jury_note(jobs, runs, self._registry, self._environ),
         )
         runs = tuple(self._under_one_name(runs))
@@ -234,10 +245,14 @@ class _Planner:
 
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
         """Yield a run in each form that is asked for and that its benchmark has."""
-        for how in chosen_variants(job.variants) if can_vary(run.benchmark) else ():
+        for how in chosen_variants(job.variants):
+            if not can_vary(run.benchmark, how):
+                continue
             key = (id(run.dataset), how, job.seed)
             if key not in self._forms:
                 self._forms[key] = vary(run.dataset, how, job.seed)
+                if how in OF_PATIENT:
+                    self._refusals[run.spec.benchmark, how] = refusals(run.dataset, how, job.seed)
             if (dataset := self._forms[key]) is None:
                 continue
             asked = in_variant(run.benchmark, how, job.seed, self._registry)
