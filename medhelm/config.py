@@ -69,6 +69,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Outcomes of stored answers that are asked for once more."""
     shard: str = ""
     """The part of each run that this process asks, K/N; empty: all."""
+    batch: bool = False
+    """True if all models are asked in batches whose service takes some."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

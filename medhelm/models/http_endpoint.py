@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 import aiohttp
 import msgspec
@@ -25,6 +25,14 @@ from medhelm.schema.model import ModelSpec
 
 _SERVED_S = 3.0
 """The time that a server has to say what it serves."""
+
+
+class Received(NamedTuple):
+    """What a server said: a status, a body and headers."""
+
+    status: int
+    payload: bytes
+    headers: Mapping[str, str]
 
 
 class HttpEndpoint(Endpoint):
@@ -47,6 +55,8 @@ class HttpEndpoint(Endpoint):
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
+        self.when_ending: list[Callable[[], None]] = []
+        """Called once nothing more is to be sent."""
         self._served: asyncio.Future[list[Any]] | None = None
         """Its list of models and llama.cpp's properties, asked for once."""
 
@@ -81,24 +91,51 @@ class HttpEndpoint(Endpoint):
         timeout: aiohttp.ClientTimeout,
         headers: Mapping[str, str] | None = None,
     ) -> Answer | Failure:
+        came = await self.ask("POST", self._url, timeout, data=body, headers=headers)
+        if isinstance(came, Failure):
+            return came
+        if 200 <= came.status < 300:
+            return self.codec.read(came.payload)
+        failure = self.codec.read_failure(spec, came.status, came.payload, came.headers)
+        wait_s = retry_after(came.headers)
+        return failure if wait_s is None else dataclasses.replace(failure, wait_s=wait_s)
+
+    async def ask(
+        self,
+        method: str,
+        url: URL,
+        timeout: aiohttp.ClientTimeout,
+        *,
+        data: bytes | BinaryIO | None = None,
+        headers: Mapping[str, str] | None = None,
+        into: BinaryIO | None = None,
+    ) -> Received | Failure:
+        """Send anything once and return what the server said. A body without a bound is written `into` a file.
+
+        A download may lie elsewhere. It is followed where the key does not go along, which aiohttp keeps
+        back only in its usual header.
+        """
+        is_bare = self._key_header == "Authorization" and not self.access.headers
         session = self._session or self._open()
         try:
-            async with session.post(
-                self._url,
-                data=body,
+            async with session.request(
+                method,
+                url,
+                data=data,
                 timeout=timeout,
                 proxy=self._proxy,
-                allow_redirects=False,
+                allow_redirects=into is not None and is_bare,
                 headers=headers,
             ) as response:
-                payload = await response.read()
+                if into is None or response.status != 200:
+                    payload = await response.read()
+                else:
+                    payload = b""
+                    async for chunk in response.content.iter_any():
+                        into.write(chunk)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
             return read_network_error(error)
-        if 200 <= response.status < 300:
-            return self.codec.read(payload)
-        failure = self.codec.read_failure(spec, response.status, payload, response.headers)
-        wait_s = retry_after(response.headers)
-        return failure if wait_s is None else dataclasses.replace(failure, wait_s=wait_s)
+        return Received(response.status, payload, response.headers)
 
     def secrets(self) -> Iterable[str]:
         """Return what no printed text may show."""
@@ -116,25 +153,28 @@ class HttpEndpoint(Endpoint):
 
     async def _page(self, path: str) -> Any:
         """Return the JSON of a page of the server; None where there is none."""
-        session = self._session or self._open()
-        timeout = aiohttp.ClientTimeout(total=_SERVED_S)
-        try:
-            async with session.get(
-                self._url.with_path(path, encoded=True, keep_query=True),
-                timeout=timeout,
-                proxy=self._proxy,
-                allow_redirects=False,
-            ) as response:
-                payload = await response.read()
-            return msgspec.json.decode(payload) if response.status == 200 else None
-        except (
-            aiohttp.ClientError,
-            OSError,
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):
+        came = await self.ask("GET", self.page(path), aiohttp.ClientTimeout(total=_SERVED_S))
+        if isinstance(came, Failure) or came.status != 200:
             return None
+        try:
+            return msgspec.json.decode(came.payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    def page(self, path: str) -> URL:
+        """Return the address of another page of the server."""
+        return self._url.with_path(path, encoded=True, keep_query=True)
+
+    @property
+    def path(self) -> str:
+        """Return the path at which it is asked."""
+        return self._url.path
+
+    def end(self) -> None:
+        """Send nothing more."""
+        super().end()
+        for tell in [*self.when_ending]:
+            tell()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -86,6 +86,13 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     return found
 
 
+def in_batches(spec: ModelSpec) -> ModelSpec:
+    """Return a model that is asked in batches; the same one where its service takes none."""
+    provider = known_provider(spec.provider)
+    takes = provider is not None and provider.batches and len(spec.addresses) == 1
+    return msgspec.structs.replace(spec, batch=True) if takes and not spec.serve else spec
+
+
 def families_of(spec: ModelSpec) -> frozenset[str]:
     """Return the families of a model: the stated one, else those in the name that its endpoint is sent.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models import ModelPool, is_instance_model
@@ -19,6 +20,10 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from medhelm.store.records import Served, read_served, write_struct
 
+if TYPE_CHECKING:
+    from medhelm.models.batches import Batches
+    from medhelm.models.http_endpoint import HttpEndpoint
+
 
 class ServedCheck:
     """Compares what servers say with what they said when the run was asked before, and stores it.
@@ -28,6 +33,9 @@ class ServedCheck:
 
     def __init__(self, run: Run, pool: ModelPool) -> None:
         self._run, self._pool = run, pool
+        self._batches = BatchFolders(run)
+        self.is_done = False
+        """True once all that is to be asked was answered."""
         self._to_start: list[_Checked] = []
         self._taking: asyncio.Task[None] | None = None
 
@@ -35,6 +43,7 @@ class ServedCheck:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._batches.close(is_done=self.is_done)
         if self._taking is None:
             return
         if not self._taking.done():
@@ -43,12 +52,17 @@ class ServedCheck:
         if not self._taking.cancelled() and self._taking.exception() is None:
             self._pool.servers.give()
 
-    def open(self, spec: ModelSpec) -> Model | InstanceModel:
-        """Return a model of the pool; one of the user's own server is checked by its first request."""
+    def open(self, spec: ModelSpec, folder: Path) -> Model | InstanceModel:
+        """Return a model of the pool; one of the user's own server is checked by its first request.
+
+        `folder`: the place of the log of what it is asked.
+        """
         if spec.serve:
             self._to_start.append(_Checked(spec, self._refusal))
             return self._to_start[-1]
         model = self._pool.open(spec)
+        if spec.batch:
+            model = self._batches.open(model, folder)
         if is_instance_model(model) or not any(map(is_served_here, each_address(spec))):
             return model
         return _Checked(spec, self._refusal, model)
@@ -109,6 +123,33 @@ class ServedCheck:
             write_struct(
                 self._run.path / "served.json", Served(models=stored | {place: then | now})
             )
+
+
+class BatchFolders:
+    """The batches of a run's models that a part of it has opened."""
+
+    def __init__(self, run: Run) -> None:
+        self._is_again = bool(run.ask_again or run.judge_again)
+        self._is_whole = not (run.spec.max_instances or run.shard or run.is_own)
+        self._opened: dict[tuple[Path, HttpEndpoint, str], Batches] = {}
+
+    def open(self, model: Model | InstanceModel, folder: Path) -> Model:
+        """Return a model that asks in batches what it would ask at once; equal ones share theirs."""
+        from medhelm.models.batches import Batches, BatchModel
+        from medhelm.models.http_endpoint import HttpModel
+
+        assert isinstance(model, HttpModel)
+        spec, endpoint = model.spec, model.endpoint
+        key = (folder, endpoint, spec.model)
+        if key not in self._opened:
+            own = Batches(endpoint, spec, folder / "batches", is_again=self._is_again)
+            self._opened[key] = own
+        return BatchModel(spec, self._opened[key], endpoint)
+
+    async def close(self, *, is_done: bool) -> None:
+        """Close them; `is_done`: all that they were to be asked was answered."""
+        for batches in self._opened.values():
+            await batches.close(is_done=is_done, is_whole=self._is_whole)
 
 
 class _Checked:

@@ -32,18 +32,6 @@ _STATUS = {
 """HTTP status that Anthropic's errors have where a request is sent alone."""
 
 
-class _Line(msgspec.Struct):
-    custom_id: str
-    method: str
-    url: str
-    body: msgspec.Raw
-
-
-class _Params(msgspec.Struct):
-    custom_id: str
-    params: msgspec.Raw
-
-
 class _Reply(msgspec.Struct):
     status_code: int = 0
     body: msgspec.Raw = msgspec.Raw()
@@ -89,7 +77,7 @@ _NO_RAW = (b"", b"null")
 
 @dataclasses.dataclass(frozen=True)
 class BatchForm:
-    """How a service writes the requests and the results of a batch."""
+    """The form in which a service has the requests and the results of a batch."""
 
     line: Callable[[str, str, bytes], bytes]
     """Of an id, the path of the API that answers, and the body of a request."""
@@ -98,12 +86,14 @@ class BatchForm:
 
 def openai_line(custom_id: str, path: str, body: bytes) -> bytes:
     """Return a request as a line of a batch file in OpenAI's form, without its line break."""
-    return msgspec.json.encode(_Line(custom_id, "POST", path, msgspec.Raw(body)))
+    return msgspec.json.encode(
+        {"custom_id": custom_id, "method": "POST", "url": path, "body": msgspec.Raw(body)}
+    )
 
 
 def anthropic_line(custom_id: str, path: str, body: bytes) -> bytes:
     """Return a request as Anthropic's batches hold it; they have but one path."""
-    return msgspec.json.encode(_Params(custom_id, msgspec.Raw(body)))
+    return msgspec.json.encode({"custom_id": custom_id, "params": msgspec.Raw(body)})
 
 
 def read_openai(spec: ModelSpec, codec: Codec, line: bytes) -> Read:
