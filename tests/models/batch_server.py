@@ -49,8 +49,8 @@ class BatchServer(FaultServer):
         """What becomes of a prompt that comes in a batch the n-th time: answer, expire, or a status."""
         self.fails: Callable[[int], str] = lambda n: ""
         """The code with which a batch of n requests fails as a whole; empty: it does not."""
-        self.log: Path | None = None
-        """A log that the asking process writes: it is killed once the first lines are there."""
+        self.log_below: Path | None = None
+        """Where given, all results are sent once the first answers are in a log below it."""
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_post("/v1/files", self._upload)
@@ -77,7 +77,8 @@ class BatchServer(FaultServer):
         content = form["file"]
         assert isinstance(content, web.FileField)
         name = f"file-{len(self.files)}"
-        self.files[name] = content.file.read().splitlines()
+        with content.file as file:
+            self.files[name] = file.read().splitlines()
         await self._at("upload is stored", request)
         return web.json_response({"id": name, "object": "file", "purpose": form["purpose"]})
 
@@ -128,8 +129,8 @@ class BatchServer(FaultServer):
         await response.write(body[: len(body) // 2])
         await self._at("half of the results are sent", request)
         await response.write(body[len(body) // 2 :])
-        if self.log is not None:
-            while not self.log.stat().st_size:
+        if self.log_below is not None:
+            while not sum(p.stat().st_size for p in self.log_below.rglob("responses.jsonl")):
                 await asyncio.sleep(0.001)
         await self._at("all results are sent", request)
         return response
@@ -166,9 +167,13 @@ class BatchServer(FaultServer):
                 self.answered[prompt] += 1
                 body = self._body(line["body"], prompt)
                 if is_message:
-                    good.append(of | {"result": {"type": "succeeded", "message": _as_message(body)}})
+                    good.append(
+                        of | {"result": {"type": "succeeded", "message": _as_message(body)}}
+                    )
                 else:
-                    good.append(of | {"response": {"status_code": 200, "body": body}, "error": None})
+                    good.append(
+                        of | {"response": {"status_code": 200, "body": body}, "error": None}
+                    )
             elif is_message:
                 kinds = {"expire": "expired", "500": "errored"}
                 error = {"type": "error", "error": {"type": "api_error", "message": "oops"}}
