@@ -79,6 +79,7 @@ def evaluate(
     privacy: PrivacyPolicy | None = None,
     rename: bool = False,
     ask_again: Sequence[Unread] = (),
+    batch: bool = False,
     progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from medhelm.errors import BudgetReached, UsageError
+from medhelm.models.identity import in_batches
 from medhelm.models.providers import known_provider
 from medhelm.schema.episode import Response, Usage
 from medhelm.schema.model import ModelSpec, Price
@@ -56,6 +57,12 @@ def batch_price(price: Price) -> Price:
 def price_of(spec: ModelSpec) -> Price | None:
     """Return the price at which a model is asked."""
     return batch_price(spec.price) if spec.batch and spec.price is not None else spec.price
+
+
+def batch_part(spec: ModelSpec) -> float:
+    """Return the part of a model's price that is left where it is asked in batches; 1 where it cannot be."""
+    can = in_batches(spec).batch and spec.price is not None
+    return spec.price.batch if can and spec.price is not None else 1.0
 
 
 class Reservation:

@@ -87,10 +87,15 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
 
 
 def in_batches(spec: ModelSpec) -> ModelSpec:
-    """Return a model that is asked in batches; the same one where its service takes none."""
+    """Return a model that is asked in batches; the same one where its service is not known to take any."""
     provider = known_provider(spec.provider)
-    takes = provider is not None and provider.batches and len(spec.addresses) == 1
-    return msgspec.structs.replace(spec, batch=True) if takes and not spec.serve else spec
+    if provider is None or not provider.batches or spec.serve or len(spec.addresses) > 1:
+        return spec
+    host = urlsplit(endpoint_of(spec)).hostname or ""
+    is_known = endpoint_of(spec) == provider.base_url or host.endswith(
+        provider.batch_hosts or ("/",)
+    )
+    return msgspec.structs.replace(spec, batch=True) if is_known else spec
 
 
 def families_of(spec: ModelSpec) -> frozenset[str]:

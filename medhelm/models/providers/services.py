@@ -102,6 +102,7 @@ OPENAI = Provider(
     sends_seed=True,
     holds_schema=True,
     batches="openai",
+    batch_hosts=(".together.xyz", ".together.ai", ".groq.com"),
     candidates="letters",
     own_fields={
         "model": "model.model",
