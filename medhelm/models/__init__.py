@@ -145,7 +145,7 @@ class ModelPool:
     def end(self) -> None:
         """Let requests in flight finish and try none of them again."""
         for host in self._hosts.values():
-            host.end()
+            host.limiter.end()
 
     async def close(self) -> None:
         """Close the connections of all models, stop their servers, and free their memory."""

@@ -242,7 +242,7 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     endpoint.answered(stamp)
                     seconds = asyncio.get_running_loop().time() - stamp.at
                     result = self._believed(request, sent, result)
-                    response = answered(request, result, attempt, lost, seconds)
+                    response = _answered(request, result, attempt, lost, seconds)
                     if len(self._ways) > 1:
                         response = replace(response, address=way._address)
                     return response
@@ -338,10 +338,9 @@ def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost
     )
 
 
-def answered(
+def _answered(
     request: Request, answer: Answer, attempts: int, lost: int, seconds: float
 ) -> Response:
-    """Return the response of a request that was answered."""
     return Response(
         instance_id=request.instance_id,
         repeat=request.repeat,

@@ -82,10 +82,6 @@ class Host(ABC):
         if max_concurrency is not None:
             self.limiter.lower(max_concurrency)
 
-    def end(self) -> None:
-        """Let requests in flight finish and try none of them again."""
-        self.limiter.end()
-
     def status(self) -> str:
         """Return what is happening that finished answers do not show; empty for a server."""
         return ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO
 
 import aiohttp
 import msgspec
@@ -27,12 +27,8 @@ _SERVED_S = 3.0
 """The time that a server has to say what it serves."""
 
 
-class Received(NamedTuple):
-    """What a server said: a status, a body and headers."""
-
-    status: int
-    payload: bytes
-    headers: Mapping[str, str]
+Received = tuple[int, bytes, Mapping[str, str]]
+"""What a server said: a status, a body and headers."""
 
 
 class HttpEndpoint(Endpoint):
@@ -55,8 +51,6 @@ class HttpEndpoint(Endpoint):
         self._session: aiohttp.ClientSession | None = None
         self._proxy: URL | None = None
         self._url = URL(access.url, encoded=True)
-        self.when_ending: list[Callable[[], None]] = []
-        """Called once nothing more is to be sent."""
         self._served: asyncio.Future[list[Any]] | None = None
         """Its list of models and llama.cpp's properties, asked for once."""
 
@@ -94,10 +88,11 @@ class HttpEndpoint(Endpoint):
         came = await self.ask("POST", self._url, timeout, data=body, headers=headers)
         if isinstance(came, Failure):
             return came
-        if 200 <= came.status < 300:
-            return self.codec.read(came.payload)
-        failure = self.codec.read_failure(spec, came.status, came.payload, came.headers)
-        wait_s = retry_after(came.headers)
+        status, payload, received = came
+        if 200 <= status < 300:
+            return self.codec.read(payload)
+        failure = self.codec.read_failure(spec, status, payload, received)
+        wait_s = retry_after(received)
         return failure if wait_s is None else dataclasses.replace(failure, wait_s=wait_s)
 
     async def ask(
@@ -105,10 +100,8 @@ class HttpEndpoint(Endpoint):
         method: str,
         url: URL,
         timeout: aiohttp.ClientTimeout,
-        *,
-        data: bytes | BinaryIO | None = None,
-        headers: Mapping[str, str] | None = None,
         into: BinaryIO | None = None,
+        **sent: Any,
     ) -> Received | Failure:
         """Send anything once and return what the server said. A body without a bound is written `into` a file.
 
@@ -121,11 +114,10 @@ class HttpEndpoint(Endpoint):
             async with session.request(
                 method,
                 url,
-                data=data,
                 timeout=timeout,
                 proxy=self._proxy,
                 allow_redirects=into is not None and is_bare,
-                headers=headers,
+                **sent,
             ) as response:
                 if into is None or response.status != 200:
                     payload = await response.read()
@@ -135,7 +127,7 @@ class HttpEndpoint(Endpoint):
                         into.write(chunk)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
             return read_network_error(error)
-        return Received(response.status, payload, response.headers)
+        return response.status, payload, response.headers
 
     def secrets(self) -> Iterable[str]:
         """Return what no printed text may show."""
@@ -154,27 +146,16 @@ class HttpEndpoint(Endpoint):
     async def _page(self, path: str) -> Any:
         """Return the JSON of a page of the server; None where there is none."""
         came = await self.ask("GET", self.page(path), aiohttp.ClientTimeout(total=_SERVED_S))
-        if isinstance(came, Failure) or came.status != 200:
+        if isinstance(came, Failure) or came[0] != 200:
             return None
         try:
-            return msgspec.json.decode(came.payload)
+            return msgspec.json.decode(came[1])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def page(self, path: str) -> URL:
         """Return the address of another page of the server."""
         return self._url.with_path(path, encoded=True, keep_query=True)
-
-    @property
-    def path(self) -> str:
-        """Return the path at which it is asked."""
-        return self._url.path
-
-    def end(self) -> None:
-        """Send nothing more."""
-        super().end()
-        for tell in [*self.when_ending]:
-            tell()
 
     async def close(self) -> None:
         """Close the connections."""

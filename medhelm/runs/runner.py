@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -117,7 +117,10 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
     try:
-        async with sweep.place(run):
+        is_in_batches = any(
+            model.batch for model in paid_models([run])
+        )  # hours, not slots, are short
+        async with nullcontext() if is_in_batches else sweep.places[run.spec.model.name]:
             try:
                 record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
             finally:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from msgspec.structs import replace
+
 from medhelm.errors import MedhelmError, ModelError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.identity import each_address, endpoint_of, is_served_here
@@ -33,7 +35,7 @@ class ServedCheck:
 
     def __init__(self, run: Run, pool: ModelPool) -> None:
         self._run, self._pool = run, pool
-        self._batches = BatchFolders(run)
+        self._batches: dict[tuple[Path, HttpEndpoint, str], Batches] = {}
         self.is_done = False
         """True once all that is to be asked was answered."""
         self._to_start: list[_Checked] = []
@@ -43,7 +45,9 @@ class ServedCheck:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._batches.close(is_done=self.is_done)
+        is_whole = not (self._run.spec.max_instances or self._run.shard or self._run.is_own)
+        for batches in self._batches.values():
+            await batches.close(is_done=self.is_done, is_whole=is_whole)
         if self._taking is None:
             return
         if not self._taking.done():
@@ -60,12 +64,25 @@ class ServedCheck:
         if spec.serve:
             self._to_start.append(_Checked(spec, self._refusal))
             return self._to_start[-1]
+        if self._run.ask_again or self._run.judge_again:  # a batch may hold what is to be replaced
+            spec = replace(spec, batch=False)
         model = self._pool.open(spec)
         if spec.batch:
-            model = self._batches.open(model, folder)
+            model = self._in_batches(model, folder)
         if is_instance_model(model) or not any(map(is_served_here, each_address(spec))):
             return model
         return _Checked(spec, self._refusal, model)
+
+    def _in_batches(self, model: Model | InstanceModel, folder: Path) -> Model:
+        """Return a model that asks in batches what it would ask at once; equal ones share theirs."""
+        from medhelm.models.batches import Batches, BatchModel
+        from medhelm.models.http_endpoint import HttpModel
+
+        assert isinstance(model, HttpModel)
+        key = (folder, model.endpoint, model.spec.model)
+        if key not in self._batches:
+            self._batches[key] = Batches(model.endpoint, model.spec, folder / "batches")
+        return BatchModel(model.spec, self._batches[key])
 
     async def started(self, work: AsyncIterator[Start], *models: ModelSpec) -> AsyncIterator[Start]:
         """Yield work, the first of it once all servers are up; raises Stopped where one of `models` has none.
@@ -123,33 +140,6 @@ class ServedCheck:
             write_struct(
                 self._run.path / "served.json", Served(models=stored | {place: then | now})
             )
-
-
-class BatchFolders:
-    """The batches of a run's models that a part of it has opened."""
-
-    def __init__(self, run: Run) -> None:
-        self._is_again = bool(run.ask_again or run.judge_again)
-        self._is_whole = not (run.spec.max_instances or run.shard or run.is_own)
-        self._opened: dict[tuple[Path, HttpEndpoint, str], Batches] = {}
-
-    def open(self, model: Model | InstanceModel, folder: Path) -> Model:
-        """Return a model that asks in batches what it would ask at once; equal ones share theirs."""
-        from medhelm.models.batches import Batches, BatchModel
-        from medhelm.models.http_endpoint import HttpModel
-
-        assert isinstance(model, HttpModel)
-        spec, endpoint = model.spec, model.endpoint
-        key = (folder, endpoint, spec.model)
-        if key not in self._opened:
-            own = Batches(endpoint, spec, folder / "batches", is_again=self._is_again)
-            self._opened[key] = own
-        return BatchModel(spec, self._opened[key], endpoint)
-
-    async def close(self, *, is_done: bool) -> None:
-        """Close them; `is_done`: all that they were to be asked was answered."""
-        for batches in self._opened.values():
-            await batches.close(is_done=is_done, is_whole=self._is_whole)
 
 
 class _Checked:

@@ -20,7 +20,6 @@ from medhelm.store.runlog import RunFolder
 
 _T = TypeVar("_T")
 _SYNC_S = 0.5
-_ACTIVE_IN_BATCHES = 32
 _ACTIVE_RUNS = 4
 """Runs of one model at a time: enough to fill its endpoint while one of them ends."""
 
@@ -71,14 +70,9 @@ class Sweep:
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
-    _places: dict[tuple[str, int], asyncio.Semaphore] = field(default_factory=dict)
-
-    def place(self, run: Run) -> asyncio.Semaphore:
-        """Return what lets so many runs of one model be at work at a time."""
-        most = _ACTIVE_RUNS
-        if any(model.batch for model in (*run.players.values(), *run.grading.judges)):
-            most = _ACTIVE_IN_BATCHES
-        return self._places.setdefault((run.spec.model.name, most), asyncio.Semaphore(most))
+    places: dict[str, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
+    )
 
     @property
     def stopped(self) -> MedhelmError | None:
