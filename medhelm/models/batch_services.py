@@ -54,7 +54,7 @@ class CallFailed(Exception):  # noqa: N818
 
 
 class BatchState(NamedTuple):
-    """What a service says of a batch: its status, the paths of its results, why it failed as a whole."""
+    """The state of a batch: its status, the paths of its results, and the reason where all of it failed."""
 
     batch: str
     status: str

@@ -48,7 +48,7 @@ _TOO_MANY = "token_limit_exceeded"
 """Code of a batch that would make more tokens wait than the account may have waiting."""
 _T = TypeVar("_T")
 _Came = Answer | Failure | None
-"""What came of a request; None: it is to be asked anew."""
+"""The result of a request; None: it is to be asked anew."""
 
 
 @dataclass

@@ -28,7 +28,7 @@ _SERVED_S = 3.0
 
 
 Received = tuple[int, bytes, Mapping[str, str]]
-"""What a server said: a status, a body and headers."""
+"""The answer of a server: a status, a body and headers."""
 
 
 class HttpEndpoint(Endpoint):

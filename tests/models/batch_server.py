@@ -191,7 +191,8 @@ class BatchServer(FaultServer):
         self.results[name] = encoded[0] + encoded[1]
 
     def _body(self, asked: dict[str, Any], prompt: str) -> dict[str, Any]:
-        rendered = _render(asked, prompt, self.answer(prompt)).body
+        reply = self._by_body(asked) if self._by_body else self.answer(prompt)
+        rendered = _render(asked, prompt, reply).body
         assert isinstance(rendered, bytes)
         body: dict[str, Any] = json.loads(rendered)
         return body
