@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -44,8 +45,6 @@ POLL_S = (5.0, 60.0)
 """The first and the longest pause between two looks at a batch."""
 PATIENCE = 100
 """Failures in a row, in an hour or so, after which a service that has answered is given up."""
-_TOO_MANY = "token_limit_exceeded"
-"""Code of a batch that would make more tokens wait than the account may have waiting."""
 _T = TypeVar("_T")
 _Came = Answer | Failure | None
 """The result of a request; None: it is to be asked anew."""
@@ -83,8 +82,6 @@ class Batches:
         self.endpoint, self._spec, self._folder = endpoint, spec, folder
         self._service = open_service(endpoint, spec)
         self.room = asyncio.Semaphore(spec.max_concurrency or MOST_REQUESTS)
-        self._most, self._is_single = MOST_REQUESTS, False
-        """`_is_single`: the service takes one batch at a time."""
         self._has_failed = self._has_answered = False
         self._timer: asyncio.TimerHandle | None = None
         self._batches = [*self._stored()]
@@ -120,7 +117,7 @@ class Batches:
                 batch.waiting[custom_id := batch.free[key].pop(0)] = future
                 if batch.results is not None:
                     batch.give(custom_id, batch.results.pop(custom_id, None))
-                elif batch.task is None:
+                elif batch.task is None or batch.task.done():
                     self._start(batch, self._resume(batch))
                 return future
         custom_id = f"{key}-{self._name}-{len(self._collected)}"
@@ -135,7 +132,7 @@ class Batches:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(QUIET_S, self._submit)
-        if len(self._collected) >= self._most:
+        if len(self._collected) >= MOST_REQUESTS:
             self._submit()
         return future
 
@@ -153,7 +150,7 @@ class Batches:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for batch in self._batches if is_done and not self._has_failed else ():
-            if is_whole or not (batch.waiting or any(batch.free.values())):
+            if not batch.waiting and (is_whole or not any(batch.free.values())):
                 self._forget(batch.job)
         with suppress(OSError):  # it is not there, or some are left
             self._folder.rmdir()
@@ -189,15 +186,11 @@ class Batches:
 
     async def _send(self, batch: _Batch, lines: BinaryIO) -> None:
         with lines:
-            before = self._batches[: self._batches.index(batch)]
-            while self._is_single and any(earlier.waiting for earlier in before):
-                await asyncio.sleep(QUIET_S)
-            name = batch.job.name
-            file = await self._tried(lambda: self._service.upload(name, lines))
+            file = await self._tried(partial(self._service.upload, batch.job.name, lines))
             job = batch.job = replace(batch.job, file=file)
             await asyncio.to_thread(self._write, job)  # from here on it may be at the service
             made = await self._tried(
-                lambda: self._service.create(job, lines), lambda: self._find(job)
+                partial(self._service.create, job, lines), partial(self._find, job)
             )
         batch.job = replace(job, batch=made)
         await asyncio.to_thread(self._write, batch.job)
@@ -240,7 +233,7 @@ class Batches:
     async def _ended(self, batch: str) -> BatchState:
         """Return the state of a batch once it has ended."""
         pause_s, longest_s = POLL_S
-        while (state := await self._tried(lambda: self._service.look(batch))).status not in ENDED:
+        while (state := await self._tried(partial(self._service.look, batch))).status not in ENDED:
             await asyncio.sleep(pause_s)
             pause_s = min(1.5 * pause_s, longest_s)
         return state
@@ -249,7 +242,7 @@ class Batches:
         """Yield the results of a batch, in whatever order they are."""
         with self._file() as file:
             for path in state.results:
-                await self._tried(lambda path=path: self._service.fetch(path, file))
+                await self._tried(partial(self._service.fetch, path, file))
                 for n, line in enumerate(file):
                     if n % 64 == 0:
                         await asyncio.sleep(0)
@@ -259,11 +252,7 @@ class Batches:
         """Wait for a batch and hand its results out."""
         state = await self._ended(batch.job.batch)
         if state.status == "failed" and not state.results:
-            n = len(batch.job.ids)
-            others = any(b.job.batch and b.waiting for b in self._batches if b is not batch)
-            if state.code == _TOO_MANY and (n > 1 or others):
-                self._is_single, self._most = True, max(1, n // 2)
-            elif not batch.is_old:
+            if not batch.is_old:
                 self._forget(batch.job)
                 raise self._refusal(
                     Failure("error", state.status, code=state.code, words=state.words)
@@ -276,10 +265,9 @@ class Batches:
             if custom_id in known:  # of a line that comes twice the first counts
                 known.remove(custom_id)
                 batch.give(custom_id, came)
+        missing = CANCELLED if state.status in ("cancelled", "canceled") else EXPIRED
         for custom_id in [*batch.waiting]:
-            batch.give(
-                custom_id, CANCELLED if state.status in ("cancelled", "canceled") else EXPIRED
-            )
+            batch.give(custom_id, missing)
 
     def _drop(self, batch: _Batch) -> None:
         """Let the requests of a batch of which nothing was answered be asked anew."""
@@ -316,15 +304,16 @@ class Batches:
     def _refusal(self, failure: Failure) -> ModelError:
         """Return why no batch of the model can be submitted or fetched."""
         self.endpoint.heard(self._spec, failure)
-        if failure.kind in ("endpoint", "model") and failure.status not in (404, 405):
-            return ModelError(explain(self._spec, self.endpoint.access, failure))
-        what = f"{failure.error} {failure.code}".strip()
         fix = "run the same command again, it goes on where it was"
         if failure.status in (404, 405):
             fix = "leave batch=true out; for Anthropic set model.provider=anthropic"
+        elif failure.kind in ("endpoint", "model"):
+            return ModelError(explain(self._spec, self.endpoint.access, failure))
+        elif failure.code == "token_limit_exceeded":
+            fix = "lower model.max_concurrency, the most requests that wait at a time"
         return ModelError(
             f"{self.endpoint.access.host} does not take or return batches of model {self._spec.name!r} "
-            f"in this form ({what}): {fix}"
+            f"in this form ({failure.error}{f' {failure.code}' * bool(failure.code)}): {fix}"
         )
 
     def _file(self) -> BinaryIO:

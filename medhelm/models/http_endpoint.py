@@ -103,12 +103,7 @@ class HttpEndpoint(Endpoint):
         into: BinaryIO | None = None,
         **sent: Any,
     ) -> Received | Failure:
-        """Send anything once and return what the server said. A body without a bound is written `into` a file.
-
-        A download may lie elsewhere. It is followed where the key does not go along, which aiohttp keeps
-        back only in its usual header.
-        """
-        is_bare = self._key_header == "Authorization" and not self.access.headers
+        """Send anything once and return what the server said. A body without a bound is written `into` a file."""
         session = self._session or self._open()
         try:
             async with session.request(
@@ -116,7 +111,7 @@ class HttpEndpoint(Endpoint):
                 url,
                 timeout=timeout,
                 proxy=self._proxy,
-                allow_redirects=into is not None and is_bare,
+                allow_redirects=False,
                 **sent,
             ) as response:
                 if into is None or response.status != 200:

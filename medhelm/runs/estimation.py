@@ -176,8 +176,10 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     limits = [add_up(own.usd_limit for own in part) for part in (asked, judged, cast)]
     expected = [add_up(own.usd_expected for own in part) for part in (asked, judged, cast)]
 
+    parties: list[RunEstimate | RoleEstimate | JudgeEstimate] = [*asked, *judged, *cast]
+
     def in_batches(field: str) -> float | None:
-        parts = ((getattr(own, field), own.batch_part) for own in (*asked, *judged, *cast))
+        parts = ((getattr(own, field), own.batch_part) for own in parties)
         return add_up(None if usd is None else part * usd for usd, part in parts)
 
     return Totals(

@@ -202,7 +202,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord | None:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         async with ServedCheck(run, sweep.pool) as served:
             await judge_answers(run, plan, sweep, served, share)
-            served.is_done = not sweep.stopped
+            broken = (own.broken for own in sweep.judges[run.path].values())
+            served.is_done = not sweep.stopped and not any(broken)
         if run.shard is None:
             return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:

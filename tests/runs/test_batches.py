@@ -209,9 +209,11 @@ def test_a_service_that_lets_few_tokens_wait_gets_smaller_batches(tmp_path: Path
     write_quiz(tmp_path, 50)
     with in_thread(BatchServer()) as server:
         server.fails = lambda n: "token_limit_exceeded" if n > 15 else ""
-        assert medhelm(*arguments(tmp_path, server.base_url, model__batch="true")).returncode == 0
+        args = arguments(tmp_path, server.base_url, model__batch="true")
+        assert "lower model.max_concurrency" in medhelm(*args).stderr
+        assert medhelm(*args, "model.max_concurrency=15").returncode == 0
+        assert [len(own) for own in server.lines.values()] == [50, 15, 15, 15, 5]
         assert len(server.answered) == 50 and not server.duplicates
-        assert max(len(server.lines[name]) for name in server.results if name in server.lines) == 50
     assert record_of(tmp_path).results[0].scored == 50
 
 
