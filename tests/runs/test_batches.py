@@ -179,8 +179,11 @@ def test_a_cap_holds_and_what_is_asked_again_is_new(tmp_path: Path) -> None:
     assert record_of(tmp_path).results[0].outcomes["scored"] == 30
 
 
-def test_failed_and_expired_requests_are_asked_again(tmp_path: Path) -> None:
+def test_failed_and_expired_requests_are_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nothing else is; one that always fails is an error, which the next command asks for."""
+    monkeypatch.setattr(batches, "QUIET_S", 1.5)  # longer than the pause before a second try
     write_quiz(tmp_path, 40)
     fate = {0: "expire", 1: "500", 2: "400"}
 
@@ -274,7 +277,7 @@ def test_judges_are_asked_in_batches(tmp_path: Path) -> None:
 
 def test_batch_true_is_for_services_known_to_take_batches(tmp_path: Path) -> None:
     said = medhelm(
-        "estimate", "batch=true", "model=openai/gpt-4o", "benchmark=headqa", "data=sample"
+        "estimate", "batch=true", "model=openai/gpt-6-luna", "benchmark=headqa", "data=sample"
     )
     expected, limit = (
         float(x) for x in re.findall(r"([\d.]+) USD expected, ([\d.]+) at", said.stdout)[0]
@@ -282,6 +285,6 @@ def test_batch_true_is_for_services_known_to_take_batches(tmp_path: Path) -> Non
     assert f"expected, {limit / 2:.4f} at most" in said.stdout and 0 < expected < limit
     own = ("model.base_url=http://localhost:1/v1", "results_dir=x")
     plain = medhelm(
-        "estimate", "batch=true", "model=openai/gpt-4o", "benchmark=headqa", "data=sample", *own
+        "estimate", "batch=true", "model=openai/gpt-6-luna", "benchmark=headqa", "data=sample", *own
     )
     assert "in batches" not in plain.stdout and plain.returncode == 0
