@@ -135,7 +135,7 @@ class BatchService:
         """Write results into a file."""
         into.seek(0)
         into.truncate()
-        await self._call("GET", path, into=into)
+        await self._call("GET", path, into=into, headers={"Accept-Encoding": "identity"})
         into.seek(0)
 
     async def _call(

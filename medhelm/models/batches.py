@@ -246,7 +246,8 @@ class Batches:
                 for n, line in enumerate(file):
                     if n % 64 == 0:
                         await asyncio.sleep(0)
-                    yield read_line(self._spec, self.endpoint.codec, line)
+                    if line.strip():
+                        yield read_line(self._spec, self.endpoint.codec, line)
 
     async def _fetch(self, batch: _Batch) -> None:
         """Wait for a batch and hand its results out."""
@@ -262,6 +263,8 @@ class Batches:
         batch.results = {}
         known = set(batch.job.ids)
         async for custom_id, came in self._results(state):
+            if not custom_id:  # it may have been answered: nothing is asked anew
+                raise self._refusal(Failure("error", "results that cannot be read"))
             if custom_id in known:  # of a line that comes twice the first counts
                 known.remove(custom_id)
                 batch.give(custom_id, came)

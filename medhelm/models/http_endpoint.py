@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
@@ -117,9 +118,10 @@ class HttpEndpoint(Endpoint):
                 if into is None or response.status != 200:
                     payload = await response.read()
                 else:
-                    payload = b""
+                    packed = response.headers.get("Content-Encoding", "identity") != "identity"
+                    unpacked, payload = zlib.decompressobj(47) if packed else None, b""
                     async for chunk in response.content.iter_any():
-                        into.write(chunk)
+                        into.write(unpacked.decompress(chunk) if unpacked else chunk)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
             return read_network_error(error)
         return response.status, payload, response.headers

@@ -117,9 +117,8 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
     try:
-        is_in_batches = any(
-            model.batch for model in paid_models([run])
-        )  # hours, not slots, are short
+        # those that wait for hours hold nobody up
+        is_in_batches = any(model.batch for model in paid_models([run]))
         async with nullcontext() if is_in_batches else sweep.places[run.spec.model.name]:
             try:
                 record = read_finished(run) if sweep.stopped else await run_one(run, sweep)

@@ -7,6 +7,7 @@ named moment the server kills the process that asks it, before or behind what it
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import random
@@ -49,6 +50,8 @@ class BatchServer(FaultServer):
         """What becomes of a prompt that comes in a batch the n-th time: answer, expire, or a status."""
         self.fails: Callable[[int], str] = lambda n: ""
         """The code with which a batch of n requests fails as a whole; empty: it does not."""
+        self.is_packed = False
+        """Whether results are compressed, though nobody asked for it."""
         self.log_below: Path | None = None
         """Where given, all results are sent once the first answers are in a log below it."""
 
@@ -124,6 +127,9 @@ class BatchServer(FaultServer):
         await self._at("results are asked for", request)
         body = b"\n".join(self.results[request.match_info["id"]]) + b"\n"
         response = web.StreamResponse()
+        if self.is_packed:
+            body = gzip.compress(body)
+            response.headers["Content-Encoding"] = "gzip"
         response.content_length = len(body)
         await response.prepare(request)
         await response.write(body[: len(body) // 2])

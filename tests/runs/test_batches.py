@@ -52,6 +52,7 @@ def test_a_batch_gives_the_same_scores_for_half_the_price(tmp_path: Path) -> Non
     (tmp_path / "plain").mkdir()
     write_quiz(tmp_path / "plain", 60)
     with in_thread(BatchServer()) as server:
+        server.is_packed = True
         args = arguments(tmp_path, server.base_url, model__batch="true", model__price=PRICE)
         done = medhelm(*args)
         assert done.returncode == 0, done.stderr
