@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import msgspec
 from msgspec.structs import replace
 
-from medhelm.errors import MedhelmError, ModelError
+from medhelm.errors import MedhelmError, ModelError, UsageError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.identity import each_address, endpoint_of, is_served_here
 from medhelm.runs.planning import Run
@@ -66,6 +67,12 @@ class ServedCheck:
             return self._to_start[-1]
         if self._run.ask_again or self._run.judge_again:  # a batch may hold what is to be replaced
             spec = replace(spec, batch=False)
+        for note in () if spec.batch else sorted((folder / "batches").glob("*.json")):
+            if msgspec.json.decode(note.read_bytes())["model"] == spec.model:
+                raise UsageError(
+                    f"requests to {spec.name} are in a batch and would be paid for again ({note}): "
+                    "fetch it by the command that submitted it, or remove this note"
+                )
         model = self._pool.open(spec)
         if spec.batch:
             model = self._in_batches(model, folder)

@@ -153,6 +153,8 @@ def test_after_ctrl_c_the_same_command_fetches(tmp_path: Path) -> None:
         began = time.monotonic()
         said = child.communicate(timeout=60)[1]
         assert child.returncode == 130 and time.monotonic() - began < 20, said
+        refused = medhelm(*args[:-1], "model.batch=false")
+        assert "would be paid for again" in refused.stderr and server.requests == 0
         server.looks = 1
         assert medhelm(*args).returncode == 0
         assert len(server.lines) == 1 and len(server.answered) == 30
