@@ -73,6 +73,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The engine and number of processes that ask a part each; empty: this process asks all."""
     engine: dict[str, Any] = {}
     """Settings that the engine of workers has."""
+    batch: bool = False
+    """True if all models are asked in batches whose service takes some."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0

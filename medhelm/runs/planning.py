@@ -35,6 +35,7 @@ from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
 from medhelm.models.pacing.pool import PoolAccess
+from medhelm.models.identity import in_batches
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.trackers import find_trackers
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
@@ -129,6 +130,8 @@ class _Planner:
     def plan(self, jobs: Sequence[Job]) -> PlannedSweep:
         """Return the runs of all jobs with what is to be said of them."""
         for job in jobs:
+            if job.batch:
+                job = msgspec.structs.replace(job, model=in_batches(job.model))  # noqa: PLW2901
             refuse_unused(job, self._registry)
             check_model(job.model, self._environ)
             for choice in job.benchmarks:
@@ -167,6 +170,8 @@ class _Planner:
             self._without.setdefault(benchmark.name, e)
             return
         cast = choose_cast(job, benchmark, self._registry)
+        if job.batch:
+            cast = {role: in_batches(model) for role, model in cast.items()}
         for role, model in cast.items():
             check_model(model, self._environ)
             self._check_privacy(job, benchmark, model, role=role)
@@ -225,6 +230,9 @@ class _Planner:
             is_sample=is_sample,
             default=benchmark.jury,
         )
+        if job.batch:
+            judges = tuple(map(in_batches, jury.judges))
+            jury = msgspec.structs.replace(jury, judges=judges)
         for judge in jury.judges:
             self._check_privacy(job, benchmark, judge, jury=jury.name)
         return jury
@@ -238,6 +246,7 @@ class _Planner:
         if job.scoring != "fixed":
             raise UsageError("reader: published scorers read by their own rules; leave it out")
         reader = named_model(READER, job.reader, self._registry)
+        reader = in_batches(reader) if job.batch else reader
         check_bare(reader, "a reader", self._environ)
         self._check_privacy(job, run.benchmark, reader, role=READER)
         grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
