@@ -69,7 +69,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Outcomes of stored answers that are asked for once more."""
     shard: str = ""
     """The part of each run that this process asks, K/N; empty: all."""
-    workers: str = ""
+    workers: str | int = ""
     """The engine and number of processes that ask a part each; empty: this process asks all."""
     engine: dict[str, Any] = {}
     """Settings that the engine of workers has."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.identity import in_batches
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.providers import known_provider
 from medhelm.schema.episode import Response, Usage
 from medhelm.schema.model import ModelSpec, Price

@@ -34,8 +34,8 @@ from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
-from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.identity import in_batches
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.trackers import find_trackers
 from medhelm.prompts.messages import prompt_sha256, resolve_prompt
@@ -186,6 +186,10 @@ class _Planner:
         tracking = Tracking(chosen, self._registry) if chosen else None
         run = replace(run, shard=self._shard(job), tracking=tracking)
         run = self._with_reader(run, job)
+        if run.shard is not None and any(model.batch for model in paid_models([run])):
+            raise UsageError(
+                "batches hold thousands of requests: ask them from one process, without workers= and shard="
+            )
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             refuse_other(self._runs.setdefault(name, form), form)
