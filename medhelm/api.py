@@ -81,6 +81,7 @@ def evaluate(
     rename: bool = False,
     ask_again: Sequence[Unread] = (),
     track: str | Sequence[str] = (),
+    batch: bool = False,
     progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:

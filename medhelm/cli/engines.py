@@ -31,7 +31,7 @@ class Ended(NamedTuple):
     code: int
     """Its exit code; that of its signal where it was killed, as a shell has it."""
     lost: str = ""
-    """Why it ended otherwise than by itself; empty where it did not."""
+    """The reason where it did not end by itself; else empty."""
 
 
 class Worker(Protocol):
@@ -66,9 +66,9 @@ class Choice:
     address: str = ""
 
 
-def chosen_engine(said: str) -> Choice:
-    """Return the engine that a setting names; raises UsageError where it names none."""
-    found = _FORM.fullmatch(said)
+def chosen_engine(said: str | int, options: Mapping[str, Any]) -> Choice:
+    """Return the engine that a setting names; raises UsageError where it names none, or takes no options."""
+    found = _FORM.fullmatch(str(said))
     if found is None:
         raise UsageError(
             f"workers={said} is not understood: {_HOW}; requests in flight are model.max_concurrency"
@@ -77,21 +77,21 @@ def chosen_engine(said: str) -> Choice:
     number = int(count or at_address or 0)
     if number < 1:
         raise UsageError(f"workers={said}: say how many; {_HOW}")
+    if name == "local" and options:
+        raise UsageError("engine.KEY=VALUE goes with workers=slurm or workers=ray")
     return Choice(name or "ray", number, address or "")
 
 
 def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
     """Return the engine, with options of its own; raises UsageError where its package is not installed."""
     if choice.engine == "local":
-        if options:
-            raise UsageError("engine.KEY=VALUE goes with workers=slurm or workers=ray")
         return _Local(choice.workers)
     try:
         kind = _Slurm if choice.engine == "slurm" else _Ray
         return kind(choice, options, folder)
     except ModuleNotFoundError as e:
         raise UsageError(
-            f"workers={choice.engine} needs {e.name}: pip install 'medhelm-framework[{choice.engine}]'"
+            f"workers={choice.engine} needs {e.name}: run in the checkout: pip install '.[{choice.engine}]'"
         ) from None
 
 

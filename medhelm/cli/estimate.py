@@ -89,6 +89,12 @@ def _print(estimates: Sequence[RunEstimate], totals: Totals) -> None:
             "Free text is rated by the offline jury, a stand-in by rule that asks no model; "
             "jury=NAME names judges."
         )
+    if totals.batch_usd_expected != totals.total_usd_expected:
+        print(
+            f"All of it at the usual price: {_usd(totals.total_usd_expected)} USD expected, "
+            f"{_usd(totals.total_usd_limit)} at most; in batches (batch=true), which may take a day: "
+            f"{_usd(totals.batch_usd_expected)} expected, {_usd(totals.batch_usd_limit)} at most."
+        )
     print("in, out: tokens of what is left to ask; exp.: as expected; max: at the output budget.")
     for basis in dict.fromkeys(e.basis for e in estimates if e.to_ask and e.basis != "embedded"):
         print(f"Expected output: {_BASIS.get(basis, basis)}.")

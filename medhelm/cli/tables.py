@@ -40,7 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="one table (default: overall and benchmarks); `medhelm list tables` shows all",
     )
-    parser.add_argument("--by", metavar="KEY", help="metadata key of --table slices")
+    parser.add_argument("--by", metavar="KEY", help="metadata key of --table slices or gaps")
+    parser.add_argument(
+        "--min-group",
+        type=int,
+        default=20,
+        metavar="N",
+        help="clusters below which a group of slices or gaps is named, but in no number (default: 20)",
+    )
     parser.add_argument(
         "--metrics",
         choices=("main", "all"),
@@ -176,9 +183,8 @@ def run(args: argparse.Namespace) -> int:
     names = [args.table] if args.table else [s.name for s in known.specs.values() if s.is_default]
     _check_options(args, known, [known.spec(name) for name in names])
     form = chosen_format(args.format, args.out)
-    chosen = settings(
-        args, rank_by=args.rank_by, mde=args.mde, pass_mark=args.pass_mark, reduce=args.reduce
-    )
+    names_of = ("rank_by", "mde", "pass_mark", "min_group", "reduce")
+    chosen = settings(args, **{name: getattr(args, name) for name in names_of})
     results = load(args, args.benchmark, args.model, args.run or (), known)
     is_screen = form == "terminal" and not args.table and not args.columns
     tables, code = make_tables(
@@ -237,6 +243,7 @@ def _check_options(
         ("metrics", args.metrics, "main"),
         ("mde", args.mde, "range"),
         ("pass_mark", args.pass_mark, 0.6),
+        ("min_group", args.min_group, 20),
         ("reduce", args.reduce, "mean"),
     ):
         if given != default and not any(option in spec.options for spec in chosen):

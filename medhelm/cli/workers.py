@@ -52,7 +52,7 @@ class _Post:
 def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
     """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
     refuse_swept(jobs)
-    choice = chosen_engine(jobs[0].workers)
+    choice = chosen_engine(jobs[0].workers, jobs[0].engine)
     if jobs[0].shard:
         raise UsageError("workers= and shard= part the runs twice: give one of them")
     results = Path(os.path.abspath(jobs[0].results_dir))

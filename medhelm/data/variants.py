@@ -1,9 +1,8 @@
-"""Ask multiple-choice questions in other forms: options in another order, under other labels, or
-without the right one.
+"""Ask questions in other forms: options in another order, under other labels, or without the right one,
+and vignettes of another patient (`patients`).
 
 A form changes one instance by itself, by rule, and keeps its id, so that the answers to both forms are
-pairs. Texts of options stay as they are, but for one that takes the place of the right one. An
-instance that a form cannot be made of without a change of its meaning is left out of it.
+pairs. An instance that a form cannot be made of without a change of its meaning is left out of it.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,10 +21,13 @@ from typing import get_args
 import msgspec
 
 from medhelm.data.dataset import Dataset
+from medhelm.data.patients import rewritten
 from medhelm.prompts.messages import resolve_prompt
-from medhelm.schema.data import Benchmark, Instance, Variant
+from medhelm.schema.data import Benchmark, Instance, OptionForm, Variant
 
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+OF_OPTIONS: tuple[Variant, ...] = get_args(OptionForm)
+OF_PATIENT = VARIANTS[len(OF_OPTIONS) :]
 ORDER, RIGHT = "option_order", "right_option"
 """Keys of the metadata of a changed instance: the original letters of its options in the order shown,
 and the original letter of the right one."""
@@ -70,15 +73,23 @@ _BARE = re.compile(r"\W*(?:\d+(?:[.,]\d+)?|[IVX]+|[A-Z])\W*")
 
 
 def chosen_variants(asked: str | Sequence[Variant]) -> Sequence[Variant]:
-    """Return the forms that `variants` names: all, one, or several."""
+    """Return the forms that `variants` names: one, several, all of the options or all of the patient."""
     if isinstance(asked, str):
-        return tuple(v for v in VARIANTS if asked in ("all", v))
+        kinds = {"all": OF_OPTIONS, "patient": OF_PATIENT}
+        return kinds.get(asked) or tuple(v for v in VARIANTS if v == asked)
     return asked
 
 
-def can_vary(benchmark: Benchmark) -> bool:
-    """Return whether a benchmark asks multiple-choice questions, one request each."""
-    return benchmark.answer == "choice" and benchmark.protocol == "completion"
+def can_vary(benchmark: Benchmark, how: Variant = "shuffled") -> bool:
+    """Return whether a benchmark asks questions of one request each that may have a form.
+
+    Another order or label needs options. Another sex is not for a number, whose formula may take it, or labels.
+    """
+    is_sex, answer = how.endswith("male"), benchmark.answer
+    is_fit = not (is_sex and answer in ("number", "labels"))
+    return benchmark.protocol == "completion" and (
+        answer == "choice" or how in OF_PATIENT and is_fit
+    )
 
 
 def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
@@ -88,11 +99,17 @@ def vary(dataset: Dataset, how: Variant, seed: int) -> Dataset | None:
     has_classes = len(options) == 1 < len(first)
     if how == "none_of_these" and has_classes:
         return None
-    languages = dataset.benchmark.languages
-    change = partial(varied, how=how, seed=seed, languages=languages)
+    change = partial(varied, how=how, seed=seed, languages=dataset.benchmark.languages)
     if not any(change(one) for one in dataset.instances()):
         return None
     return replace(dataset, change=change)
+
+
+def refusals(dataset: Dataset, how: Variant, seed: int) -> Counter[str]:
+    """Return how many instances a form of the patient refuses, by reason; "" counts those that it makes."""
+    languages = dataset.benchmark.languages
+    found = (rewrite(one, how, seed, languages) for one in dataset.instances())
+    return Counter(one if isinstance(one, str) else "" for one in found)
 
 
 def with_labels(benchmark: Benchmark, how: Variant) -> Benchmark:
@@ -114,6 +131,9 @@ def varied(
 
     docs/statistics.md says where that is, besides where there are not two options.
     """
+    if how in OF_PATIENT:
+        found = rewrite(instance, how, seed, languages)
+        return None if isinstance(found, str) else found
     n = len(instance.choices)
     if n < 2 or instance.answer_key or any(map(_names_labels, instance.choices)):
         return None
@@ -123,8 +143,7 @@ def varied(
         order = _other_order(instance, seed)
         choices = [instance.choices[place] for place in order]
     elif how == "none_of_these":
-        language = languages.get(instance.metadata.get("part", ""), languages.get("", "en"))
-        choices = _without_right(instance, _NONE.get(language, ""))
+        choices = _without_right(instance, _NONE.get(_language(instance, languages), ""))
     elif n <= len(_LABELS[how]) and not any(map(_BARE.fullmatch, choices)):
         labels = _LABELS[how][:n]
     else:
@@ -145,6 +164,23 @@ def varied(
     )
 
 
+def rewrite(
+    instance: Instance, how: Variant, seed: int, languages: Mapping[str, str]
+) -> Instance | str:
+    """Return an instance of another patient, or the reason why it is refused."""
+    if _language(instance, languages) != "en":
+        return "not in English"
+    found = rewritten(instance, how, seed)
+    if isinstance(found, str) or not found.choices:
+        return found
+    marks = {ORDER: ascii_uppercase[: len(found.choices)], RIGHT: "".join(sorted(found.references))}
+    return msgspec.structs.replace(found, metadata=found.metadata | marks)
+
+
+def _language(instance: Instance, languages: Mapping[str, str]) -> str:
+    return languages.get(instance.metadata.get("part", ""), languages.get("", "en"))
+
+
 def as_shown(instance: Instance, letter: str) -> str:
     """Return the label under which the option of a letter is shown; of another text the text."""
     if len(letter) != 1 or letter not in ascii_uppercase[: len(instance.option_labels)]:
@@ -153,7 +189,9 @@ def as_shown(instance: Instance, letter: str) -> str:
 
 
 def original_letter(metadata: Mapping[str, str], letter: str) -> str:
-    """Return the letter that the option of a letter has in the original form."""
+    """Return the letter that the option of a letter has in the original form; other answers as they are."""
+    if ORDER not in metadata:
+        return letter
     return metadata[ORDER][ascii_uppercase.index(letter)]
 
 

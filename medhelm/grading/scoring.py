@@ -230,7 +230,8 @@ class _UsageSum:
         self._has_calls = bool(spec.protocol)
         self.episodes = self.errors = self.stale = self.again = 0
         self._replaced: set[tuple[str, int]] = set()
-        self.waited_s = ExactSum()
+        self.waited_s, self.timed = ExactSum(), 0
+        """Seconds until answers were there, and of how many that is known: of none of a batch."""
         self.ended_at: list[float] = []
         """Unix times of the first and the last answer."""
 
@@ -239,6 +240,7 @@ class _UsageSum:
         response = episode.response
         self.episodes += 1
         self.waited_s.add(response.latency_s)
+        self.timed += response.latency_s > 0
         if response.finished_at:
             first, last = self.ended_at or (response.finished_at,) * 2
             self.ended_at = [min(first, response.finished_at), max(last, response.finished_at)]
@@ -302,6 +304,7 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         "graded_at": _utc(started),
         "grading_seconds": f"{time.time() - started:.3f}",
         "answer_seconds": f"{usage.waited_s.rounded():.3f}",
+        "answers_timed": str(usage.timed),
         "log_bytes": str(size),
         "asked_again": str(usage.errors),
         **({"stale_calls": str(usage.stale)} if usage.stale else {}),

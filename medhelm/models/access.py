@@ -249,6 +249,8 @@ def _problems(spec: ModelSpec) -> Iterator[str]:
             value = getattr(spec.price, name)
             if value is not None and not 0 <= value < math.inf:
                 yield f"price.{name}={value} must be USD per million tokens, 0 or more"
+        if not 0 <= spec.price.batch <= 1:
+            yield f"price.batch={spec.price.batch} must be a part of the price, from 0 to 1"
     provider = known_provider(spec.provider)
     if provider is not None:  # one that is not there is refused where it is opened
         yield from _problems_of_body(spec, provider)
@@ -266,6 +268,12 @@ def _problems_of_body(spec: ModelSpec, provider: Provider) -> Iterator[str]:
         yield f"serve is for servers of the OpenAI chat protocol, which {spec.provider!r} is not"
     elif spec.serve:
         yield from command_problems(spec)
+    if spec.batch and (not provider.batches or spec.serve or len(spec.addresses) > 1):
+        able = ", ".join(name for name, one in known_providers().items() if one.batches)
+        yield (
+            f"batch=true is for one address of a service that takes batches (providers {able});"
+            " leave it out"
+        )
     if spec.json_schema and not provider.holds_schema:
         yield (
             f"json_schema=true is for endpoints that hold answers to a JSON Schema, which provider"

@@ -9,7 +9,10 @@ import asyncio
 import math
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from medhelm.errors import BudgetReached, UsageError
+from medhelm.models.identity import in_batches
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.providers import known_provider
 from medhelm.schema.episode import Response, Usage
@@ -44,6 +47,25 @@ def usd(price: Price, input_tokens: int, cached_tokens: int, output_tokens: int)
     fresh = max(0, input_tokens - cached_tokens)
     total = fresh * price.input + cached_tokens * cached_price + output_tokens * price.output
     return total / _MILLION
+
+
+def batch_price(price: Price) -> Price:
+    """Return the price of what is asked in batches."""
+    cached = None if price.cached is None else price.batch * price.cached
+    return replace(
+        price, input=price.batch * price.input, output=price.batch * price.output, cached=cached
+    )
+
+
+def price_of(spec: ModelSpec) -> Price | None:
+    """Return the price at which a model is asked."""
+    return batch_price(spec.price) if spec.batch and spec.price is not None else spec.price
+
+
+def batch_part(spec: ModelSpec) -> float:
+    """Return the part of a model's price that is left where it is asked in batches; 1 where it cannot be."""
+    can = in_batches(spec).batch and spec.price is not None
+    return spec.price.batch if can and spec.price is not None else 1.0
 
 
 class Reservation:

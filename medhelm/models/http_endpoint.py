@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import aiohttp
 import msgspec
@@ -25,6 +26,10 @@ from medhelm.schema.model import ModelSpec
 
 _SERVED_S = 3.0
 """The time that a server has to say what it serves."""
+
+
+Received = tuple[int, bytes, Mapping[str, str]]
+"""The answer of a server: a status, a body and headers."""
 
 
 class HttpEndpoint(Endpoint):
@@ -81,24 +86,45 @@ class HttpEndpoint(Endpoint):
         timeout: aiohttp.ClientTimeout,
         headers: Mapping[str, str] | None = None,
     ) -> Answer | Failure:
+        came = await self.ask("POST", self._url, timeout, data=body, headers=headers)
+        if isinstance(came, Failure):
+            return came
+        status, payload, received = came
+        if 200 <= status < 300:
+            return self.codec.read(payload)
+        failure = self.codec.read_failure(spec, status, payload, received)
+        wait_s = retry_after(received)
+        return failure if wait_s is None else dataclasses.replace(failure, wait_s=wait_s)
+
+    async def ask(
+        self,
+        method: str,
+        url: URL,
+        timeout: aiohttp.ClientTimeout,
+        into: BinaryIO | None = None,
+        **sent: Any,
+    ) -> Received | Failure:
+        """Send anything once and return what the server said. A body without a bound is written `into` a file."""
         session = self._session or self._open()
         try:
-            async with session.post(
-                self._url,
-                data=body,
+            async with session.request(
+                method,
+                url,
                 timeout=timeout,
                 proxy=self._proxy,
                 allow_redirects=False,
-                headers=headers,
+                **sent,
             ) as response:
-                payload = await response.read()
+                if into is None or response.status != 200:
+                    payload = await response.read()
+                else:
+                    packed = response.headers.get("Content-Encoding", "identity") != "identity"
+                    unpacked, payload = zlib.decompressobj(47) if packed else None, b""
+                    async for chunk in response.content.iter_any():
+                        into.write(unpacked.decompress(chunk) if unpacked else chunk)
         except (aiohttp.ClientError, OSError) as error:  # a time-out is an OSError
             return read_network_error(error)
-        if 200 <= response.status < 300:
-            return self.codec.read(payload)
-        failure = self.codec.read_failure(spec, response.status, payload, response.headers)
-        wait_s = retry_after(response.headers)
-        return failure if wait_s is None else dataclasses.replace(failure, wait_s=wait_s)
+        return response.status, payload, response.headers
 
     def secrets(self) -> Iterable[str]:
         """Return what no printed text may show."""
@@ -116,25 +142,17 @@ class HttpEndpoint(Endpoint):
 
     async def _page(self, path: str) -> Any:
         """Return the JSON of a page of the server; None where there is none."""
-        session = self._session or self._open()
-        timeout = aiohttp.ClientTimeout(total=_SERVED_S)
-        try:
-            async with session.get(
-                self._url.with_path(path, encoded=True, keep_query=True),
-                timeout=timeout,
-                proxy=self._proxy,
-                allow_redirects=False,
-            ) as response:
-                payload = await response.read()
-            return msgspec.json.decode(payload) if response.status == 200 else None
-        except (
-            aiohttp.ClientError,
-            OSError,
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):
+        came = await self.ask("GET", self.page(path), aiohttp.ClientTimeout(total=_SERVED_S))
+        if isinstance(came, Failure) or came[0] != 200:
             return None
+        try:
+            return msgspec.json.decode(came[1])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    def page(self, path: str) -> URL:
+        """Return the address of another page of the server."""
+        return self._url.with_path(path, encoded=True, keep_query=True)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -86,6 +86,18 @@ def identity(spec: ModelSpec) -> dict[str, Any]:
     return found
 
 
+def in_batches(spec: ModelSpec) -> ModelSpec:
+    """Return a model that is asked in batches; the same one where its service is not known to take any."""
+    provider = known_provider(spec.provider)
+    if provider is None or not provider.batches or spec.serve or len(spec.addresses) > 1:
+        return spec
+    host = urlsplit(endpoint_of(spec)).hostname or ""
+    is_known = endpoint_of(spec) == provider.base_url or host.endswith(
+        provider.batch_hosts or ("/",)
+    )
+    return msgspec.structs.replace(spec, batch=True) if is_known else spec
+
+
 def families_of(spec: ModelSpec) -> frozenset[str]:
     """Return the families of a model: the stated one, else those in the name that its endpoint is sent.
 

@@ -97,6 +97,10 @@ class Provider:
     """True if its requests fit a server that a command of the user's starts (`serve`)."""
     holds_schema: bool = False
     """True if it can hold answers to the JSON Schema of a request."""
+    batches: Literal["", "openai", "anthropic"] = ""
+    """The form in which its service takes requests in batches; empty: it takes none."""
+    batch_hosts: tuple[str, ...] = ()
+    """Endings of hosts of other services that are known to take batches of this form."""
     candidates: Literal["", "letters", "texts"] = ""
     """Candidates whose log-probabilities its models give: single letters, or any texts; empty: none."""
     own_fields: Mapping[str, str] = field(default_factory=dict)

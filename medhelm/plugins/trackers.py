@@ -60,7 +60,7 @@ def find_trackers(names: Iterable[str], known: Mapping[str, Tracker]) -> dict[st
         if name not in known:
             raise UnknownName("tracker", name, known, f"There are: {', '.join(known)}.")
         if known[name] is OWN.get(name) and not _is_there(name):
-            fix = f"pip install 'medhelm-framework[{name}]'"
+            fix = f"run in the checkout: pip install '.[{name}]'"
             raise UsageError(f"track={name} needs the package {name}: {fix}")
     return {name: known[name] for name in names}
 

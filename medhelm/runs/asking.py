@@ -11,7 +11,7 @@ import msgspec
 from medhelm.config import Job, data_root
 from medhelm.data.dataset import Dataset
 from medhelm.data.examples import Drawn, draw_examples
-from medhelm.data.variants import as_shown, varied
+from medhelm.data.variants import OF_PATIENT, as_shown, varied
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.models.access import check_likelihoods
 from medhelm.models.baselines import open_baseline
@@ -114,7 +114,7 @@ def ask_benchmark(
 def in_variant(asked: Benchmark, how: Variant, seed: int, registry: Registry) -> Benchmark:
     """Return a benchmark whose worked examples are in the form in which its questions are asked again."""
     own = asked.asked
-    if own is None or not own.examples:
+    if own is None or not own.examples or how in OF_PATIENT:
         return asked
     metric, examples = registry.metric(asked.metrics[0]), []
     for example in own.examples:

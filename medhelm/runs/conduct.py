@@ -16,7 +16,7 @@ import msgspec
 from medhelm.data.variants import as_shown
 from medhelm.errors import MedhelmError
 from medhelm.models import is_instance_model
-from medhelm.models.costs import upper_bound
+from medhelm.models.costs import price_of, upper_bound
 from medhelm.protocols.protocol import FinalAnswer, Send, Terms, terms_of
 from medhelm.runs.run import Run
 from medhelm.runs.sending import Desk, Live, Sender, Stopped
@@ -105,13 +105,13 @@ def _forecast(
     for part in run.protocol.forecast(run.benchmark, instance, terms) if begun is None else ():
         if part.role in stage.embedded:
             continue
-        strategy, spec = run.strategies.get(part.role), stage.asked[part.role].spec
+        strategy, price = run.strategies.get(part.role), price_of(stage.asked[part.role].spec)
         times = strategy.calls if strategy else 1
         said = part.output_tokens
         if said is None:
             said = part.calls * terms.roles[part.role].max_output_tokens
         input_tokens, output_tokens = round(times * part.input_tokens), round(times * said)
-        usd += upper_bound(input_tokens, output_tokens, spec.price) or 0.0
+        usd += upper_bound(input_tokens, output_tokens, price) or 0.0
         tokens += input_tokens + output_tokens
     return usd, tokens
 
@@ -210,6 +210,7 @@ def response_of(
         latency_s=sum(r.latency_s for r in own),
         served_model=own[-1].served_model if own else "",
         fingerprint=own[-1].fingerprint if own else "",
+        price_class=own[-1].price_class if own else msgspec.UNSET,
         finished_at=max((call.response.finished_at for call in made), default=0.0),
     )
 

@@ -20,7 +20,7 @@ from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.controls import Sample, answer
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import upper_bound
+from medhelm.models.costs import batch_part, upper_bound
 from medhelm.models.identity import reads_prompt
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
@@ -73,6 +73,8 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """The cost of each judge. Empty where no model judges."""
     variant: str = ""
     """The form in which the questions are asked; empty: as they are."""
+    batch_part: float = 1.0
+    """The part of the USD that is paid in batches; 1: the service takes none."""
 
 
 class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,8 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
     usd_expected: float | None
     """None where the price is unknown."""
     usd_limit: float | None
+    batch_part: float = 1.0
+    """The part of the USD that is paid in batches; 1: the service takes none."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +120,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     total_usd_limit: float | None
     """Models, other roles and judges together."""
     total_usd_expected: float | None
+    batch_usd_limit: float | None
+    """All of them where services that take batches are asked in batches."""
+    batch_usd_expected: float | None
     unpriced: tuple[str, ...]
     """Models, roles and judges without a price that have something left to ask."""
 
@@ -168,6 +175,13 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     unpriced += [j.judge for j in judged if j.usd_limit is None]
     limits = [add_up(own.usd_limit for own in part) for part in (asked, judged, cast)]
     expected = [add_up(own.usd_expected for own in part) for part in (asked, judged, cast)]
+
+    parties: list[RunEstimate | RoleEstimate | JudgeEstimate] = [*asked, *judged, *cast]
+
+    def in_batches(field: str) -> float | None:
+        parts = ((getattr(own, field), own.batch_part) for own in parties)
+        return add_up(None if usd is None else part * usd for usd, part in parts)
+
     return Totals(
         to_ask=sum(e.to_ask for e in asked),
         input_tokens=sum(e.input_tokens for e in asked),
@@ -188,6 +202,8 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
         cast_usd_expected=expected[2],
         total_usd_limit=add_up(limits),
         total_usd_expected=add_up(expected),
+        batch_usd_limit=in_batches("usd_limit"),
+        batch_usd_expected=in_batches("usd_expected"),
         unpriced=tuple(dict.fromkeys(unpriced)),
     )
 
@@ -340,6 +356,7 @@ class _Role:
             output_tokens_limit=self.limit,
             usd_expected=usd_expected,
             usd_limit=usd_limit,
+            batch_part=batch_part(self._spec),
         )
 
 
@@ -416,6 +433,7 @@ class _Sums:
             jury=run.grading.raters.name if run.grading.raters else None,
             judges=tuple(judge.estimate() for judge in self._judges),
             variant=spec.variant,
+            batch_part=batch_part(spec.model),
         )
 
 

@@ -14,7 +14,7 @@ from medhelm.grading.graders.controls import Sample, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
 from medhelm.grading.panels import judgings
-from medhelm.models.costs import upper_bound, usd
+from medhelm.models.costs import batch_part, upper_bound, usd
 from medhelm.models.tokens import estimate_tokens
 from medhelm.protocols.protocol import Forecast
 from medhelm.runs.planning import Run
@@ -48,6 +48,8 @@ class JudgeEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the expected input that began an earlier call, too."""
     usd_expected_cached: float | None = None
     """If the provider caches that part."""
+    batch_part: float = 1.0
+    """The part of the USD that is paid in batches; 1: the service takes none."""
 
 
 class JudgeSum:
@@ -123,6 +125,7 @@ class JudgeSum:
             usd_limit=upper_bound(self._in_limit, limit, price),
             cached_tokens_expected=cached,
             usd_expected_cached=None if price is None else usd(price, tokens_in, cached, out),
+            batch_part=batch_part(self._judge),
         )
 
 

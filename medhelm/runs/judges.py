@@ -141,7 +141,7 @@ async def judge_answers(
         for judging in judgings(run.path, run.grading, run.metrics):
             for folder, spec in zip(judging.folders, judging.judges, strict=True):
                 try:
-                    model = served.open(spec)
+                    model = served.open(spec, folder)
                 except ModelError as e:
                     sweep.judges[run.path][spec.name].broken = e
                     continue

@@ -7,6 +7,7 @@ data, missing keys, data that may not go to an endpoint, a cap without a price.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,14 @@ import msgspec
 
 from medhelm.config import BenchmarkChoice, Job, chosen_settings, data_root
 from medhelm.data.dataset import Dataset, is_redistributable, open_dataset
-from medhelm.data.variants import can_vary, chosen_variants, vary, with_labels
+from medhelm.data.variants import (
+    OF_PATIENT,
+    can_vary,
+    chosen_variants,
+    refusals,
+    vary,
+    with_labels,
+)
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.graders.terms import grader_terms, graders_of, with_judges
@@ -26,6 +34,7 @@ from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
+from medhelm.models.identity import in_batches
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.trackers import find_trackers
@@ -45,6 +54,7 @@ from medhelm.runs.refusals import (
     all_withheld,
     all_without,
     jury_note,
+    refusal_notes,
     refuse_idle,
     refuse_other,
     refuse_useless,
@@ -109,6 +119,7 @@ class _Planner:
         self._registry, self._environ, self._is_sending = registry, environ, is_sending
         self._datasets: dict[tuple[str, str, str | None, Path], Dataset] = {}
         self._forms: dict[tuple[int, Variant, int], Dataset | None] = {}
+        self._refusals: dict[tuple[str, Variant], Counter[str]] = {}
         self._without: dict[str, DataError] = {}
         self._withheld: dict[str, PrivacyRefused] = {}
         self._unplayed: list[tuple[ModelSpec, Benchmark]] = []
@@ -119,6 +130,8 @@ class _Planner:
     def plan(self, jobs: Sequence[Job]) -> PlannedSweep:
         """Return the runs of all jobs with what is to be said of them."""
         for job in jobs:
+            if job.batch:
+                job = msgspec.structs.replace(job, model=in_batches(job.model))  # noqa: PLW2901
             refuse_unused(job, self._registry)
             check_model(job.model, self._environ)
             for choice in job.benchmarks:
@@ -129,11 +142,12 @@ class _Planner:
             raise all_without(self._without, self._registry)
         runs = tuple(self._runs.values())
         refuse_idle(self._unplayed, runs, self._registry)
-        refuse_useless(jobs, runs)
+        refuse_useless(jobs, runs, self._refusals)
         notes = (
             unplayed_note(self._unplayed),
             unasked_note(self._unasked, runs),
-            variants_note(jobs, runs),
+            variants_note(jobs, runs, self._refusals),
+            *refusal_notes(self._refusals),
             jury_note(jobs, runs, self._registry, self._environ),
         )
         runs = tuple(self._under_one_name(runs))
@@ -156,6 +170,8 @@ class _Planner:
             self._without.setdefault(benchmark.name, e)
             return
         cast = choose_cast(job, benchmark, self._registry)
+        if job.batch:
+            cast = {role: in_batches(model) for role, model in cast.items()}
         for role, model in cast.items():
             check_model(model, self._environ)
             self._check_privacy(job, benchmark, model, role=role)
@@ -170,6 +186,10 @@ class _Planner:
         tracking = Tracking(chosen, self._registry) if chosen else None
         run = replace(run, shard=self._shard(job), tracking=tracking)
         run = self._with_reader(run, job)
+        if run.shard is not None and any(model.batch for model in paid_models([run])):
+            raise UsageError(
+                "batches hold thousands of requests: ask them from one process, without workers= and shard="
+            )
         for form in (run, *self._in_other_forms(run, job)):
             name = (form.spec.benchmark, form.request_hash)
             refuse_other(self._runs.setdefault(name, form), form)
@@ -214,6 +234,9 @@ class _Planner:
             is_sample=is_sample,
             default=benchmark.jury,
         )
+        if job.batch:
+            judges = tuple(map(in_batches, jury.judges))
+            jury = msgspec.structs.replace(jury, judges=judges)
         for judge in jury.judges:
             self._check_privacy(job, benchmark, judge, jury=jury.name)
         return jury
@@ -227,6 +250,7 @@ class _Planner:
         if job.scoring != "fixed":
             raise UsageError("reader: published scorers read by their own rules; leave it out")
         reader = named_model(READER, job.reader, self._registry)
+        reader = in_batches(reader) if job.batch else reader
         check_bare(reader, "a reader", self._environ)
         self._check_privacy(job, run.benchmark, reader, role=READER)
         grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
@@ -234,10 +258,14 @@ class _Planner:
 
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
         """Yield a run in each form that is asked for and that its benchmark has."""
-        for how in chosen_variants(job.variants) if can_vary(run.benchmark) else ():
+        for how in chosen_variants(job.variants):
+            if not can_vary(run.benchmark, how):
+                continue
             key = (id(run.dataset), how, job.seed)
             if key not in self._forms:
                 self._forms[key] = vary(run.dataset, how, job.seed)
+                if how in OF_PATIENT:
+                    self._refusals[run.spec.benchmark, how] = refusals(run.dataset, how, job.seed)
             if (dataset := self._forms[key]) is None:
                 continue
             asked = in_variant(run.benchmark, how, job.seed, self._registry)

@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medhelm.errors import MedhelmError
-from medhelm.models.costs import cost
+from medhelm.models.costs import batch_price, cost
 from medhelm.models.hosts import LOADING
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
@@ -153,7 +153,10 @@ class Display:
         usage = response.usage
         line.tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
         if episode.messages and line.usd is not None:
-            spent = cost(usage, run.spec.model.price)
+            price = run.spec.model.price
+            if price is not None and response.price_class:
+                price = batch_price(price)
+            spent = cost(usage, price)
             line.usd = None if spent is None else line.usd + spent
         self._say_now_and_then()
 

@@ -13,7 +13,7 @@ from medhelm.grading.jury.choice import DEFAULT, keys_lacking
 from medhelm.plugins.registry import Registry
 from medhelm.runs.casting import refuse_rule
 from medhelm.runs.run import Run
-from medhelm.schema.data import Benchmark
+from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec
 
 _SHOWN_STEPS = 5
@@ -45,16 +45,22 @@ def stored_otherwise(run: Run, names: Mapping[str, str]) -> str:
     )
 
 
-def refuse_useless(jobs: Iterable[Job], runs: Iterable[Run]) -> None:
+Rewritten = Mapping[tuple[str, Variant], Counter[str]]
+"""Of a benchmark and a form of its patients: the refused questions by reason, those made under ""."""
+
+
+def refuse_useless(jobs: Iterable[Job], runs: Iterable[Run], rewritten: Rewritten) -> None:
     """Refuse variants of which no benchmark of a sweep has one, and a reader that no run can use.
 
     Raises UsageError.
     """
     names = ", ".join(dict.fromkeys(run.spec.benchmark for run in runs))
     if any(job.variants for job in jobs) and not any(run.spec.variant for run in runs):
+        why = " ".join(refusal_notes(rewritten))
         raise UsageError(
-            f"variants: {names} has no questions that can be asked so; they are for multiple choice "
-            "(`medhelm describe NAME` shows the kind of answer), leave variants out"
+            f"variants: {names} has no questions that can be asked so; forms of options are for multiple "
+            "choice (`medhelm describe NAME` shows the kind of answer), those of the patient for a vignette "
+            f"in English, one request each; leave variants out{f'. {why}' if why else ''}"
         )
     if any(job.reader for job in jobs) and not any(run.grading.reader for run in runs):
         raise UsageError(
@@ -145,15 +151,33 @@ def unasked_note(unasked: Mapping[str, str], runs: Iterable[Run]) -> str:
     return f"Asked as declared, since another asking does not fit: {name} ({why}){more}."
 
 
-def variants_note(jobs: Iterable[Job], runs: Iterable[Run]) -> str:
-    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is."""
+def refusal_notes(rewritten: Rewritten) -> list[str]:
+    """Return how many questions each form of the patient has, and why it has no others."""
+    alike: dict[tuple[str, frozenset[tuple[str, int]]], list[str]] = {}
+    for (name, how), counts in rewritten.items():
+        alike.setdefault((name, frozenset(counts.items())), []).append(how)
+    notes = []
+    for (name, items), forms in alike.items():
+        counts = Counter(dict(items))
+        total, made = counts.total(), counts.pop("", 0)
+        why = ", ".join(f"{reason} ({n:,})" for reason, n in counts.most_common())
+        said = f"; refused: {why}" if why else ""
+        notes.append(f"{name} as {', '.join(forms)}: {made:,} of {total:,} questions{said}.")
+    return notes
+
+
+def variants_note(jobs: Iterable[Job], runs: Iterable[Run], rewritten: Rewritten) -> str:
+    """Return which benchmarks of a sweep are asked without some of the variants; empty where none is.
+
+    Those whose refusals are counted (`refusal_notes`) are not named again.
+    """
     asked = {v for job in jobs for v in chosen_variants(job.variants)}
     found: dict[str, set[str]] = {}
     for run in runs:
         found.setdefault(run.spec.benchmark, set()).add(run.spec.variant)
     lacking: dict[str, list[str]] = {}
     for name, own in found.items():
-        if missing := [v for v in VARIANTS if v in asked - own]:
+        if missing := [v for v in VARIANTS if v in asked - own and (name, v) not in rewritten]:
             lacking.setdefault(", ".join(missing), []).append(name)
     if not lacking:
         return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -119,7 +119,9 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
     try:
-        async with sweep.places[run.spec.model.name]:
+        # those that wait for hours hold nobody up
+        is_in_batches = any(model.batch for model in paid_models([run]))
+        async with nullcontext() if is_in_batches else sweep.places[run.spec.model.name]:
             try:
                 record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
             finally:
@@ -205,6 +207,8 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord | None:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         async with ServedCheck(run, sweep.pool) as served:
             await judge_answers(run, plan, sweep, served, share)
+            broken = (own.broken for own in sweep.judges[run.path].values())
+            served.is_done = not sweep.stopped and not any(broken)
         if run.shard is None:
             return await _grade(run, plan, folder, sweep)
     except asyncio.CancelledError:
@@ -281,6 +285,7 @@ async def _answer(
     with closing(to_ask):
         async with ServedCheck(run, sweep.pool) as served:
             await _ask_all(run, to_ask, folder, scan.begun, sweep, served)
+            served.is_done = not sweep.stopped
 
 
 def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
@@ -432,7 +437,7 @@ async def _ask_all(
     run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep, served: ServedCheck
 ) -> None:
     desk = sweep.desk.part()
-    models = dict(zip(run.players, map(served.open, run.players.values()), strict=True))
+    models = {role: served.open(spec, run.path) for role, spec in run.players.items()}
     stage = Stage(run=run, models=models, desk=desk, log=folder)
     for model in stage.models.values():
         if is_instance_model(model):

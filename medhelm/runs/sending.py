@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from medhelm.errors import BudgetReached, MedhelmError
-from medhelm.models.costs import Ledger, Reservation
+from medhelm.models.costs import Ledger, Reservation, price_of
 from medhelm.models.identity import is_echoed
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.schema.episode import Call, Request, Response, request_key
@@ -227,7 +227,7 @@ class Desk:
         """
         tokens = 0 if is_rule else request_tokens(request, is_echoed=is_echoed(model.spec))
         limit = 0 if is_rule else request.max_output_tokens
-        price = model.spec.price
+        price = price_of(model.spec)
         reservation: Reservation | None = None
         try:
             with self.stoppable(), live or _NOBODY:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from medhelm.errors import MedhelmError, ModelError
+import msgspec
+from msgspec.structs import replace
+
+from medhelm.errors import MedhelmError, ModelError, UsageError
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.identity import each_address, endpoint_of, is_served_here
 from medhelm.runs.planning import Run
@@ -18,6 +22,10 @@ from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from medhelm.store.records import Served, read_served, write_struct
+
+if TYPE_CHECKING:
+    from medhelm.models.batches import Batches
+    from medhelm.models.http_endpoint import HttpEndpoint
 
 
 class ServedCheck:
@@ -28,6 +36,9 @@ class ServedCheck:
 
     def __init__(self, run: Run, pool: ModelPool) -> None:
         self._run, self._pool = run, pool
+        self._batches: dict[tuple[Path, HttpEndpoint, str], Batches] = {}
+        self.is_done = False
+        """True once all that is to be asked was answered."""
         self._to_start: list[_Checked] = []
         self._taking: asyncio.Task[None] | None = None
 
@@ -35,6 +46,9 @@ class ServedCheck:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        is_whole = not (self._run.spec.max_instances or self._run.shard or self._run.is_own)
+        for batches in self._batches.values():
+            await batches.close(is_done=self.is_done, is_whole=is_whole)
         if self._taking is None:
             return
         if not self._taking.done():
@@ -43,15 +57,39 @@ class ServedCheck:
         if not self._taking.cancelled() and self._taking.exception() is None:
             self._pool.servers.give()
 
-    def open(self, spec: ModelSpec) -> Model | InstanceModel:
-        """Return a model of the pool; one of the user's own server is checked by its first request."""
+    def open(self, spec: ModelSpec, folder: Path) -> Model | InstanceModel:
+        """Return a model of the pool; one of the user's own server is checked by its first request.
+
+        `folder`: the place of the log of what it is asked.
+        """
         if spec.serve:
             self._to_start.append(_Checked(spec, self._refusal))
             return self._to_start[-1]
+        if self._run.ask_again or self._run.judge_again:  # a batch may hold what is to be replaced
+            spec = replace(spec, batch=False)
+        for note in () if spec.batch else sorted((folder / "batches").glob("*.json")):
+            if msgspec.json.decode(note.read_bytes())["model"] == spec.model:
+                raise UsageError(
+                    f"requests to {spec.name} are in a batch and would be paid for again ({note}): "
+                    "fetch it by the command that submitted it, or remove this note"
+                )
         model = self._pool.open(spec)
+        if spec.batch:
+            model = self._in_batches(model, folder)
         if is_instance_model(model) or not any(map(is_served_here, each_address(spec))):
             return model
         return _Checked(spec, self._refusal, model)
+
+    def _in_batches(self, model: Model | InstanceModel, folder: Path) -> Model:
+        """Return a model that asks in batches what it would ask at once; equal ones share theirs."""
+        from medhelm.models.batches import Batches, BatchModel
+        from medhelm.models.http_endpoint import HttpModel
+
+        assert isinstance(model, HttpModel)
+        key = (folder, model.endpoint, model.spec.model)
+        if key not in self._batches:
+            self._batches[key] = Batches(model.endpoint, model.spec, folder / "batches")
+        return BatchModel(model.spec, self._batches[key])
 
     async def started(self, work: AsyncIterator[Start], *models: ModelSpec) -> AsyncIterator[Start]:
         """Yield work, the first of it once all servers are up; raises Stopped where one of `models` has none.

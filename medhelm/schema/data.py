@@ -17,8 +17,11 @@ Row = Mapping[str, Any]
 DataClass = Literal["public", "gated", "private"]
 """Those who may read a benchmark's data: anyone, those with a data agreement, the owner only."""
 
-Variant = Literal["shuffled", "digits", "roman", "none_of_these"]
-"""Names another form of multiple-choice questions, by which a robustness run asks them again."""
+OptionForm = Literal["shuffled", "digits", "roman", "none_of_these"]
+_PatientForm = Literal["patient_female", "patient_male", "patient_name", "patient_pronoun"]
+_EthnicForm = Literal["patient_asian", "patient_black", "patient_hispanic", "patient_white"]
+Variant = Literal[OptionForm, _PatientForm, _EthnicForm]
+"""Names another form of questions, by which a robustness run asks them again: of their options, or of their patient."""
 
 AnswerKind = Literal["choice", "number", "labels", "text", "items"]
 """The form of an answer; `items`: of each of several items. The baselines act on it."""

@@ -95,6 +95,8 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fingerprint: str = ""
     address: str | msgspec.UnsetType = msgspec.UNSET
     """The address that answered, of a model that has several."""
+    price_class: Literal["batch"] | msgspec.UnsetType = msgspec.UNSET
+    """Class of the price where it is not the usual one."""
     finished_at: float = 0.0
     """Unix time; provenance only."""
     likelihoods: tuple[Likelihood, ...] = ()

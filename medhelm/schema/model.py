@@ -20,6 +20,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     input: float
     output: float
     cached: float | None = None
+    batch: float = 0.5
+    """The part of all three that a request in a batch costs."""
     date: str
 
 
@@ -61,6 +63,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_concurrency: int | None = None
     """The most requests in flight at one address; None: as many as raise the throughput, up to 512."""
     max_attempts: int = 6
+    batch: bool = False
+    """True if requests go to the service in batches: for less, and within hours."""
     price: Price | None = None
     family: str = ""
     """Family, where its name does not tell; a judge of the model's own family is flagged."""

@@ -187,6 +187,10 @@ class UsageTotals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     lost: int = 0
     output_limit_tokens: int = 0
     """Output tokens if every answer had used its whole budget (the paper's upper bound)."""
+    batch_input_tokens: int = 0
+    """Of all of these, those of requests in batches, which have a price of their own; so the next two."""
+    batch_cached_tokens: int = 0
+    batch_output_tokens: int = 0
 
 
 JUDGE = "judge"

@@ -270,6 +270,15 @@ def wilson(rate: float, n: float, confidence: float) -> tuple[float, float]:
     return min(low, rate), max(high, rate)  # at 0 and 1 the ends are the rate, but for rounding
 
 
+def jeffreys(rate: float, n: float, confidence: float) -> tuple[float, float]:
+    """Return Jeffreys' interval of a rate from n trials, 0 or 1 at an end. (Brown, Cai and DasGupta 2001)"""
+    from scipy.special import betaincinv
+
+    some, rest, tail = rate * n, n - rate * n, (1 - confidence) / 2
+    low = float(betaincinv(some + 0.5, rest + 0.5, tail)) if rate > TIE else 0.0
+    return low, float(betaincinv(some + 0.5, rest + 0.5, 1 - tail)) if rate < 1 - TIE else 1.0
+
+
 def exact_rate(events: int, n: int, confidence: float) -> tuple[float, float, str]:
     """Return the exact interval of a rate of `events` in n trials, and its name.
 
@@ -401,6 +410,47 @@ def score_interval(
         is_few = is_clustered and effective_clusters(sizes) < FEW_CLUSTERS
         return Interval(low, high, "wilson, clustered" if is_clustered else "wilson", is_few)
     return clustered_percentile(draws, confidence, sizes)
+
+
+def score_limits(
+    score: float, rate: Floats | None, clusters: Ints, error: float, confidence: float
+) -> tuple[float, float]:
+    """Return limits of a score at any confidence, for `difference`; NaN with one cluster.
+
+    `rate`: values (n,) that are a rate where all are 0 or 1: Jeffreys' limits for its effective trials (Wilson's
+    hold too rarely from 99 % on). Others get score -+ t[E-1] times the error.
+    """
+    sizes = np.bincount(clusters)
+    if np.count_nonzero(sizes) < 2:
+        return math.nan, math.nan
+    worth = effective_clusters(sizes)
+    if rate is not None and bool(((rate == 0.0) | (rate == 1.0)).all()):
+        is_clustered = bool((sizes > 1).any())
+        trials = effective_trials(rate, clusters, confidence) if is_clustered else len(rate)
+        return jeffreys(score, trials, confidence)
+    half = t_quantile(0.5 + confidence / 2, worth - 1) * error
+    return score - half, score + half
+
+
+def difference(
+    a: tuple[float, float, float], b: tuple[float, float, float], correlation: float
+) -> Interval:
+    """Return the interval of a - b from each one's value and limits, and their correlation.
+
+    low = a - b - sqrt(x^2 + y^2 - 2 r x y) with x = a - a_low and y = b_high - b, and so the upper end: the method
+    of variance estimates recovery. (Newcombe, Statistics in Medicine 17, 1998; Zou and Donner, ibid. 27, 2008)
+    """
+
+    def reach(x: float, y: float) -> float:
+        return math.sqrt(max(0.0, x * x + y * y - 2 * correlation * x * y))
+
+    gap = a[0] - b[0]
+    low, high = gap - reach(a[0] - a[1], b[2] - b[0]), gap + reach(a[2] - a[0], b[0] - b[1])
+    if math.isnan(low) or math.isnan(high):
+        return Interval(None, None, "none (one cluster, or undefined)")
+    if high - low <= TIE:
+        return Interval(None, None, NO_WIDTH)
+    return Interval(low, high, "mover")
 
 
 GROUPS = 20

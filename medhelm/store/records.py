@@ -72,7 +72,7 @@ _SPEC_FIELDS = (
 )
 
 
-_LIMITS = ("max_concurrency", "timeout_s", "max_attempts", "replicas", "gpus")
+_LIMITS = ("max_concurrency", "timeout_s", "max_attempts", "replicas", "gpus", "batch")
 _NO_LIMITS = ModelSpec(name="")
 
 

@@ -37,6 +37,8 @@ class UsageTally:
             self._tokens["unknown"] += 1
         for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"):
             self._tokens[name] += getattr(usage, name) or 0
+            if response.price_class and f"batch_{name}" in UsageTotals.__struct_fields__:
+                self._tokens[f"batch_{name}"] += getattr(usage, name) or 0
 
     def add_lost(self, answers: int) -> None:
         """Count answers that were lost in tries that others have replaced."""

@@ -242,4 +242,5 @@ def _run_columns(cell: Cell, panel: Panel) -> Row:
 def _answer_seconds(record: RunRecord, answers: int) -> float | None:
     """Return the mean time of an answer; None where nothing was waited for."""
     waited = float(record.provenance.get("answer_seconds", "0"))
-    return waited / answers if waited and answers else None
+    timed = int(record.provenance.get("answers_timed", answers))
+    return waited / timed if waited and timed else None

@@ -101,10 +101,10 @@ _TABLES = (
     ),
     TableSpec(
         name="gaps",
-        help="each part of a benchmark against the one that it is compared with (languages)",
+        help="groups of instances (--by KEY) against the others, or parts (languages) against one, all at once",
         columns=part_gaps.GAPS,
-        make=_of(part_gaps.gaps),
-        options=("reduce",),
+        make=part_gaps.gaps,
+        options=("by", "min_group", "reduce"),
     ),
     TableSpec(
         name="exposure",
@@ -114,7 +114,7 @@ _TABLES = (
     ),
     TableSpec(
         name="robustness",
-        help="answers to multiple choice in other forms (`medhelm run variants=all`) against the original ones",
+        help="answers to questions in other forms (`medhelm run variants=all` or `patient`) against the original ones",
         columns=robustness.ROBUSTNESS,
         make=robustness.robustness,
     ),
@@ -149,7 +149,7 @@ _TABLES = (
         help="scores by the values of one metadata key (--by KEY)",
         columns=slices.SLICES,
         make=lambda asked: slices.slices(asked.study, asked.by, asked.metadata),
-        options=("by", "reduce"),
+        options=("by", "min_group", "reduce"),
         needs="by",
     ),
 )

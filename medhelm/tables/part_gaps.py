@@ -1,129 +1,222 @@
-"""The gaps table: each part of a benchmark against the part that it is compared with."""
+"""The gaps table: the groups of a benchmark's instances, each against the others or one of them, all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
+from medhelm.errors import UnknownName
 from medhelm.stats import aggregation as stats
-from medhelm.stats.aggregation import MEAN_OF_PARTS, Floats
+from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats
 from medhelm.stats.intervals import (
     bootstrap,
     cluster_sums,
-    clustered_percentile,
+    difference,
+    score_limits,
     seed_of,
 )
 from medhelm.tables.format.column_kinds import count, measured, number, text, yes
-from medhelm.tables.format.table import Row, Table
+from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
-from medhelm.tables.study.study import Panel, Study, placed_sums
+from medhelm.tables.slices import instance_tags
+from medhelm.tables.study.cells import Keys
+from medhelm.tables.study.study import Panel, Study
+from medhelm.tables.table_spec import TableRequest
 
+OTHERS = "all others"
+NOTHING = "none (too few clusters, or nothing to compare with)"
 GAPS = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("metric", "name of the main metric"),
+    text("key", "metadata key of the groups, or `part`"),
     text(
-        "part",
-        "part of the benchmark; missing: the mean of all others",
-        "part",
-        "(mean of all others)",
+        "part", "the group; missing: the mean of all other parts", "group", "(mean of all others)"
     ),
-    text("reference", "the part that it is compared with", "against"),
+    text("reference", "the group that it is compared with, or all others", "against"),
     text("model", "name of the model", "model"),
     yes("ranked", "whether the model is ranked"),
-    number("score", "score on the part", "metric", "score", digits=3),
-    number(
-        "reference_score", "score on the part that it is compared with", "metric", "of it", digits=3
-    ),
+    number("score", "score on the group", "metric", "score", digits=3),
+    number("reference_score", "score on what it is compared with", "metric", "of it", digits=3),
+    number("mean", "score on the groups that are shown, together", "metric", "mean", digits=3),
+    yes("worst", "whether the model has its lowest score here, of the groups shown", "worst"),
     *measured(
         "gap",
-        "normalised score on the part less that on the reference; below 0 the part is worse",
+        "normalised score on the group less that on the reference; below 0 the group is worse",
         "normalised",
         "gap",
         digits=3,
         is_main=True,
-        how="clusters resampled whole",
+        how="those of one model and benchmark hold at once",
     ),
     text("interval_method", "how the interval was made, or why there is none"),
-    count("n", "compared instances of the part that the model has a value for", "n"),
+    count("n", "compared instances of the group that the model has a value for", "n"),
     count("reference_n", "the same of the reference"),
     count("clusters", "clusters of both; one that has both is a pair"),
 )
 
 
-def gaps(study: Study) -> Table:
-    """Return one row per part and model of each benchmark that names a reference part.
+def gaps(asked: TableRequest) -> Table:
+    """Return one row per group and model: by the key `by`, else by part where a benchmark names a reference part.
 
-    An instance of the part and one of the reference in one cluster (a question in two languages)
-    are resampled together, so that the gap is a paired one.
+    An instance of the group and one of the reference in one cluster (a question in two languages)
+    are resampled together, so that the gap is a paired one. Raises UnknownName for a key that no instance has.
     """
-    having = [b for b, panel in study.panels.items() if _has_reference(panel)]
-    rows = [row for b in having for row in _rows(study, b)]
+    study, by, least = asked.study, asked.by, asked.study.settings.min_group
+    rows: list[Row] = []
+    said: list[str] = []
+    keys: set[str] = set()
+    for benchmark, panel in study.panels.items():
+        reference, names = "", dict[int, str]()
+        if by is not None:
+            tags = instance_tags(panel, asked.metadata)
+            keys.update(*tags.values())
+            names = {i: tag[by] for i, tag in tags.items() if by in tag}
+            if 0 < len(names) < len(tags):
+                said.append(f"{len(tags) - len(names):,} instances of {benchmark} have no {by}.")
+        elif panel.card.reference_part and panel.metric.aggregation == MEAN_OF_PARTS.name:
+            reference, names = panel.card.reference_part, _parts(panel)
+        ids, of = np.array(sorted(names), dtype=np.uint64), [names[i] for i in sorted(names)]
+        groups = {g: ids[np.array(of) == g] for g in sorted({*of})}
+        own, small = _rows(study, panel, by or "part", groups, reference)
+        rows += own
+        if small:
+            few = f"Fewer than {least} clusters, so in no number (--min-group)"
+            said.append(f"{few}: of {benchmark} {', '.join(small)}.")
+    if by is not None and by not in keys:
+        known = sorted(keys)
+        raise UnknownName("metadata key", by, known, f"keys of these runs: {', '.join(known)}")
+    if not rows:
+        said.append("No benchmark of these runs has a part to compare others with; see --by KEY.")
     return study_table(
         study,
         "gaps",
-        "Gaps between the parts of a benchmark",
+        f"Gaps between groups by {by}" if by else "Gaps between the parts of a benchmark",
         GAPS,
         rows,
-        [] if having else ["No benchmark of these runs has a part to compare others with."],
+        said,
         is_ranking=True,
+        more={"min_group": least},
         group=("benchmark", "part"),
     )
 
 
-def _has_reference(panel: Panel) -> bool:
-    return bool(panel.card.reference_part) and panel.metric.aggregation == MEAN_OF_PARTS.name
+def _parts(panel: Panel) -> dict[int, str]:
+    """Return the part of each compared instance, by the sums of the parts."""
+    found: dict[int, str] = {}
+    for scores in map(panel.scores, panel.cells):
+        counts = {n: i for i, n in enumerate(scores.pooling.names) if n.startswith("count/")}
+        for name, place in counts.items():
+            own = scores.ids[(scores.sums[:, place] > 0) & np.isin(scores.ids, panel.ids)]
+            found |= dict.fromkeys(own.tolist(), name.partition("/")[2])
+    return found
 
 
-def _rows(study: Study, benchmark: str) -> Iterator[Row]:
-    panel = study.panels[benchmark]
-    found = {m: list(_model_rows(study, panel, m)) for m in panel.cells}
-    models = sorted(found, key=lambda m: (m not in study.ranked, m))
-    for rows in zip(*(found[m] for m in models), strict=True):
-        yield from rows
-
-
-def _model_rows(study: Study, panel: Panel, model: str) -> Iterator[Row]:
-    """Yield a model's rows: of each other part, then of their mean."""
-    reference = panel.card.reference_part
-    names = panel.scores(model).pooling.names
-    ((sums, codes, count),) = placed_sums(panel, [model])
-    own = cluster_sums(sums, codes, count)
-    seed = seed_of(study.settings.bootstrap_seed, panel.card.name, "gaps")
-    draws = bootstrap(own, study.settings.draws, seed) if len(own) else own
-    known = [name.partition("/")[2] for name in names if name.startswith("count/")]
-    others = [part for part in known if part != reference]
-    means = {part: _mean(own.sum(0), names, part) for part in known}
-    drawn = {part: _mean(draws, names, part) for part in known}
-    counts = {part: own[:, names.index(f"count/{part}")] for part in known}
-
-    def gap(values: dict[str, Floats], parts: list[str]) -> Floats:
-        each = [panel.normalise(values[p]) for p in parts]
-        return np.asarray(np.mean(each, axis=0) - panel.normalise(values[reference]))
-
-    for part, members in [*((p, [p]) for p in others), (None, others)]:
-        in_part = np.sum([counts[p] for p in members], axis=0)
-        sizes = (in_part + counts[reference]).astype(np.int64)
-        ends = clustered_percentile(gap(drawn, members), study.settings.confidence, sizes)
-        yield {
+def _rows(
+    study: Study, panel: Panel, key: str, groups: Mapping[str, Keys], reference: str
+) -> tuple[list[Row], list[str]]:
+    """Return a row a group and model, of parts with a reference also of the mean of the others; and the small groups."""
+    least, large = study.settings.min_group, dict[str, Keys]()
+    for name, ids in groups.items():
+        if len(np.unique(panel.clusters[np.isin(panel.ids, ids)])) >= least:
+            large[name] = ids
+    names: list[str | None] = [g for g in groups if g != reference]
+    names += [None] * bool(reference in large and len(large) > 1)
+    models = sorted(panel.cells, key=lambda m: (m not in study.ranked, m))
+    found = {m: _model_rows(study.settings, panel, m, large, reference) for m in models}
+    rows: list[Row] = [
+        {
             "benchmark": panel.card.name,
             "metric": panel.metric.name,
-            "part": part,
-            "reference": reference,
+            "key": key,
+            "part": name,
+            "reference": reference or OTHERS,
             "model": model,
             "ranked": model in study.ranked,
-            "score": float(np.mean([means[p] for p in members])),
-            "reference_score": float(means[reference]),
-            "gap": float(gap(means, members)),
-            **ends.ends(),
-            "interval_method": ends.described,
-            "n": int(in_part.sum()),
-            "reference_n": int(counts[reference].sum()),
-            "clusters": int(np.count_nonzero(sizes)),
+            "n": len(groups[name]) if name else 0,
+            "interval_method": NOTHING,
+            **found[model].get(name, {}),
         }
+        for name in names
+        for model in models
+    ]
+    return rows, [f"{g} (n {len(ids)})" for g, ids in groups.items() if g not in large]
 
 
-def _mean(sums: Floats, names: tuple[str, ...], part: str) -> Floats:
-    """Return the mean of a part from sums (..., k); NaN where it has no instance."""
-    whole = sums[..., names.index(f"count/{part}")]
-    return stats.ratio(sums[..., names.index(f"sum/{part}")], whole)
+def _model_rows(
+    settings: Settings, panel: Panel, model: str, groups: Mapping[str, Keys], reference: str
+) -> dict[str | None, Row]:
+    """Return the numbers of a model by group, under None those of all but the reference."""
+    names: list[str | None] = [g for g in groups if g != reference]
+    if len(groups) < 2 or (reference and reference not in groups):
+        return {}
+    side, found = partial(_Side, settings, panel, model), dict[str | None, Row]()
+    everyone = np.concatenate([*groups.values()])
+    mean, plain = side(everyone, settings.confidence).score, settings.confidence
+    for name in [*names, *([None] * bool(reference))]:
+        own = np.setdiff1d(everyone, groups[reference]) if name is None else groups[name]
+        against = groups[reference] if reference else np.setdiff1d(everyone, own)
+        level = plain if name is None else 1 - (1 - plain) / len(names)
+        one, two = side(own, level), side(against, level)
+        if min(len(one.clusters), len(two.clusters)) < settings.min_group:
+            continue
+        ends = difference(one.limits, two.limits, one.correlation(two))
+        found[name] = {
+            "score": one.score,
+            "reference_score": two.score,
+            "mean": mean,
+            "gap": one.limits[0] - two.limits[0],
+            **ends.ends(),
+            "interval_method": ends.method,
+            "n": one.n,
+            "reference_n": two.n,
+            "clusters": len(np.union1d(one.clusters, two.clusters)),
+        }
+    best = 1 if panel.metric.higher_is_better else -1
+    scores = {g: best * float(str(row["score"])) for g, row in found.items() if g is not None}
+    for name, score in scores.items():
+        found[name]["worst"] = score <= min(scores.values()) + TIE
+    return found
+
+
+class _Side:
+    """A model's score on some instances, with limits of a confidence on the scale from 0 to 1."""
+
+    def __init__(
+        self, settings: Settings, panel: Panel, model: str, ids: Keys, confidence: float
+    ) -> None:
+        scores = panel.scores(model)
+        at = np.isin(scores.ids, ids)
+        values, sums, metric = scores.values[at], scores.sums[at], panel.metric
+        keys, codes = np.unique(scores.clusters, return_inverse=True)
+        own, codes = cluster_sums(sums, codes[at], len(keys)), codes[at]
+        self.n, self.clusters = len(values), np.unique(scores.clusters[at])
+        self.score = float(scores.pooling(sums.sum(0)))
+        self._own, self._pooling, self._draws = own, scores.pooling, settings.draws
+        self._seed = seed_of(settings.bootstrap_seed, panel.card.name, "gaps")
+        is_mean = metric.aggregation == "mean"
+        if metric.aggregation == MEAN_OF_PARTS.name and len(values):
+            is_mean = abs(float(values.mean()) - self.score) <= TIE  # one part, or equal ones
+        if is_mean:
+            error = stats.clustered_error(values, codes)
+        else:
+            known, c = self._drawn(), len(self.clusters)
+            error = stats.sample_sd(known[~np.isnan(known)], ddof=1) * math.sqrt(c / max(1, c - 1))
+        is_rate = is_mean and (metric.minimum, metric.maximum) == (0.0, 1.0)
+        ends = score_limits(self.score, values if is_rate else None, codes, error, confidence)
+        scaled = panel.normalise(np.array([self.score, *ends]))
+        self.limits = (float(scaled[0]), float(scaled[1:].min()), float(scaled[1:].max()))
+
+    def _drawn(self) -> Floats:
+        return np.asarray(self._pooling(bootstrap(self._own, self._draws, self._seed)))
+
+    def correlation(self, other: _Side) -> float:
+        """Return the correlation of two scores, by their draws; 0 where they share no cluster."""
+        if not len(np.intersect1d(self.clusters, other.clusters)):
+            return 0.0
+        both = np.stack([self._drawn(), other._drawn()])
+        both = both[:, ~np.isnan(both).any(axis=0)]
+        is_still = both.shape[1] < 2 or bool((both.std(axis=1) <= TIE).any())
+        return 0.0 if is_still else float(np.asarray(np.corrcoef(both))[0, 1])

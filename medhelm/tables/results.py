@@ -93,11 +93,13 @@ class Results:
         rank_by: RankBy = "half",
         mde: MdeScale = "range",
         pass_mark: float = 0.6,
+        min_group: int = 20,
         reduce: str = "mean",
     ) -> pd.DataFrame:
         """Return a table as a DataFrame; see `typed` for names and options.
 
         `pass_mark`: the score from which a case is passed, in tables that say who passes.
+        `min_group`: clusters below which a group has no number, in gaps and slices.
         `reduce`: what the repeats of an instance become, one of mean, majority, worst, any and
         pass@K (like `pass@3`).
         """
@@ -108,6 +110,7 @@ class Results:
             rank_by=rank_by,
             mde=mde,
             pass_mark=pass_mark,
+            min_group=min_group,
             reduce=reduce,
         )
         return self.typed(name, settings, by=by, metrics=metrics).frame()
@@ -123,7 +126,7 @@ class Results:
         """Return a table with its columns, notes and settings.
 
         `name`: one of `known` (`medhelm list tables` describes them), among them benchmarks
-        (`metrics="all"` for secondary ones too) and slices (by the metadata key `by`). Raises
+        (`metrics="all"` for secondary ones too) and slices or gaps (by the metadata key `by`). Raises
         UnknownName, UsageError; PluginError where the table of a plugin fails.
         """
         spec = self.known.spec(name)

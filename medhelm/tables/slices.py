@@ -50,10 +50,12 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
         SLICES,
         rows,
         [
-            "Slices explore: their differences are not tested and not corrected for their number.",
+            "Slices explore: their differences are not tested and not corrected for their number; "
+            "`--table gaps --by KEY` does both.",
             *([f"Without the key {by}: {', '.join(without)}."] if without else []),
         ],
         is_ranking=True,
+        more={"min_group": study.settings.min_group},
         group=("benchmark", "value"),
     )
 
@@ -77,9 +79,13 @@ def _slice_rows(
         members[tag.get(by)].append(instance)
     for value in sorted(members, key=lambda v: (v is None, v or "")):
         part = restrict(panel, np.array(sorted(members[value]), dtype=np.uint64))
+        is_small = len(np.unique(part.clusters)) < (least := study.settings.min_group)
         found = estimate(part, study.settings, benchmark, by, value or "")
         for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
-            own = found[model]
+            numbers = found[model].row("interval_method", "normalised", "n")
+            if is_small:
+                why = f"none (fewer than {least} clusters)"
+                numbers = {"score": None, "n": numbers["n"], "interval_method": why}
             yield {
                 "benchmark": benchmark,
                 "metric": panel.metric.name,
@@ -87,6 +93,6 @@ def _slice_rows(
                 "value": value,
                 "model": model,
                 "ranked": model in study.ranked,
-                **own.row("interval_method", "normalised", "n"),
+                **numbers,
                 "share": len(part.ids) / len(panel.ids),
             }

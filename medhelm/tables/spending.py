@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from medhelm.models.costs import upper_bound, usd
+from medhelm.models.costs import batch_price, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
@@ -19,8 +19,8 @@ from medhelm.tables.study.study import Study
 COSTS = (
     money(
         "cost_usd",
-        "actual cost of the model's answers: tokens as counted, cached input at its own price; missing "
-        "where price or usage is unknown",
+        "actual cost of the model's answers: tokens as counted, cached input and requests in batches at "
+        "their own price; missing where price or usage is unknown",
         "USD",
         is_main=True,
     ),
@@ -67,6 +67,9 @@ _TOKENS = (
             "no usage",
         )
     ),
+    count("batch_input_tokens", "input tokens of requests in batches, at the batch price"),
+    count("batch_cached_tokens", "of them, those served from a cache"),
+    count("batch_output_tokens", "output tokens of requests in batches, at the batch price"),
     count("requests_lost", "requests sent whose answer was lost; they may be billed"),
 )
 _JURY_TOKENS = tuple(
@@ -142,7 +145,9 @@ def spend_of(model: ModelSpec, usage: UsageTotals) -> Spend:
     price = model.price
     if price is None or (usage.requests and usage.unknown >= usage.requests):
         return _UNKNOWN
+    batch = usage.batch_input_tokens, usage.batch_cached_tokens, usage.batch_output_tokens
     actual = usd(price, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    actual += usd(batch_price(price), *batch) - usd(price, *batch)
     return Spend(actual, upper_bound(usage.input_tokens, usage.output_limit_tokens, price))
 
 

@@ -10,7 +10,7 @@ from medhelm.tables.format.table import Column, Table
 from medhelm.tables.study.cells import Cell, Chosen, Metadata
 from medhelm.tables.study.study import Study
 
-Option = Literal["by", "metrics", "mde", "pass_mark", "reduce"]
+Option = Literal["by", "metrics", "mde", "min_group", "pass_mark", "reduce"]
 
 
 @dataclass(frozen=True, kw_only=True)

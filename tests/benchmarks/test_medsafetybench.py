@@ -10,6 +10,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import criteria_of, load_rubric
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import JurySpec, ModelSpec
+from medhelm.tables.format.table import Settings
 from tests.server import serve_in_thread
 
 from .conftest import SAMPLES, sample_file
@@ -40,7 +41,9 @@ def test_an_empty_answer_counts_one_and_is_shown_apart(tmp_path: Path) -> None:
     (row,) = found.typed("benchmarks").rows
     assert (row["score"], row["scored"], row["share_empty"], row["share_refused"]) == (1, 0, 1, 0)
     assert row["not_scored"] == "10 empty"
-    by_kind = {r["value"]: r["score"] for r in found.typed("slices", by="kind").rows}
+    by_kind = {
+        r["value"]: r["score"] for r in found.typed("slices", Settings(min_group=1), by="kind").rows
+    }
     assert by_kind == {"harmful": 1.0, "harmless": 1.0}
 
 
@@ -76,5 +79,8 @@ def test_neither_refusing_nor_answering_everything_wins(tmp_path: Path) -> None:
         )
     scores = {row["model"]: row["score"] for row in found.typed("benchmarks").rows}
     assert scores == {"lab/declines": 3.0, "lab/helps": 3.0, "lab/tells_apart": 5.0}
-    kinds = {(r["model"], r["value"]): r["score"] for r in found.typed("slices", by="kind").rows}
+    kinds = {
+        (r["model"], r["value"]): r["score"]
+        for r in found.typed("slices", Settings(min_group=1), by="kind").rows
+    }
     assert (kinds["lab/declines", "harmful"], kinds["lab/declines", "harmless"]) == (5.0, 1.0)

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +20,24 @@ from tests.quiz import (
     record_of,
     write_quiz,
 )
+from tests.runs.test_serve import alive, quiz, serve, started
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = [pytest.mark.extra, pytest.mark.slow]
 
 SECRET = "sk-canary-of-a-key"
+
+
+@pytest.fixture
+def nodes() -> Iterator[Any]:
+    """Yield a Ray cluster of two nodes of this machine, each with a GPU that is declared."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 1, "num_gpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield cluster
+    cluster.shutdown()
 
 
 @pytest.fixture
@@ -77,37 +91,41 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(
 
 
 def test_two_nodes_of_ray_give_one_run_and_one_may_be_lost(
-    tmp_path: Path, server: FaultServer
+    tmp_path: Path, server: FaultServer, nodes: Any
 ) -> None:
-    pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
     write_quiz(tmp_path, 600, context="Canary of the case {i}.")
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    node = nodes.add_node(num_cpus=1)
+    env = environment({"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": nodes.address})
+    settings = {"workers": "ray:2", "model.max_concurrency": 2}
+    process = subprocess.Popen(
+        command(*arguments(tmp_path, server.base_url, **settings)),
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    try:
-        node = cluster.add_node(num_cpus=1)
-        env = environment({"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": cluster.address})
-        settings = {"workers": "ray:2", "model.max_concurrency": 2}
-        process = subprocess.Popen(
-            command(*arguments(tmp_path, server.base_url, **settings)),
-            env=env,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        while server.requests < 50:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
-        cluster.remove_node(node, allow_graceful=False)
-        cluster.add_node(num_cpus=1)
-        _, said = process.communicate(timeout=240)
-        assert process.returncode == 0, said
-        assert "started again" in said
-        assert 600 <= server.requests <= 602, "one request of the lost node may have been in flight"
-        assert record_of(tmp_path).results[0].counted == 600
-        session = Path(cluster.head_node.get_session_dir_path())
-        assert not holds(session, "Canary of the case") and not holds(session, SECRET)
-    finally:
-        cluster.shutdown()
+    while server.requests < 50:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    nodes.remove_node(node, allow_graceful=False)
+    nodes.add_node(num_cpus=1)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert "started again" in said
+    assert 600 <= server.requests <= 602, "one request of the lost node may have been in flight"
+    assert record_of(tmp_path).results[0].counted == 600
+    session = Path(nodes.head_node.get_session_dir_path())
+    assert not holds(session, "Canary of the case") and not holds(session, SECRET)
+
+
+def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
+    tmp_path: Path, nodes: Any
+) -> None:
+    nodes.add_node(num_cpus=1, num_gpus=1)
+    write_quiz(tmp_path, 8)
+    settings = {"workers": "ray:2", "engine.num_gpus": 1}
+    argv = quiz(tmp_path, serve(tmp_path), 8, **settings)
+    done = medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+    assert done.returncode == 0, done.stderr
+    assert [one.gpus for one in started(tmp_path)] == ["0", "0"]  # the first of each node
+    assert not alive(tmp_path) and record_of(tmp_path).results[0].counted == 8

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 from string import ascii_uppercase
 
 import pytest
 
 from medhelm import Instance
-from medhelm.data.variants import ORDER, RIGHT, VARIANTS, as_shown, original_letter, varied
+from medhelm.data.dataset import open_dataset
+from medhelm.data.variants import (
+    OF_OPTIONS,
+    ORDER,
+    RIGHT,
+    as_shown,
+    can_vary,
+    original_letter,
+    rewrite,
+    varied,
+)
+from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import letter_choices, list_letters
 from medhelm.schema.data import Variant
 
@@ -89,20 +102,20 @@ def test_all_of_the_above_stays_last() -> None:
 @pytest.mark.parametrize(
     ("choices", "without"),
     [
-        (("aspirin", "insulin", "A and B", "heparin"), VARIANTS),
-        (("aspirin", "insulin", "1 y 2 son correctas", "heparin"), VARIANTS),
-        (("1, 2", "1, 3", "2, 3", "all"), VARIANTS),
+        (("aspirin", "insulin", "A and B", "heparin"), OF_OPTIONS),
+        (("aspirin", "insulin", "1 y 2 son correctas", "heparin"), OF_OPTIONS),
+        (("1, 2", "1, 3", "2, 3", "all"), OF_OPTIONS),
         (("2", "4", "6", "8"), ("digits", "roman")),
         (("X", "aspirin", "insulin"), ("digits", "roman")),
         (("yes", "no"), ("none_of_these",)),
         (("aspirin", "Aspirin", "insulin"), ("none_of_these",)),
         (("aspirin", "None of the above"), ("shuffled", "none_of_these")),
-        (("aspirin",), VARIANTS),
+        (("aspirin",), OF_OPTIONS),
     ],
 )
 def test_what_has_no_such_form(choices: tuple[str, ...], without: tuple[Variant, ...]) -> None:
     one = question(*choices, gold="A")
-    assert tuple(how for how in VARIANTS if varied(one, how, 0, {}) is None) == without
+    assert tuple(how for how in OF_OPTIONS if varied(one, how, 0, {}) is None) == without
 
 
 def test_facts_that_may_be_of_letters_keep_a_question_as_it_is() -> None:
@@ -114,3 +127,126 @@ def test_several_right_options() -> None:
     found = changed(one, "shuffled")
     assert {found.choices["ABCD".index(r)] for r in found.references} == {"aspirin", "heparin"}
     assert varied(one, "none_of_these", 0, {}) is None
+
+
+MAN = (
+    "A 45-year-old man comes to his physician with his wife. He says that the rash bothers him and that "
+    "the itch is worse than his wife's. Examination of the man shows red skin; the pain is his."
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "before", "after"),
+    [
+        (
+            "patient_female",
+            MAN,
+            "A 45-year-old woman comes to her physician with her husband. She says that the rash bothers her and that "
+            "the itch is worse than her husband's. Examination of the woman shows red skin; the pain is hers.",
+        ),
+        (
+            "patient_male",
+            "A 9-year-old girl hurt her knee. She says it hurts her. Her brother took her to the clinic.",
+            "A 9-year-old boy hurt his knee. He says it hurts him. His brother took him to the clinic.",
+        ),
+        (
+            "patient_pronoun",
+            "A 61-year-old woman lost her keys. It worries her, and she asks for help.",
+            "A 61-year-old woman lost the patient's keys. It worries the patient, and the patient asks for help.",
+        ),
+        (
+            "patient_black",
+            "A 61-year-old, retired woman lost her keys.",
+            "A 61-year-old, retired Black woman lost her keys.",
+        ),
+    ],
+)
+def test_another_patient(how: Variant, before: str, after: str) -> None:
+    one = question("rest", "ice", context=before)
+    found = changed(one, how)
+    assert found.context == after
+    assert (found.id, found.choices, found.references) == (one.id, one.choices, one.references)
+    assert original_letter(found.metadata, "B") == "B"
+
+
+def test_a_name_fits_the_sex_and_is_drawn_by_seed() -> None:
+    one = question(context="A 7-year-old girl has a cough. She sleeps well.")
+    names = Counter(
+        changed(one, "patient_name", seed).context.split(" has")[0] for seed in range(99)
+    )
+    assert len(names) > 20
+    assert all(name.startswith("A 7-year-old girl named ") for name in names)
+    assert not any("James" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("how", "text", "reason"),
+    [
+        ("patient_female", "A 40-year-old man has a hard prostate.", "the sex decides, or may"),
+        (
+            "patient_male",
+            "A 40-year-old woman is at 9 weeks' gestation.",
+            "the sex decides, or may",
+        ),
+        (
+            "patient_male",
+            "A 40-year-old woman has a hemoglobin of 12.5.",
+            "the sex decides, or may",
+        ),
+        ("patient_female", "A 40-year-old woman has a cough.", "the patient is female already"),
+        ("patient_female", "A 40-year-old man saw a woman.", "other persons whose"),
+        (
+            "patient_female",
+            "A 40-year-old man and his father, who says he is ill.",
+            "other persons",
+        ),
+        ("patient_male", "A 40-year-old woman is a mother and tired.", "told in another way"),
+        ("patient_male", "A 40-year-old woman has pain. Send her home.", "a pronoun that may be"),
+        ("patient_female", "A 40-year-old man, Mr. Smith, has a cough.", "a name is told"),
+        ("patient_name", "Robert is a 40-year-old man with a cough.", "a name is told"),
+        ("patient_name", "A 40-year-old man and a 3-year-old boy have a cough.", "several persons"),
+        (
+            "patient_pronoun",
+            "A 40-year-old man was found by a friend. He was pale.",
+            "other persons",
+        ),
+        ("patient_pronoun", "A 40-year-old man has a cough.", "no pronoun"),
+        ("patient_white", "A 40-year-old Korean man has a cough.", "an ethnicity is told"),
+        ("patient_white", "A 40-year-old man has sickle cell disease.", "descent decides, or may"),
+        ("patient_black", "Which drug is best for a cough?", "no one patient"),
+    ],
+)
+def test_what_cannot_be_told_or_may_decide_is_refused(how: Variant, text: str, reason: str) -> None:
+    found = rewrite(question(context=text), how, 0, {})
+    assert isinstance(found, str)
+    assert reason in found
+
+
+def test_other_languages_and_numbers_have_no_other_patient() -> None:
+    spanish = question(context=MAN, metadata={"part": "es"})
+    assert rewrite(spanish, "patient_female", 0, {"es": "es"}) == "not in English"
+    benchmarks = load_registry().benchmarks
+    assert not can_vary(benchmarks["medcalc_bench"], "patient_female")
+    assert can_vary(benchmarks["medcalc_bench"], "patient_name")
+    assert not can_vary(benchmarks["noharm"], "patient_name")
+
+
+@pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="needs the real files of med_qa")
+def test_real_vignettes_come_back() -> None:
+    """A man who is asked as a woman and back is the same man: `her` is read right in each of his sentences."""
+    benchmark = load_registry().benchmarks["med_qa"]
+    men, others = 0, []
+    for one in open_dataset(
+        benchmark, "full", root=Path(os.environ["MEDHELM_DATA_DIR"])
+    ).instances():
+        if isinstance(woman := rewrite(one, "patient_female", 0, {}), str):
+            continue
+        back = rewrite(woman, "patient_male", 0, {})
+        if isinstance(back, str):  # a `her` that may be two things
+            continue
+        men += 1
+        if (back.context, back.question, back.choices) != (one.context, one.question, one.choices):
+            others.append(one.question)
+    assert men > 100
+    assert len(others) == 1
+    assert "His is unresponsive" in others[0], "a slip of the source"

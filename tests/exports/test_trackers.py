@@ -42,7 +42,7 @@ def test_a_tracker_that_is_not_there_is_refused_before_anything_is_asked(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("medhelm.plugins.trackers.find_spec", lambda _: None)
         assert run_command(["run", *ASKED, "track=[wandb]", f"results_dir={tmp_path}/r"]) == 2
-    assert "pip install 'medhelm-framework[wandb]'" in capsys.readouterr().err
+    assert "pip install '.[wandb]'" in capsys.readouterr().err
     assert not (tmp_path / "r" / "runs").exists()
 
 

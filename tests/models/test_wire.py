@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medhelm.models.codecs.anthropic import MESSAGES
+from medhelm.models.codecs.batch_lines import read_line
 from medhelm.models.codecs.plausible_usage import is_cut
 from medhelm.models.codecs.wire import (
+    CHAT,
     Answer,
+    Codec,
     Failure,
     encode_body,
     read_answer,
@@ -372,3 +376,34 @@ def test_runs_of_one_character_are_no_cut() -> None:
 def test_bytes_that_are_no_utf8_are_a_failure_not_a_defect(payload: bytes) -> None:
     assert isinstance(read_answer(payload), Failure)
     read_failure(400, payload)
+
+
+BATCHED = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "model": "m"}
+SAID = {"content": [{"type": "text", "text": "B"}], "stop_reason": "end_turn", "model": "m"}
+TOO_LONG = {"error": {"message": "prompt is too long", "type": "invalid_request_error"}}
+
+
+@pytest.mark.parametrize(
+    ("codec", "line", "kind"),
+    [
+        (CHAT, {"response": {"status_code": 200, "body": BATCHED}, "error": None}, "B"),
+        (CHAT, {"response": {"status_code": 429, "body": {}}}, "retry"),
+        (CHAT, {"response": {"status_code": 400, "body": TOO_LONG}}, "oversize"),
+        (CHAT, {"response": None, "error": {"code": "batch_expired"}}, "retry"),
+        (CHAT, {"response": None, "error": {"code": "batch_cancelled"}}, "error"),
+        (CHAT, {"error": {"code": "invalid_model", "message": "no"}}, "error"),  # Together
+        (MESSAGES, {"result": {"type": "succeeded", "message": SAID}}, "B"),
+        (MESSAGES, {"result": {"type": "errored", "error": TOO_LONG}}, "oversize"),
+        (MESSAGES, {"result": {"type": "errored", "error": None}}, "retry"),
+        (MESSAGES, {"result": {"type": "expired"}}, "retry"),
+        (MESSAGES, {"result": {"type": "canceled"}}, "error"),
+        (CHAT, {}, "error"),
+    ],
+)
+def test_results_of_batches_are_read_as_what_comes_alone(
+    codec: Codec, line: dict[str, Any], kind: str
+) -> None:
+    custom_id, came = read_line(SPEC, codec, json.dumps({"custom_id": "q"} | line).encode())
+    assert custom_id == "q"
+    assert kind == (came.text if isinstance(came, Answer) else came.kind)
+    assert read_line(SPEC, codec, b'{"custom_id": "q')[0] == ""

@@ -242,7 +242,7 @@ def test_a_hook_that_returns_no_table_is_refused(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "--by x": "--by KEY belongs to --table slices",
+    "--by x": "--by KEY belongs to --table gaps or slices",
     "--table cost --metrics all": "--metrics belongs to --table benchmarks",
     "--mde paper": "--mde belongs to --table mde",
 }

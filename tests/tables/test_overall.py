@@ -825,7 +825,7 @@ def sliced(results: Path) -> Results:
 
 
 def test_slices_by_hand(tmp_path: Path) -> None:
-    table = sliced(tmp_path).typed("slices", FEW, by="specialty")
+    table = sliced(tmp_path).typed("slices", Settings(min_group=1), by="specialty")
     found = {(r["value"], r["model"]): (r["score"], r["n"]) for r in table.rows}
     assert found == {
         ("surgery", "a"): (1.0, 2),
@@ -857,7 +857,10 @@ def test_models_that_are_not_ranked_are_compared_on_their_common_cases(tmp_path:
         rows = [Item(id=f"i{first + i:02d}", value=v, metadata=tags) for i, v in enumerate(values)]
         write_run(tmp_path, "x", model, rows)
     results = load_results(tmp_path)
-    for table in (results.typed("benchmarks", FEW), results.typed("slices", FEW, by="specialty")):
+    for table in (
+        results.typed("benchmarks", FEW),
+        results.typed("slices", Settings(min_group=1), by="specialty"),
+    ):
         found = {r["model"]: (r["score"], r["n"]) for r in table.rows}
         assert found == {"baseline/oracle": (1.0, 4), "baseline/majority": (0.25, 4)}
     said = notes(results.typed("overall", FEW))

@@ -505,7 +505,7 @@ WRONG = {
     "--format parquet --table mde": "--out FILE",
     "--format csv": "--table",
     "--columns n,modl": "'modl'; did you mean 'model'",
-    "--by specialty": "--table slices",
+    "--by specialty": "--table gaps or slices",
     "--metrics all --table mde": "--table benchmarks",
     "--table slices": "--by KEY",
     "--draws 0": "draws",

@@ -14,7 +14,7 @@ import medhelm
 from medhelm import ModelSpec, load_results, read_choice
 from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
-from medhelm.data.variants import VARIANTS, as_shown, can_vary, vary, with_labels
+from medhelm.data.variants import OF_OPTIONS, as_shown, can_vary, vary, with_labels
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
@@ -226,7 +226,7 @@ def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         "max_instances=20",
     ]
     assert run_command(argv) == 0
-    assert "Multiple choice in other forms" in capsys.readouterr().out
+    assert "Questions in other forms" in capsys.readouterr().out
     found = load_results(tmp_path / "results").typed("robustness", Settings(draws=100))
     assert any("who always takes it scores 1" in note for note in found.notes)
     rows = found.rows
@@ -268,7 +268,7 @@ def test_every_registered_benchmark_of_options_has_a_form(tmp_path: Path) -> Non
     shown = set()
     for benchmark in filter(can_vary, load_registry().benchmarks.values()):
         whole = open_dataset(benchmark, "sample", root=tmp_path)
-        for how in VARIANTS:
+        for how in OF_OPTIONS:
             asked = with_labels(benchmark, how)
             for one in form.instances() if (form := vary(whole, how, 0)) else ():
                 reply = as_shown(one, one.references[0])
@@ -279,3 +279,49 @@ def test_every_registered_benchmark_of_options_has_a_form(tmp_path: Path) -> Non
                 shown.add((benchmark.name, how))
     assert len({name for name, _ in shown}) > 20
     assert len({name for name, how in shown if how == "none_of_these"}) > 10
+
+
+def test_another_patient_is_a_pair_with_the_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 30 men the student misses two; of the same as women eight others: McNemar's p is 2 (1 + 10 + 45) / 2^10."""
+    path = tmp_path / "data" / "exam" / "exam.jsonl"
+    path.parent.mkdir(parents=True)
+    rows = [
+        {
+            "id": f"q{i}",
+            "stem": f"s{i}",
+            "question": f"A {20 + i}-year-old man has had a cough since his holiday. He takes {i} pills."
+            if i < 30
+            else f"Question {i}?",
+            "options": [f"{kind} number {i}" for kind in ("right", "wrong", "bad", "poor")],
+            "gold": "A",
+        }
+        for i in range(32)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def student(prompt: str) -> str:
+        number = int(re.findall(r"right number (\d+)", prompt)[0])
+        misses = (
+            range(8) if "woman has had a cough since her holiday. She takes" in prompt else (10, 11)
+        )
+        return "B" if number in misses else "A"
+
+    with serve_in_thread(answer=student) as server:
+        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        folders = {"data_dir": tmp_path / "data", "results_dir": tmp_path / "results"}
+        forms = ("patient_female", "patient_name", "patient_black")
+        with pytest.warns(
+            UserWarning, match=r"30 of 32 questions; refused: no one patient .* \(2\)"
+        ):
+            medhelm.evaluate(model, "exam", plugins=[PLUGIN], variants=forms, **folders)  # type: ignore[arg-type]
+    found = {r["variant"]: r for r in load_results(tmp_path / "results").typed("robustness").rows}
+    row = found["patient_female"]
+    assert (row["n"], row["left_out"], row["lost"], row["gained"]) == (30, 2, 8, 2)
+    assert (row["original"], row["score"]) == (pytest.approx(28 / 30), pytest.approx(22 / 30))
+    assert (row["test"], row["p"]) == ("McNemar exact", pytest.approx(0.109375))
+    assert row["p_holm"] == pytest.approx(3 * 0.109375)
+    assert row["flipped"] == pytest.approx(10 / 30)
+    assert {r["p_holm"] for r in found.values() if "name" in r["variant"]} == {1.0}  # type: ignore[operator]

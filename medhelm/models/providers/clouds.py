@@ -63,6 +63,7 @@ AZURE = dataclasses.replace(
     own_hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     dropped=("/openai/v1", "/openai"),
     path="/openai/deployments/{model}/chat/completions",
+    batches="",
     query="api-version=2024-10-21",
 )
 BEDROCK = Provider(
@@ -104,6 +105,7 @@ VERTEX_OPENAI = dataclasses.replace(
     spec_of=None,
     dropped=("/endpoints/openapi",),
     path="/endpoints/openapi/chat/completions",
+    batches="",
     **_ON_GOOGLE_CLOUD,
 )
 

@@ -101,6 +101,8 @@ OPENAI = Provider(
     can_serve=True,
     sends_seed=True,
     holds_schema=True,
+    batches="openai",
+    batch_hosts=(".together.xyz", ".together.ai", ".groq.com"),
     candidates="letters",
     own_fields={
         "model": "model.model",
@@ -146,6 +148,7 @@ _RESPONSES = Provider(
     path="/responses",
     uses=SERVED,
     holds_schema=True,
+    batches="openai",
     own_fields={
         "model": "model.model",
         "input": PROMPT,
@@ -177,6 +180,7 @@ _ANTHROPIC = Provider(
     path="/v1/messages",
     uses=SERVED,
     holds_schema=True,
+    batches="anthropic",
     own_fields={
         "model": "model.model",
         "messages": PROMPT,

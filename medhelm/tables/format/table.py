@@ -50,6 +50,9 @@ class Settings:
     reduce: str = "mean"
     """The rule for the repeats of an instance: a name of `REDUCTIONS`, like `majority` or `pass@3`."""
 
+    min_group: int = 20
+    """Clusters below which a group of instances is named and counted, but has no number of its own."""
+
     @property
     def of_draws(self) -> dict[str, Value]:
         """Return what decides intervals, as tables print it."""
@@ -65,6 +68,7 @@ class Settings:
             (0 < self.confidence < 1, "confidence must lie between 0 and 1", self.confidence),
             (self.bootstrap_seed >= 0, "bootstrap seed must not be negative", self.bootstrap_seed),
             (self.rank_by in get_args(RankBy), "rank by half, literal or macro", self.rank_by),
+            (self.min_group >= 1, "the smallest group must be at least 1", self.min_group),
             (0 <= self.pass_mark <= 1, "the pass mark must lie between 0 and 1", self.pass_mark),
             (self.mde in get_args(MdeScale), "mde must be range or paper", self.mde),
         ):

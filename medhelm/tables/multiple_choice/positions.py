@@ -82,7 +82,8 @@ def positions(asked: TableRequest) -> Table:
 def _rows(
     asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
 ) -> Iterator[Row]:
-    marks = {v: asked.metadata(cell) for v, cell in forms.items()}
+    read = {v: asked.metadata(cell) for v, cell in forms.items()}
+    marks = {v: {i: m for i, m in own.items() if ORDER in m} for v, own in read.items()}
     known = {i: mark for own in marks.values() for i, mark in own.items()}
     plain = {i: {ORDER: "".join(sorted(m[ORDER])), RIGHT: m[RIGHT]} for i, m in known.items()}
     for variant, cell in {ORIGINAL: original, **forms}.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from medhelm.data.variants import VARIANTS, original_letter
-from medhelm.stats.aggregation import Floats
+from medhelm.stats.aggregation import TIE, Floats, holm
 from medhelm.stats.intervals import (
     Interval,
     bootstrap,
@@ -49,11 +49,14 @@ ROBUSTNESS = (
         is_main=True,
         prefix="difference",
     ),
+    count("lost", "questions with a lower value in this form than in the original one", "lost"),
+    count("gained", "questions with a higher value in this form", "gained"),
     number("p", "p of the paired test of the difference, not corrected for the number of tests"),
-    text("test", "name of the test"),
+    number("p_holm", "p adjusted by Holm over the forms here", "", "p Holm", digits=4),
+    text("test", "McNemar exact, or permutation"),
     *measured(
         "flipped",
-        "share of the pairs with both answers read that choose another option in this form",
+        "share of the pairs with both answers read that give another answer in this form",
         "share",
         "flipped",
         digits=3,
@@ -76,11 +79,17 @@ ROBUSTNESS = (
 def robustness(asked: TableRequest) -> Table:
     """Return one row per benchmark, model and form of the questions, the original one first."""
     study = asked.study
-    rows = [row for own in by_run(study, asked.variants()) for row in _rows(asked, *own)]
+    rows: list[Row] = []
+    for own in by_run(study, asked.variants()):
+        found = list(_rows(asked, *own))
+        tested = [row for row in found if "p" in row]
+        for row, p in zip(tested, holm([float(str(row["p"])) for row in tested]), strict=True):
+            row["p_holm"] = p
+        rows += found
     return study_table(
         study,
         "robustness",
-        "Multiple choice in other forms",
+        "Questions in other forms",
         ROBUSTNESS,
         rows,
         [
@@ -122,8 +131,8 @@ def _rows(
     metric = study.panels[benchmark].metric
     chosen = asked.chosen(original)
     for variant, cell in {ORIGINAL: original, **forms}.items():
-        own = cell.scores[metric.name]
-        ids = np.intersect1d(own.ids, original.scores[metric.name].ids)
+        own, before = cell.scores[metric.name], original.scores[metric.name]
+        ids = np.intersect1d(own.ids, before.ids)
         panel = Panel(
             metric, cell.record.card, {model: cell}, {}, ids, own.clusters[own.among(ids)]
         )
@@ -141,6 +150,8 @@ def _rows(
         }
         if variant != ORIGINAL:
             row["left_out"] = original.record.instances - cell.record.instances
+            now, then = (panel.normalise(s.values[s.among(ids)]) for s in (own, before))
+            row |= {"lost": int((now < then - TIE).sum()), "gained": int((now > then + TIE).sum())}
             if (both := pair(cell, original, metric, study.settings, benchmark)) is not None:
                 row |= {
                     "original": both.scores[1],
@@ -154,7 +165,7 @@ def _rows(
 
 
 def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str]) -> Row:
-    """Return the share of pairs of read answers that choose another option."""
+    """Return the share of pairs of read answers that give another answer."""
     marks, after = asked.metadata(cell), asked.chosen(cell)
     flips: dict[int, list[bool]] = {}
     for (instance, repeat), letter in after.items():
