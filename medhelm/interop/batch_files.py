@@ -20,6 +20,7 @@ import msgspec
 from medhelm.errors import UsageError
 from medhelm.files.durable import make_private, write_whole
 from medhelm.models import ModelPool, is_instance_model
+from medhelm.models.codecs.batch_lines import openai_line, read_line
 from medhelm.models.codecs.wire import CHAT, Answer, Failure
 from medhelm.models.http_endpoint import HttpModel
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
@@ -30,14 +31,9 @@ MOST = 50_000
 WRITTEN = "written to a file, no answer yet"
 
 
-class _Given(msgspec.Struct):
-    status_code: int
-    body: msgspec.Raw = msgspec.Raw(b"null")
-
-
 class _Result(msgspec.Struct):
     custom_id: str
-    response: _Given | None = None
+    response: dict[str, object] | None = None
     error: dict[str, object] | None = None
 
     def __post_init__(self) -> None:
@@ -100,14 +96,9 @@ class Outbox:
     def take(self, spec: ModelSpec, body: bytes) -> Failure:
         """Keep a request."""
         key = _key(spec, body)
-        line = {
-            "custom_id": f"{self._name}-{key}-{self._copies[key]}",
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": msgspec.Raw(body),
-        }
+        line = openai_line(f"{self._name}-{key}-{self._copies[key]}", "/v1/chat/completions", body)
         self._copies[key] += 1
-        self._lines[spec.name].append(msgspec.json.encode(line) + b"\n")
+        self._lines[spec.name].append(line + b"\n")
         return Failure("error", WRITTEN)
 
     def write(self, folder: Path) -> dict[Path, int]:
@@ -128,18 +119,17 @@ class Answers:
 
     def __init__(self, paths: Sequence[Path], results: Path) -> None:
         """Read the files; raises UsageError for one of another form, or of no export here."""
-        self._found: dict[str, _Result] = {}
-        for path in paths:
+        self._found: dict[str, bytes] = {}
+        for path, line in ((p, n) for p in paths for n in p.read_bytes().splitlines()):
             try:
-                found = msgspec.json.Decoder(_Result).decode_lines(path.read_bytes())
+                custom_id = msgspec.json.decode(line, type=_Result).custom_id
             except (msgspec.DecodeError, UnicodeDecodeError) as e:
                 raise UsageError(
                     f"{path}: an answer is one JSON object with custom_id, and response or error ({e})"
                 ) from None
-            for own in found:
-                if own.custom_id in self._found:
-                    raise UsageError(f"{path}: a second answer to {own.custom_id!r}")
-                self._found[own.custom_id] = own
+            if custom_id in self._found:
+                raise UsageError(f"{path}: a second answer to {custom_id!r}")
+            self._found[custom_id] = line
         names = dict.fromkeys(custom_id.partition("-")[0] for custom_id in self._found)
         if lost := [n for n in names if not n.isalnum() or not _state(results, n).is_file()]:
             raise UsageError(
@@ -166,16 +156,11 @@ class Answers:
         def give(spec: ModelSpec, body: bytes) -> Answer | Failure:
             if not (left := self._given[f"{name}-{_key(spec, body)}"]):
                 return Failure("error", "no answer in the files")
-            own = self._found[left.pop(0)]
+            custom_id = left.pop(0)
             with self._taken[name].open("a") as taken:
-                taken.write(f"{own.custom_id}\n")
+                taken.write(f"{custom_id}\n")
             self.used += 1
-            if own.response is None:
-                return Failure("error", "an error in the batch")
-            status, payload = own.response.status_code, bytes(own.response.body)
-            if status == 200:
-                return CHAT.read(payload)
-            return CHAT.read_failure(spec, status, payload, {})
+            return read_line(spec, CHAT, self._found[custom_id])[1]
 
         return give
 
