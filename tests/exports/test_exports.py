@@ -36,22 +36,17 @@ def export(form: str, out: Path, *runs: Path, plugins: tuple[Path, ...] = (), **
 
 def everything(out: Path) -> dict[str, bytes]:
     """Return every file of a folder by name, those in archives too."""
-    found: dict[str, bytes] = {}
-    for path in filter(Path.is_file, [out, *out.rglob("*")]):
-        if path.suffix == ".eval":
-            with ZipFile(path) as archive:
-                members = {name: archive.read(name) for name in archive.namelist()}
-            found |= {f"{path}/{name}": content for name, content in members.items()}
-        else:
-            found[str(path)] = path.read_bytes()
+    found = {str(p): p.read_bytes() for p in [out, *out.rglob("*")] if p.is_file()}
+    for path in [path for path in found if path.endswith(".eval")]:
+        with ZipFile(path) as archive:
+            found |= {f"{path}/{name}": archive.read(name) for name in archive.namelist()}
+        del found[path]
     return found
 
 
 def log(out: Path) -> dict[str, Any]:
     """Return the one log of a folder, with its samples by name."""
-    files = everything(out)
-    by_name = {name.partition(".eval/")[2]: json.loads(raw) for name, raw in files.items()}
-    return by_name
+    return {n.partition(".eval/")[2]: json.loads(raw) for n, raw in everything(out).items()}
 
 
 TRACKER = '''"""Keeps what it is told."""
@@ -103,9 +98,8 @@ def test_no_text_of_closed_data_leaves(
     for name, content in files.items():
         is_open = "/open/" in name or "_open_" in name
         if is_open or form == "csv":
-            content = content.replace(b"ANSWERCANARY one: aspirin", b"").replace(
-                b"ANSWERCANARY two: rest", b""
-            )
+            for answer in (b"ANSWERCANARY one: aspirin", b"ANSWERCANARY two: rest"):
+                content = content.replace(answer, b"")
         assert b"CANARY" not in content, name
         assert b"WARD" not in content or is_open or form == "csv"
     whole = b"".join(files.values())
@@ -141,10 +135,8 @@ def test_what_was_public_when_run_and_is_not_any_more_stays(tmp_path: Path) -> N
     assert "CANARY" in opened
     plugin = tmp_path / "own_notes.py"
     plugin.write_text((OWN / "quiz.py").read_text().replace('"quiz"', '"own_notes"'))
-    text = plugin.read_text().replace(
-        "subcategory=", 'data_class="gated",\n        subcategory=', 1
-    )
-    plugin.write_text(text)
+    gated = 'data_class="gated",\n        subcategory='
+    plugin.write_text(plugin.read_text().replace("subcategory=", gated, 1))
     closed = export("csv", tmp_path / "closed.csv", tmp_path / "r", plugins=(plugin,))
     assert "CANARY" not in closed.read_text() and instance.id not in closed.read_text()
 
@@ -219,10 +211,8 @@ def test_records_of_every_eval_ever_by_hand(tmp_path: Path) -> None:
 def test_a_row_of_each_answer_and_metric_that_no_spreadsheet_runs(tmp_path: Path) -> None:
     run = five(tmp_path / "r")
     rows = list(csv.DictReader(export("csv", tmp_path / "a.csv", run).read_text().splitlines()))
-    assert [(row["value"], row["outcome"]) for row in rows[2:4]] == [
-        ("0.0", "unparsed"),
-        ("", "error"),
-    ]
+    ends = [(row["value"], row["outcome"]) for row in rows]
+    assert ends[2:4] == [("0.0", "unparsed"), ("", "error")]
     assert rows[0]["reply"] == "'=reply 0" and rows[0]["references"] == "A"
     assert {row["run"] for row in rows} == {run.relative_to(tmp_path / "r").as_posix()}
 
