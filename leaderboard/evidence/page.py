@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import Any
@@ -14,9 +14,8 @@ from medhelm.tables.format.table import Table
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.evidence import facts
 from medhelm_leaderboard.evidence.answers import ShownAnswer
-from medhelm_leaderboard.evidence.checklists import checklists
 from medhelm_leaderboard.evidence.facts import Facts
-from medhelm_leaderboard.evidence.gather import SECTIONS, Evidence
+from medhelm_leaderboard.evidence.gather import Evidence
 
 LONGEST = 1500
 """Characters of a text of an answer that are shown."""
@@ -26,33 +25,38 @@ _FIRST = (
     *("coverage", "other outcomes", "cost, USD", "gate"),
 )
 """Facts that the page begins with."""
+_UNMEASURED = {
+    "controls": "No judge of these runs was asked about answers whose verdicts are known (controls).",
+    "fidelity": "How judges agree with experts is not kept here: `medhelm fidelity --keep`.",
+}
 
 
 def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
     """Return the page, and the checklists on it; `command` makes the report again."""
     root, records = resources.files("medhelm_leaderboard"), evidence.records
     sections = read_yaml((root / "evidence" / "page.yaml").read_bytes(), "page.yaml")
+    of = {table: name for name, words in sections.items() for table in words.get("tables", ())}
     said: set[str] = set()  # notes that stand above need not be said again
     shown: dict[str, list[str]] = {name: [] for name in sections}
-    for name, table in evidence.tables.items():
-        of = "subgroups" if name.startswith("slices_") else SECTIONS.get(name, "results")
-        shown[of].append(_table(table, said))
     shown["asked"] = [_block(record, facts.asked_facts(record)) for record in records]
-    blocks = [_block(record, facts.scoring_facts(record)) for record in records]
-    shown["scoring"] = [*blocks, *shown["scoring"], *_unmeasured(evidence)]
+    shown["scoring"] = [_block(record, facts.scoring_facts(record)) for record in records]
+    for name, table in evidence.tables.items():
+        other = "subgroups" if name.startswith("slices_") else "results"
+        shown[of.get(name, other)].append(_table(table, said))
+    if any(record.graders for record in records):
+        lacking = [words for name, words in _UNMEASURED.items() if name not in evidence.tables]
+        shown["scoring"] += map(_text, lacking)
     for outcome, answers in evidence.answers.items():
         shown["worst" if outcome == "scored" else "failures"] += map(_answer, answers)
     shown["versions"] = [_block(record, facts.run_facts(record)) for record in records]
     shown["versions"] += [_text("The report is made by"), f"<pre>{_safe(command)}</pre>"]
-    cited = ((r.column_card.title, r.card.citation or "not reported") for r in records)
-    shown["citations"] = [_facts(dict(cited))]
-    left_out = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
-    shown["left_out"] = left_out + _closed(evidence)
-    known, there = (
-        facts.known_facts(evidence),
-        {n: sections[n]["title"] for n in sections if shown[n]},
-    )
-    lists = [*checklists(known, there)]
+    cited = {r.column_card.title: r.card.citation or "not reported" for r in records}
+    shown["citations"] = [_facts(cited)]
+    shown["left_out"] = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
+    shown["left_out"] += _closed(evidence)
+    known = facts.known_facts(evidence)
+    there = {name: words["title"] for name, words in sections.items() if shown[name]}
+    lists = [*facts.checklists(known, there)]
     shown["checklists"] = [f'<div class="wide">{_table(table, said)}</div>' for table in lists]
     parts = [_head(evidence, known, sections)]
     for name, words in sections.items():
@@ -60,9 +64,15 @@ def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
         inner = inner if shown[name] else _text(words.get("none", "None."))
         parts.append(f'<section id="{name}"><h2>{words["title"]}</h2>{inner}</section>')
     styles = (root / "app" / "style.css", root / "evidence" / "page.css")
-    words = {"title": _safe(f"Evidence on {evidence.model}"), "main": "\n".join(parts)}
-    style = "\n".join(path.read_text("utf-8") for path in styles)
-    page = (root / "evidence" / "page.html").read_text("utf-8").format(style=style, **words)
+    page = (
+        (root / "evidence" / "page.html")
+        .read_text("utf-8")
+        .format(
+            style="\n".join(path.read_text("utf-8") for path in styles),
+            title=_safe(f"Evidence on {evidence.model}"),
+            main="\n".join(parts),
+        )
+    )
     return page, lists
 
 
@@ -104,15 +114,6 @@ def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any]) -> str:
     return f"<h1>Evidence on {_safe(evidence.model)}</h1>{first}{warned}{contents}"
 
 
-def _unmeasured(evidence: Evidence) -> Iterator[str]:
-    if "controls" not in evidence.tables:
-        yield _text(
-            "No judge of these runs was asked about answers whose verdicts are known (controls)."
-        )
-    if "fidelity" not in evidence.tables:
-        yield _text("How judges agree with experts is not kept here: `medhelm fidelity --keep`.")
-
-
 def _closed(evidence: Evidence) -> list[str]:
     cards = [record.column_card for record in evidence.records]
     names = ", ".join(card.name for card in cards if not publish.has_text(card))
@@ -148,7 +149,7 @@ def _answer(shown: ShownAnswer) -> str:
     return f"<article><h3>{_safe(title)}</h3>{inner}</article>"
 
 
-def _judged(judge: Mapping[str, Any]) -> Iterable[str]:
+def _judged(judge: Mapping[str, Any]) -> Iterator[str]:
     yield judge["ended"]
     for name, rating in judge["ratings"].items():
         yield f"{name} {rating}: {judge['reasons'].get(name, '')}".rstrip(": ")
