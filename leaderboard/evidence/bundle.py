@@ -41,7 +41,15 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
     before = _manifest(out)
     if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
-    files = dict(_files(evidence, command))
+    page, lists = render(evidence, command)
+    runs = [
+        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
+    ]
+    files = {"index.html": page.encode(), "runs.json": _encoded(runs)}
+    for table in (*evidence.tables.values(), *lists):
+        name = re.sub(r"[^\w-]", "_", table.name)
+        files[f"tables/{name}.csv"] = formats.to_csv(table).encode()
+        files[f"tables/{name}.json"] = formats.to_json(table).encode()
     files[CRATE] = _encoded(describe(evidence, files, MANIFEST))
     manifest = Manifest(
         medhelm=__version__,
@@ -58,19 +66,6 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
 
 def _encoded(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
-
-
-def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, bytes]]:
-    page, lists = render(evidence, command)
-    yield "index.html", page.encode()
-    for table in (*evidence.tables.values(), *lists):
-        name = re.sub(r"[^\w-]", "_", table.name)
-        yield f"tables/{name}.csv", formats.to_csv(table).encode()
-        yield f"tables/{name}.json", formats.to_json(table).encode()
-    runs = [
-        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
-    ]
-    yield "runs.json", _encoded(runs)
 
 
 def _stored(run: GradedRun) -> dict[str, str]:
@@ -101,13 +96,10 @@ def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
     changed = [*_changes(manifest.files, there)]
     changed += [f"{name} was added" for name in there if name not in manifest.files]
     gradings = {p.relative_to(results).as_posix(): p for p in find_gradings(results)}
-    for place, files in manifest.runs.items():
-        if place in gradings:
-            own = _found(gradings[place].parents[1])
-            changed += [f"the run {place}: {change}" for change in _changes(files, own)]
-    return changed, [
-        f"{name} is not in {results}" for name in manifest.runs if name not in gradings
-    ]
+    for place in sorted(manifest.runs.keys() & gradings.keys()):
+        own = _changes(manifest.runs[place], _found(gradings[place].parents[1]))
+        changed += [f"the run {place}: {change}" for change in own]
+    return changed, [f"{n} is not in {results}" for n in manifest.runs if n not in gradings]
 
 
 def _changes(files: dict[str, str], there: dict[str, Path]) -> Iterator[str]:

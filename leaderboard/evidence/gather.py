@@ -21,6 +21,7 @@ from medhelm.store.kept_fidelity import Agreement, read_kept
 from medhelm.tables.clinicians.fidelity import FIDELITY
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Settings, Table, make_table
+from medhelm.tables.instances import Row
 from medhelm.tables.known_tables import find_tables, made_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
@@ -31,7 +32,7 @@ from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.table_spec import TableRequest, publish_rows
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.collect import Wanted, collect
-from medhelm_leaderboard.evidence.answers import ShownAnswer, chosen_answers
+from medhelm_leaderboard.evidence.answers import chosen_answers
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import fault_of, runs_data, usable
 from medhelm_leaderboard.scoring_pages import published_tables
@@ -58,7 +59,7 @@ class Evidence:
     """Those that asked the same questions in other forms."""
     tables: Mapping[str, Table]
     """Those with rows, by name."""
-    answers: Mapping[str, Sequence[ShownAnswer]]
+    answers: Mapping[str, Sequence[Row]]
     """By outcome."""
     problems: Sequence[Problem]
     """Things that are not shown, with the reasons."""

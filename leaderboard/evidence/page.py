@@ -11,9 +11,9 @@ from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import clean, to_html
 from medhelm.tables.format.table import Table
+from medhelm.tables.instances import Row
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.evidence import facts
-from medhelm_leaderboard.evidence.answers import ShownAnswer
 from medhelm_leaderboard.evidence.facts import Facts
 from medhelm_leaderboard.evidence.gather import Evidence
 
@@ -125,11 +125,10 @@ def _closed(evidence: Evidence) -> list[str]:
     return [_text(said)] if names else []
 
 
-def _answer(shown: ShownAnswer) -> str:
+def _answer(row: Row) -> str:
     """Return one answer, from the question to the verdicts."""
-    run, row = shown
     value = "none" if row["score"] is None else f"{row['score']:.3f}".removesuffix(".000")
-    place = f"{run.benchmark}, {row['instance_id']}, repeat {row['repeat']}"
+    place = f"{row['benchmark']}, {row['instance_id']}, repeat {row['repeat']}"
     parts = {
         **{name: row[name] for name in ("context", "question")},
         "choices": "\n".join(f"{chr(65 + n)}. {choice}" for n, choice in enumerate(row["choices"])),

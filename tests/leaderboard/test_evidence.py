@@ -131,7 +131,7 @@ def test_what_runs_differ_in_names_their_benchmarks(tmp_path: Path) -> None:
     said = [row["public_before_cutoff"] for row in table(out, "exposure")["rows"]]
     assert said == ["yes", "no"]
     tripod = checklist(out, "tripod_llm")
-    assert "public since: 2023 (x); 2025 (y). training data end: 2024-06" == tripod["5c"]
+    assert tripod["5c"] == "public since: 2023 (x); 2025 (y). training data end: 2024-06"
     assert tripod["5d"] == "rows left out: 1 with a picture (x, y)"  # two in all, not one
 
 
