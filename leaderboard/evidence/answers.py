@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from medhelm.errors import RecordError
 from medhelm.plugins.registry import Registry
@@ -42,7 +43,7 @@ def chosen_answers(
         protocol = registry.protocols.get(run.record.spec.protocol)
         transcript = protocol.transcript if protocol else None
         metric = main_metric(run.record, lambda: registry)
-        more = {"metric": metric, "ids": ids, "named": publish.metric_name}
+        more: dict[str, Any] = {"metric": metric, "ids": ids, "named": publish.metric_name}
         try:
             own = instances(run, transcript, has_text=True, **more)[0] if ids else ()
             rows |= {(run.folder, (row["instance_id"], row["repeat"])): row for row in own}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from typing import Any, cast
 
 from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
@@ -19,18 +20,6 @@ Facts = Mapping[str, str]
 
 _COUNTS = ("instances", "rows left out", "served as")
 """Facts that count: they are of one benchmark, equal or not."""
-_OF_TABLES = {
-    "errors of the judges on controls": ("controls", "share", "judge", "what"),
-    "agreement with experts": ("fidelity", "mf1", "grader"),
-    "scores": ("benchmarks", "score", "benchmark"),
-    "coverage": ("benchmarks", "coverage", "benchmark"),
-    "other outcomes": ("outcomes", "not_scored", "benchmark"),
-    "requests": ("cost", "requests"),
-    "input tokens": ("cost", "input_tokens"),
-    "output tokens": ("cost", "output_tokens"),
-    "cost, USD": ("cost", "total_cost_usd"),
-}
-"""Facts that are a column of a table, and what names its rows."""
 _NOT = "not reported"
 _COLUMNS = (
     text("item", "number of the item in the guideline", "item"),
@@ -133,7 +122,9 @@ def known_facts(evidence: Evidence) -> Facts:
         is_one = is_one and (name not in _COUNTS or len(records) == 1)
         shown = [v if is_one else f"{v} ({several(of)})" for v, of in values.items() if v]
         found[name] = several(shown, sep="; ")
-    found |= {name: _column(tables.get(own), *names) for name, (own, *names) in _OF_TABLES.items()}
+    found |= {
+        name: _column(tables.get(own), *names) for name, (own, *names) in _read()["columns"].items()
+    }
     answered = sorted(t for n in ("answered_from", "answered_until") for t in every[n] if t)
     gate = tables.get("gate")
     s, of = tables["benchmarks"].settings, gate.settings if gate else {}
@@ -150,6 +141,11 @@ def known_facts(evidence: Evidence) -> Facts:
     }
 
 
+def _read() -> Mapping[str, Any]:
+    path = resources.files("medhelm_leaderboard.evidence") / "checklists.yaml"
+    return cast(Mapping[str, Any], read_yaml(path.read_bytes(), path.name))
+
+
 def _column(table: Table | None, column: str, *names: str) -> str:
     """Return a column of a table as text, each value behind the names of its row."""
     shown = {c.name: c for c in table.columns} if table else {}
@@ -163,8 +159,7 @@ def _column(table: Table | None, column: str, *names: str) -> str:
 
 def checklists(facts: Facts, sections: Mapping[str, str]) -> Iterator[Table]:
     """Yield TRIPOD-LLM and CHART, filled where the record knows; `sections`: titles of those with content."""
-    raw = (resources.files("medhelm_leaderboard.evidence") / "checklists.yaml").read_bytes()
-    for own in read_yaml(raw, "checklists.yaml"):
+    for own in _read()["lists"]:
         rows = []
         for item, (about, *more) in own["items"].items():
             names = more[0] if more else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from typing import Any
@@ -25,10 +25,6 @@ _FIRST = (
     *("coverage", "other outcomes", "cost, USD", "gate"),
 )
 """Facts that the page begins with."""
-_UNMEASURED = {
-    "controls": "No judge of these runs was asked about answers whose verdicts are known (controls).",
-    "fidelity": "How judges agree with experts is not kept here: `medhelm fidelity --keep`.",
-}
 
 
 def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
@@ -44,8 +40,8 @@ def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
         other = "subgroups" if name.startswith("slices_") else "results"
         shown[of.get(name, other)].append(_table(table, said))
     if any(record.graders for record in records):
-        lacking = [words for name, words in _UNMEASURED.items() if name not in evidence.tables]
-        shown["scoring"] += map(_text, lacking)
+        lacking = sections["scoring"]["lacking"].items()
+        shown["scoring"] += [_text(words) for name, words in lacking if name not in evidence.tables]
     for outcome, answers in evidence.answers.items():
         shown["worst" if outcome == "scored" else "failures"] += map(_answer, answers)
     shown["versions"] = [_block(record, facts.run_facts(record)) for record in records]
@@ -53,26 +49,22 @@ def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
     cited = {r.column_card.title: r.card.citation or "not reported" for r in records}
     shown["citations"] = [_facts(cited)]
     shown["left_out"] = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
-    shown["left_out"] += _closed(evidence)
+    closed = [r.column_card.name for r in records if not publish.has_text(r.card)]
+    more = {"names": ", ".join(closed), "model": evidence.model}
+    shown["left_out"] += [_text(sections["left_out"]["closed"].format(**more))] * bool(closed)
     known = facts.known_facts(evidence)
     there = {name: words["title"] for name, words in sections.items() if shown[name]}
     lists = [*facts.checklists(known, there)]
     shown["checklists"] = [f'<div class="wide">{_table(table, said)}</div>' for table in lists]
-    parts = [_head(evidence, known, sections)]
+    parts = [_head(evidence, known, sections, is_whole=not shown["left_out"])]
     for name, words in sections.items():
         inner = "".join([_text(words.get("first", "")), *shown[name]])
         inner = inner if shown[name] else _text(words.get("none", "None."))
         parts.append(f'<section id="{name}"><h2>{words["title"]}</h2>{inner}</section>')
     styles = (root / "app" / "style.css", root / "evidence" / "page.css")
-    page = (
-        (root / "evidence" / "page.html")
-        .read_text("utf-8")
-        .format(
-            style="\n".join(path.read_text("utf-8") for path in styles),
-            title=_safe(f"Evidence on {evidence.model}"),
-            main="\n".join(parts),
-        )
-    )
+    words = {"title": _safe(f"Evidence on {evidence.model}"), "main": "\n".join(parts)}
+    style = "\n".join(path.read_text("utf-8") for path in styles)
+    page = (root / "evidence" / "page.html").read_text("utf-8").format(style=style, **words)
     return page, lists
 
 
@@ -99,30 +91,19 @@ def _table(table: Table, said: set[str]) -> str:
     return f'<div class="table-block">{grid.replace("</table>", "</table></div>")}</div>'
 
 
-def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any]) -> str:
+def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any], *, is_whole: bool) -> str:
     records = evidence.records
     asked = f"{len(records):,} benchmarks, {sum(r.instances for r in records):,} instances"
     marks = []
     if any(record.spec.data == "sample" for record in records):
         marks.append("Bundled samples are few and synthetic: they say nothing about models.")
-    if evidence.problems or _closed(evidence):
+    if not is_whole:
         marks.append(f"Not all is shown: see {sections['left_out']['title']!r}.")
     first = _facts({"asked": asked, **{name: known[name] for name in _FIRST}})
     warned = "".join(f'<p class="mark warn">{_safe(mark)}</p>' for mark in marks)
     links = (f'<li><a href="#{n}">{words["title"]}</a></li>' for n, words in sections.items())
     contents = f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>'
     return f"<h1>Evidence on {_safe(evidence.model)}</h1>{first}{warned}{contents}"
-
-
-def _closed(evidence: Evidence) -> list[str]:
-    cards = [record.column_card for record in evidence.records]
-    names = ", ".join(card.name for card in cards if not publish.has_text(card))
-    said = (
-        "No text of questions and answers, nor values of metadata, since the data are not public and "
-        f"redistributable: {names}. `medhelm show BENCHMARK {evidence.model}` and `medhelm tables --table "
-        "slices --by KEY` show them on the machine that holds the results."
-    )
-    return [_text(said)] if names else []
 
 
 def _answer(row: Row) -> str:
@@ -137,7 +118,7 @@ def _answer(row: Row) -> str:
         "reply": row["reply"] or f"empty ({row['finish']})",
         "read": row["read"],
         "reasons": "\n".join(f"{name}: {why}" for name, why in row["reasons"].items()),
-        **{f"judge {judge['judge']}": "\n".join(_judged(judge)) for judge in row["judges"]},
+        **{f"judge {judge['judge']}": _judged(judge) for judge in row["judges"]},
     }
     inner = "".join(
         f'<p class="caption">{_safe(name)}</p><pre>{_safe(_cut(said), _KEPT)}</pre>'
@@ -148,10 +129,10 @@ def _answer(row: Row) -> str:
     return f"<article><h3>{_safe(title)}</h3>{inner}</article>"
 
 
-def _judged(judge: Mapping[str, Any]) -> Iterator[str]:
-    yield judge["ended"]
-    for name, rating in judge["ratings"].items():
-        yield f"{name} {rating}: {judge['reasons'].get(name, '')}".rstrip(": ")
+def _judged(judge: Mapping[str, Any]) -> str:
+    why = judge["reasons"]
+    said = (f"{n} {r}: {why.get(n, '')}".rstrip(": ") for n, r in judge["ratings"].items())
+    return "\n".join((judge["ended"], *said))
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
 from medhelm.cli.tables import add_file, chosen_format, emit
@@ -116,34 +116,36 @@ class RatingForm:
         parser.description = self.help
         if self.source:
             parser.add_argument("source", metavar=self.source, help=self.source_help)
-        parser.add_argument(
-            "files", nargs="*", metavar="RATINGS", help="filled sheets, or files of that form"
+        files = "filled sheets, or files of that form"
+        parser.add_argument("files", nargs="*", metavar="RATINGS", help=files)
+        template = (
+            "write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
+            f"serve` (default name: {_SHEET})"
         )
-        parser.add_argument(
-            "--template",
-            nargs="?",
-            const=_SHEET,
-            metavar="FILE",
-            help="write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
-            f"serve` (default name: {_SHEET})",
-        )
-        parser.add_argument(
-            "--sample", metavar="N", help=f"{self.sample or f'{self.word} on the sheet'}"
-        )
-        default = [name for name in self.tables if name not in self.on_request]
-        parser.add_argument(
-            "--table", choices=self.tables, help=f"one table (default: {', '.join(default)})"
-        )
+        named: dict[str, Any] = {"nargs": "?", "const": _SHEET, "metavar": "FILE", "help": template}
+        parser.add_argument("--template", **named)
+        sample = self.sample or f"{self.word} on the sheet"
+        parser.add_argument("--sample", metavar="N", help=sample)
+        tables = f"one table (default: {', '.join(self._default)})"
+        parser.add_argument("--table", choices=self.tables, help=tables)
         if self.show:
-            parser.add_argument(
-                "--show", nargs="+", action="extend", default=[], metavar="WHAT", help=self.show
-            )
+            many: dict[str, Any] = {
+                "nargs": "+",
+                "action": "extend",
+                "default": [],
+                "metavar": "WHAT",
+            }
+            parser.add_argument("--show", help=self.show, **many)
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
         if self._rates_runs:
             add_options(parser, "--text-of")
         add_settings(parser, self.settings)
         add_file(parser)
+
+    @property
+    def _default(self) -> tuple[str, ...]:
+        return tuple(name for name in self.tables if name not in self.on_request)
 
     @property
     def _rates_runs(self) -> bool:
@@ -153,14 +155,11 @@ class RatingForm:
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
         if bool(args.files) == bool(args.template):
-            raise UsageError(
-                "name files of ratings, or write a sheet to rate on with --template FILE"
-                + ", not both" * bool(args.files)
-            )
+            both = ", not both" * bool(args.files)
+            fix = "name files of ratings, or write a sheet to rate on with --template FILE"
+            raise UsageError(fix + both)
         if args.template and Path(args.template).is_dir():
-            raise UsageError(
-                f"--template {args.template} is a folder; name a file, as in sheet.csv"
-            )
+            raise UsageError(f"--template {args.template} is a folder; name a file: sheet.csv")
         for name in ("table", "show", "out", "format"):
             if args.template and getattr(args, name, None):
                 raise UsageError(f"--{name} does not go with --template")
@@ -183,11 +182,10 @@ class RatingForm:
         from medhelm.tables.clinicians.rated_answers import RunChoice
 
         statistics, own = read_settings(args.set, self.settings)
-        default = tuple(name for name in self.tables if name not in self.on_request)
         return Asked(
             source=args.source if self.source else "",
             files=tuple(map(Path, args.files)),
-            tables=(args.table,) if args.table else default,
+            tables=(args.table,) if args.table else self._default,
             show=tuple(getattr(args, "show", ())),
             settings=statistics,
             own=own,
@@ -251,14 +249,13 @@ def add_settings(parser: argparse.ArgumentParser, own: Mapping[str, Setting]) ->
         values = f"{'|'.join(setting.words)}: " if setting.words else ""
         default = "" if setting.default is None else f" ({setting.default})"
         lines.append(f"{name}: {values}{setting.help}{default}")
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="; ".join(lines).replace("%", "%%"),
-    )
+    many: dict[str, Any] = {
+        "nargs": "+",
+        "action": "extend",
+        "default": [],
+        "metavar": "NAME=VALUE",
+    }
+    parser.add_argument("--set", help="; ".join(lines).replace("%", "%%"), **many)
 
 
 def read_settings(

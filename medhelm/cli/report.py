@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 from medhelm.cli.options import OF_DRAWS, OF_GRADINGS, add_options, open_registry
 from medhelm.cli.tables import settings
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         fine = ["Every file is as it was written."] * (not changes)
         print(*changes, *others, *fine, sep="\n")
     else:
-        names = {"benchmarks": args.benchmark or (), "models": [args.model]}
+        names: dict[str, Any] = {"benchmarks": args.benchmark or (), "models": [args.model]}
         wanted = Wanted(results=results, data=args.data, latest=args.latest, **names)
         profile = read_profile(args.profile) if args.profile else None
         registry, chosen = open_registry(args.plugin), settings(args)

@@ -153,8 +153,13 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 def serve(app: Any, listening: socket.socket, certificate: str | None, key: str | None) -> None:
     """Serve until Ctrl-C. Nothing is written of who asked for what."""
-    quiet = {"access_log": False, "log_level": "error", "server_header": False}
-    bare = {"lifespan": "off", "ws": "none", "proxy_headers": False, "timeout_graceful_shutdown": 3}
+    quiet: dict[str, Any] = {"access_log": False, "log_level": "error", "server_header": False}
+    bare: dict[str, Any] = {
+        "lifespan": "off",
+        "ws": "none",
+        "proxy_headers": False,
+        "timeout_graceful_shutdown": 3,
+    }
     config = Config(app, **quiet, **bare, ssl_certfile=certificate, ssl_keyfile=key)
     with suppress(KeyboardInterrupt):
         Server(config).run(sockets=[listening])
