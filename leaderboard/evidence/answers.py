@@ -42,8 +42,8 @@ def chosen_answers(
         ids = [key[0] for every in chosen.values() for _, key, own in every if own is run]
         protocol = registry.protocols.get(run.record.spec.protocol)
         transcript = protocol.transcript if protocol else None
-        metric = main_metric(run.record, lambda: registry)
-        more: dict[str, Any] = {"metric": metric, "ids": ids, "named": publish.metric_name}
+        more: dict[str, Any] = {"ids": ids, "named": publish.metric_name}
+        more["metric"] = main_metric(run.record, lambda: registry)
         try:
             own = instances(run, transcript, has_text=True, **more)[0] if ids else ()
             rows |= {(run.folder, (row["instance_id"], row["repeat"])): row for row in own}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -42,10 +41,8 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
     if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
     page, lists = render(evidence, command)
-    runs = [
-        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
-    ]
-    files = {"index.html": page.encode(), "runs.json": _encoded(runs)}
+    own = [{"benchmark": r.spec.column, "state": r.state} | run_facts(r) for r in evidence.records]
+    files = {"index.html": page.encode(), "runs.json": _encoded(own)}
     for table in (*evidence.tables.values(), *lists):
         name = re.sub(r"[^\w-]", "_", table.name)
         files[f"tables/{name}.csv"] = formats.to_csv(table).encode()
@@ -92,29 +89,28 @@ def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
     manifest = _manifest(folder)
     if manifest is None:
         raise UsageError(f"{folder} holds no report: there is no {MANIFEST}")
-    there = _found(folder)
-    changed = [*_changes(manifest.files, there)]
-    changed += [f"{name} was added" for name in there if name not in manifest.files]
     gradings = {p.relative_to(results).as_posix(): p for p in find_gradings(results)}
-    for place in sorted(manifest.runs.keys() & gradings.keys()):
-        own = _changes(manifest.runs[place], _found(gradings[place].parents[1]))
-        changed += [f"the run {place}: {change}" for change in own]
-    return changed, [f"{n} is not in {results}" for n in manifest.runs if n not in gradings]
-
-
-def _changes(files: dict[str, str], there: dict[str, Path]) -> Iterator[str]:
-    for name, known in sorted(files.items()):
-        if name not in there:
-            yield f"{name} is missing"
-        elif sha256_of(there[name]) != known:
-            yield f"{name} was changed"
+    there, runs = _found(folder), sorted(manifest.runs)
+    every = [("", manifest.files, there)]
+    every += [
+        (f"the run {run}: ", manifest.runs[run], _found(gradings[run].parents[1]))
+        for run in runs
+        if run in gradings
+    ]
+    changed = [
+        f"{of}{name} {'was changed' if name in own else 'is missing'}"
+        for of, files, own in every
+        for name, known in sorted(files.items())
+        if name not in own or sha256_of(own[name]) != known
+    ]
+    changed += [f"{name} was added" for name in there if name not in manifest.files]
+    return changed, [f"{run} is not in {results}" for run in runs if run not in gradings]
 
 
 def _found(folder: Path) -> dict[str, Path]:
     """Return the files below a folder by their paths in it, without the manifest."""
     every = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
-    found = {path.relative_to(folder).as_posix(): path for path in every}
-    return {name: path for name, path in found.items() if name != MANIFEST}
+    return {p.relative_to(folder).as_posix(): p for p in every if p != folder / MANIFEST}
 
 
 def _manifest(folder: Path) -> Manifest | None:

@@ -20,7 +20,7 @@ def describe(evidence: Evidence, files: Mapping[str, bytes], *others: str) -> di
     """Return the metadata: the folder, its files (of `others` the names alone), the software, the benchmarks."""
     cards = [record.column_card for record in evidence.records]
     made = [record.provenance.get("graded_at", "") for record in evidence.records]
-    parts = [_file(name, files.get(name)) for name in (*files, *others)]
+    parts = [_file(name, files.get(name, b"")) for name in (*files, *others)]
     benchmarks = [
         _entity(f"#{quote(c.name, safe='')}", "CreativeWork", name=c.title, citation=c.citation)
         for c in cards
@@ -49,8 +49,8 @@ def _entity(place: str, kind: str, /, **more: Any) -> dict[str, Any]:
     return {"@id": place, "@type": kind, **{key: value for key, value in more.items() if value}}
 
 
-def _file(name: str, content: bytes | None) -> dict[str, Any]:
+def _file(name: str, content: bytes) -> dict[str, Any]:
     known = {"name": name, "encodingFormat": _KINDS[name.rpartition(".")[2]]}
-    if content is not None:
-        known |= {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
-    return _entity(quote(name), "File", **known)
+    size = str(len(content)) if content else ""
+    sha256 = hashlib.sha256(content).hexdigest() if content else ""
+    return _entity(quote(name), "File", **known, contentSize=size, sha256=sha256)

@@ -20,7 +20,7 @@ Facts = Mapping[str, str]
 
 _COUNTS = ("instances", "rows left out", "served as")
 """Facts that count: they are of one benchmark, equal or not."""
-_NOT = "not reported"
+_NOT, _ONE_CALL = "not reported", "one request an instance, in a session of its own"
 _COLUMNS = (
     text("item", "number of the item in the guideline", "item"),
     text("about", "what is to be reported, in our words", "what is to be reported"),
@@ -43,9 +43,7 @@ def asked_facts(record: RunRecord) -> Facts:
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}, sha256 {spec.prompt_sha256}",
         "instances": f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} "
         "each" + "; stopped before its end" * (record.state == "partial"),
-        "conduct": protocol
-        if spec.protocol
-        else "one request an instance, in a session of its own",
+        "conduct": protocol if spec.protocol else _ONE_CALL,
         "played by": ", ".join(f"{role} {own.name}" for role, own in sorted(spec.cast.items())),
         "rows left out": rows if has_text else rows and "not published",
         "data": f"{data}, sha256 {spec.dataset_sha256}",
@@ -75,10 +73,10 @@ def scoring_facts(record: RunRecord) -> Facts:
         judges = ", ".join(judge.name for judge in raters.judges)
         found["judges"] = f"{raters.name}: {judges or 'no model: a rule that stands in for judges'}"
     for party in record.graders:
-        names = ", ".join(sorted({publish.plain_name(name) for name in party.served_models}))
+        names = ", ".join(sorted({*map(publish.plain_name, party.served_models)})) or "?"
         ends = ", ".join(f"{n:,} {end}" for end, n in sorted(party.ends.items()))
         model = publish.plain_name(party.model.model or party.model.name)
-        said = f"{model}, served as {names or '?'}; judgements: {ends}"
+        said = f"{model}, served as {names}; judgements: {ends}"
         found[f"{party.role} {party.model.name}"] = said
     if (jury := grading.jury) is not None:
         is_open, own = record.card.data_class == "public", jury.rubric
@@ -167,7 +165,5 @@ def checklists(facts: Facts, sections: Mapping[str, str]) -> Iterator[Table]:
             record = record if any(facts[name] for name in names) else _NOT
             section = sections.get(more[1]) if len(more) > 1 else None
             rows.append({"item": item, "about": about, "record": record, "section": section})
-        said = (
-            f"{own['source']}. Items are in short words of ours: submit the guideline's own form."
-        )
-        yield make_table(own["name"], f"Checklist {own['title']}", _COLUMNS, rows, [said], {})
+        said = [f"{own['source']}. Items are in our words: submit the guideline's own form."]
+        yield make_table(own["name"], f"Checklist {own['title']}", _COLUMNS, rows, said, {})

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
 
 _SHEET = "rating_sheet.csv"
+_MANY: Mapping[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 DATA_FORMATS = ("csv", "json", "parquet")
 """Formats that hold every row and column."""
 
@@ -118,24 +119,20 @@ class RatingForm:
             parser.add_argument("source", metavar=self.source, help=self.source_help)
         files = "filled sheets, or files of that form"
         parser.add_argument("files", nargs="*", metavar="RATINGS", help=files)
-        template = (
-            "write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
-            f"serve` (default name: {_SHEET})"
+        parser.add_argument(
+            "--template",
+            nargs="?",
+            const=_SHEET,
+            metavar="FILE",
+            help="write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
+            f"serve` (default name: {_SHEET})",
         )
-        named: dict[str, Any] = {"nargs": "?", "const": _SHEET, "metavar": "FILE", "help": template}
-        parser.add_argument("--template", **named)
         sample = self.sample or f"{self.word} on the sheet"
         parser.add_argument("--sample", metavar="N", help=sample)
         tables = f"one table (default: {', '.join(self._default)})"
         parser.add_argument("--table", choices=self.tables, help=tables)
         if self.show:
-            many: dict[str, Any] = {
-                "nargs": "+",
-                "action": "extend",
-                "default": [],
-                "metavar": "WHAT",
-            }
-            parser.add_argument("--show", help=self.show, **many)
+            parser.add_argument("--show", metavar="WHAT", help=self.show, **_MANY)
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
         if self._rates_runs:
@@ -155,9 +152,8 @@ class RatingForm:
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
         if bool(args.files) == bool(args.template):
-            both = ", not both" * bool(args.files)
             fix = "name files of ratings, or write a sheet to rate on with --template FILE"
-            raise UsageError(fix + both)
+            raise UsageError(fix + ", not both" * bool(args.files))
         if args.template and Path(args.template).is_dir():
             raise UsageError(f"--template {args.template} is a folder; name a file: sheet.csv")
         for name in ("table", "show", "out", "format"):
@@ -204,17 +200,15 @@ class RatingForm:
             then += ["--results-dir", args.results_dir]
         path, *key = write_sheet(Path(args.template), sheet, asked.sample.seed, then)
         rows = sum(len(unit.items) for unit in sheet.units)
-        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} units")
-        for file in key:
-            print(f"{file}: which model wrote which; keep it from the raters")
-        for note in sheet.notes:
-            print(note)
+        whose = [f"{file}: which model wrote which; keep it from the raters" for file in key]
+        said = (f"{path}: {rows} rows to rate, of {len(sheet.units)} units", *whose, *sheet.notes)
+        print(*said, sep="\n")
         if path.suffix == ".json":
             print(f"\nThen: medhelm review serve {shlex.quote(str(path))} --raters NAME ...")
             return 0
         print("\nEach rater fills a copy, named as the rater is to be called. In `value`:")
-        for scale in dict.fromkeys(unit.scale.legend for unit in sheet.units):
-            print(indent(scale, "  "))
+        for line in dict.fromkeys(unit.scale.legend for unit in sheet.units):
+            print(indent(line, "  "))
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
         print(f"\nThen: {shlex.join(['medhelm', *then, 'RATER.csv', '...'])}")
@@ -249,13 +243,8 @@ def add_settings(parser: argparse.ArgumentParser, own: Mapping[str, Setting]) ->
         values = f"{'|'.join(setting.words)}: " if setting.words else ""
         default = "" if setting.default is None else f" ({setting.default})"
         lines.append(f"{name}: {values}{setting.help}{default}")
-    many: dict[str, Any] = {
-        "nargs": "+",
-        "action": "extend",
-        "default": [],
-        "metavar": "NAME=VALUE",
-    }
-    parser.add_argument("--set", help="; ".join(lines).replace("%", "%%"), **many)
+    said = "; ".join(lines).replace("%", "%%")
+    parser.add_argument("--set", metavar="NAME=VALUE", help=said, **_MANY)
 
 
 def read_settings(

@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,17 +135,15 @@ class Marks(AppendLog):
         """Return how far raters agree: on all items of a scale, and on each that several units have."""
         rated = [
             Rating(mark.unit, rater, mark.item, float(value))
-            for (rater, _), own in self._found.items()
-            for mark in own.values()
+            for (rater, _), marks in self._found.items()
+            for mark in marks.values()
             if (value := self.units[mark.unit].scale.read(mark.value)) is not None
         ]
         table = RatingTable(tuple(rated), {rater: () for rater, _ in self._found}, 0)
-        groups: dict[tuple[str, Item], list[tuple[str, str]]] = {}
-        for unit in self.review.units:
-            scale = unit.scale.legend
-            for item in unit.items:
-                for own in (Item("all items", scale), item):
-                    groups.setdefault((scale, own), []).append((unit.name, item.name))
+        groups: dict[tuple[str, Item], list[tuple[str, str]]] = defaultdict(list)
+        for unit, item in [(u, item) for u in self.review.units for item in u.items]:
+            for own in (Item("all items", unit.scale.legend), item):
+                groups[unit.scale.legend, own].append((unit.name, item.name))
         found: list[dict[str, object]] = []
         for (scale, item), places in groups.items():
             if len(places) > 1 or item.text == scale:
@@ -162,10 +161,8 @@ def _read_review(path: Path) -> tuple[Review, str]:
     except OSError as e:
         raise UsageError(f"cannot read {path}: {why(e)}") from None
     except msgspec.DecodeError:
-        raise UsageError(
-            f"{path} is not a sheet for a browser; `medhelm agreement WORD --template NAME.json` "
-            "writes one"
-        ) from None
+        fix = "`medhelm agreement WORD --template NAME.json` writes one"
+        raise UsageError(f"{path} is not a sheet for a browser; {fix}") from None
 
 
 def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:

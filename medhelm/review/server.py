@@ -85,13 +85,11 @@ class _Pages:
         raise HTTPException(401, "this code is not known")
 
     async def file(self, request: Request) -> Response:
-        """Return a file of the page, which anybody may read."""
         name = request.url.path.strip("/") or "index.html"
         content = (resources.files(__package__) / "page" / name).read_bytes()
         return Response(content, headers=_HEADERS, media_type=_FILES[name])
 
     async def state(self, request: Request) -> Response:
-        """Return who asks, and which units are done."""
         who = self._who(request)
         return _json({"rater": who, "done": None if who == OVERSEER else self._marks.done(who)})
 
@@ -116,7 +114,6 @@ class _Pages:
         )
 
     async def overview(self, request: Request) -> Response:
-        """Return how far raters are, and agree."""
         if self._who(request) != OVERSEER:
             raise HTTPException(403, "this is for the overseer")
         done = {name: self._marks.done(name) for name in self._codes if name != OVERSEER}

@@ -266,8 +266,8 @@ def test_the_check_says_what_has_changed(
         [
             "index.html was changed",
             "tables/cost.csv is missing",
-            "note.txt was added",
             f"the run {run}: responses.jsonl was changed",
+            "note.txt was added",
         ],
     )
 
