@@ -41,7 +41,7 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
     if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
     page, lists = render(evidence, command)
-    own = [{"benchmark": r.spec.column, "state": r.state} | run_facts(r) for r in evidence.records]
+    own = [{"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records]
     files = {"index.html": page.encode(), "runs.json": _encoded(own)}
     for table in (*evidence.tables.values(), *lists):
         name = re.sub(r"[^\w-]", "_", table.name)

@@ -20,11 +20,6 @@ from medhelm_leaderboard.evidence.gather import Evidence
 LONGEST = 1500
 """Characters of a text of an answer that are shown."""
 _KEPT = "\n\t"
-_FIRST = (
-    *("first and last answer", "class of data", "judges", "scores", "intervals"),
-    *("coverage", "other outcomes", "cost, USD", "gate"),
-)
-"""Facts that the page begins with."""
 
 
 def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
@@ -99,7 +94,9 @@ def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any], *, is_w
         marks.append("Bundled samples are few and synthetic: they say nothing about models.")
     if not is_whole:
         marks.append(f"Not all is shown: see {sections['left_out']['title']!r}.")
-    first = _facts({"asked": asked, **{name: known[name] for name in _FIRST}})
+    first = _facts(
+        {"asked": asked, **{name: known[name] for name in sections["asked"]["first_facts"]}}
+    )
     warned = "".join(f'<p class="mark warn">{_safe(mark)}</p>' for mark in marks)
     links = (f'<li><a href="#{n}">{words["title"]}</a></li>' for n, words in sections.items())
     contents = f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>'

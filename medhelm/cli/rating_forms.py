@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
 
 _SHEET = "rating_sheet.csv"
-_MANY: Mapping[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+_MANY: Mapping[str, Any] = dict(nargs="+", action="extend", default=[])
 DATA_FORMATS = ("csv", "json", "parquet")
 """Formats that hold every row and column."""
 
