@@ -70,7 +70,7 @@ def _refuse(request: Request, error: Any) -> Response:
 
 
 class _Pages:
-    """What a request gets, by the code that it has."""
+    """Answers requests, by the code that each has."""
 
     def __init__(self, marks: Marks, codes: Mapping[str, str]) -> None:
         self._marks = marks
