@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from medhelm.tables.results import Results
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import suites_apart
+from medhelm.tables.table_spec import TableRequest, TableSpec
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
@@ -157,27 +158,37 @@ def _plugin_pages(
 def _tables(
     loaded: Results, study: Study, settings: Settings, scoring: str, made: Made
 ) -> dict[str, Table]:
-    """Return the tables of the site by name; one that fails is a problem, or raises if pages need it."""
-    tables: dict[str, Table] = {}
     asked = loaded.request(settings, metrics="all")
     of_suite = replace(asked, study=next(iter(suites_apart(study).values())))
-    closed = {b for b, panel in study.panels.items() if not publish.has_text(panel.card)}
-    for name, spec in loaded.known.specs.items():
-        if spec.publish is None:
-            continue
+    specs = [
+        (spec, of_suite if spec.is_of_suite and spec.name != "benchmarks" else asked)
+        for spec in loaded.known.specs.values()
+    ]
+    closed = frozenset(b for b, panel in study.panels.items() if not publish.has_text(panel.card))
+    return published_tables(specs, closed, made.problems, f", scoring={scoring}", _NEEDED)
+
+
+def published_tables(
+    specs: Iterable[tuple[TableSpec, TableRequest]],
+    closed: frozenset[str],
+    problems: list[Problem],
+    of: str = "",
+    needed: Collection[str] = ("benchmarks",),
+) -> dict[str, Table]:
+    """Return what may be shown of tables, by name; one that fails is a problem, or raises if it is needed."""
+    tables: dict[str, Table] = {}
+    for spec, asked in specs:
         try:
-            own = of_suite if spec.is_of_suite and spec.name != "benchmarks" else asked
-            table = published_table(spec, own, frozenset(closed))
+            table = published_table(spec, asked, closed) if spec.publish is not None else None
         except (PluginError, RecordError) as e:
             is_of_plugin = isinstance(e, PluginError)
-            if is_of_plugin and name in _NEEDED:
+            if is_of_plugin and spec.name in needed:
                 raise
             # else of a table that needs the metadata of instances, in words that name a path
             what = str(e) if is_of_plugin else f"left out: {publish.NO_METADATA}"
-            where = f"the table {name}, scoring={scoring}"
-            made.problems.append(Problem(where=where, what=what))
+            problems.append(Problem(where=f"the table {spec.name}{of}", what=what))
         else:
-            tables |= {name: table} if table is not None else {}
+            tables |= {spec.name: table} if table is not None else {}
     return tables
 
 

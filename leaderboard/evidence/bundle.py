@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -41,7 +40,13 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
     before = _manifest(out)
     if before is None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} holds other files and no {MANIFEST}; name an empty folder with -o")
-    files = dict(_files(evidence, command))
+    page, lists = render(evidence, command)
+    own = [{"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records]
+    files = {"index.html": page.encode(), "runs.json": _encoded(own)}
+    for table in (*evidence.tables.values(), *lists):
+        name = re.sub(r"[^\w-]", "_", table.name)
+        files[f"tables/{name}.csv"] = formats.to_csv(table).encode()
+        files[f"tables/{name}.json"] = formats.to_json(table).encode()
     files[CRATE] = _encoded(describe(evidence, files, MANIFEST))
     manifest = Manifest(
         medhelm=__version__,
@@ -58,19 +63,6 @@ def write_report(evidence: Evidence, out: Path, command: str) -> None:
 
 def _encoded(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
-
-
-def _files(evidence: Evidence, command: str) -> Iterator[tuple[str, bytes]]:
-    page, lists = render(evidence, command)
-    yield "index.html", page.encode()
-    for table in (*evidence.tables.values(), *lists):
-        name = re.sub(r"[^\w-]", "_", table.name)
-        yield f"tables/{name}.csv", formats.to_csv(table).encode()
-        yield f"tables/{name}.json", formats.to_json(table).encode()
-    runs = [
-        {"benchmark": r.spec.column, "state": r.state, **run_facts(r)} for r in evidence.records
-    ]
-    yield "runs.json", _encoded(runs)
 
 
 def _stored(run: GradedRun) -> dict[str, str]:
@@ -97,32 +89,28 @@ def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
     manifest = _manifest(folder)
     if manifest is None:
         raise UsageError(f"{folder} holds no report: there is no {MANIFEST}")
-    there = _found(folder)
-    changed = [*_changes(manifest.files, there)]
-    changed += [f"{name} was added" for name in there if name not in manifest.files]
     gradings = {p.relative_to(results).as_posix(): p for p in find_gradings(results)}
-    for place, files in manifest.runs.items():
-        if place in gradings:
-            own = _found(gradings[place].parents[1])
-            changed += [f"the run {place}: {change}" for change in _changes(files, own)]
-    return changed, [
-        f"{name} is not in {results}" for name in manifest.runs if name not in gradings
+    there, runs = _found(folder), sorted(manifest.runs)
+    every = [("", manifest.files, there)]
+    every += [
+        (f"the run {run}: ", manifest.runs[run], _found(gradings[run].parents[1]))
+        for run in runs
+        if run in gradings
     ]
-
-
-def _changes(files: dict[str, str], there: dict[str, Path]) -> Iterator[str]:
-    for name, known in sorted(files.items()):
-        if name not in there:
-            yield f"{name} is missing"
-        elif sha256_of(there[name]) != known:
-            yield f"{name} was changed"
+    changed = [
+        f"{of}{name} {'was changed' if name in own else 'is missing'}"
+        for of, files, own in every
+        for name, known in sorted(files.items())
+        if name not in own or sha256_of(own[name]) != known
+    ]
+    changed += [f"{name} was added" for name in there if name not in manifest.files]
+    return changed, [f"{run} is not in {results}" for run in runs if run not in gradings]
 
 
 def _found(folder: Path) -> dict[str, Path]:
     """Return the files below a folder by their paths in it, without the manifest."""
     every = (path for path in sorted(folder.rglob("*")) if path.is_file() or path.is_symlink())
-    found = {path.relative_to(folder).as_posix(): path for path in every}
-    return {name: path for name, path in found.items() if name != MANIFEST}
+    return {p.relative_to(folder).as_posix(): p for p in every if p != folder / MANIFEST}
 
 
 def _manifest(folder: Path) -> Manifest | None:

@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any, cast
 
+from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
+from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.formats import cell_text
-from medhelm.tables.format.table import Table, Value, several
+from medhelm.tables.format.table import Table, make_table, several
 from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.evidence.gather import Evidence
 
 Facts = Mapping[str, str]
 """By name; empty: the record does not know it."""
 
-_OF_RUNS = (
-    *("provider", "model at the endpoint", "weights", "endpoint class", "reasoning effort"),
-    *("temperature", "top p", "seed", "repeats", "output budget, tokens", "system prompt"),
-    *(
-        "asked",
-        "scoring",
-        "served as",
-        "training data end",
-        "machine",
-        "software",
-        "examples shown",
-    ),
+_COUNTS = ("instances", "rows left out", "served as")
+"""Facts that count: they are of one benchmark, equal or not."""
+_NOT, _ONE_CALL = "not reported", "one request an instance, in a session of its own"
+_COLUMNS = (
+    text("item", "number of the item in the guideline", "item"),
+    text("about", "what is to be reported, in our words", "what is to be reported"),
+    text("record", "what the record says; not reported: it is for the author", "from the record"),
+    text("section", "section of the page with more of it", "section"),
 )
-_OF_DATA = (
-    *("source", "licence", "class of data", "gold", "public since", "rows left out", "conduct"),
-    "prompt",
-)
-_OF_SCORING = ("judges", "rubric")
-"""Facts of single runs that a report says of all of them together."""
-_OF_TABLES = {
-    "errors of the judges on controls": ("controls", "share", "judge", "what"),
-    "agreement with experts": ("fidelity", "mf1", "grader"),
-    "scores": ("benchmarks", "score", "benchmark"),
-    "coverage": ("benchmarks", "coverage", "benchmark"),
-    "other outcomes": ("outcomes", "not_scored", "benchmark"),
-    "requests": ("cost", "requests"),
-    "input tokens": ("cost", "input_tokens"),
-    "output tokens": ("cost", "output_tokens"),
-    "cost, USD": ("cost", "total_cost_usd"),
-}
-"""Facts that are a column of a table, and what names its rows."""
-_ONE_CALL = "one request an instance, in a session of its own"
-_INTERVALS = ("confidence", "draws", "bootstrap_seed")
 
 
 def asked_facts(record: RunRecord) -> Facts:
@@ -53,8 +34,6 @@ def asked_facts(record: RunRecord) -> Facts:
     card, spec, has_text = record.column_card, record.spec, publish.has_text(record.card)
     rows = "; ".join(f"{n:,} {reason}" for reason, n in record.left_out.items())
     instruction = publish.instruction(card)
-    cast = ", ".join(f"{role} {model.name}" for role, model in sorted(spec.cast.items()))
-    times = f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} each"
     protocol = f"protocol {spec.protocol} version {spec.protocol_version}, an episode an instance"
     data = f"{spec.data}, split {spec.split or 'whole'}, benchmark version {spec.benchmark_version}"
     return {
@@ -62,9 +41,10 @@ def asked_facts(record: RunRecord) -> Facts:
         "category": " / ".join(filter(None, (card.category, card.subcategory))),
         "instruction": "not published" if instruction is None else instruction,
         "prompt": f"{spec.prompt_name} version {spec.prompt_version}, sha256 {spec.prompt_sha256}",
-        "instances": times + "; stopped before its end" * (record.state == "partial"),
+        "instances": f"{record.instances:,} instances, {spec.repeats} time{'s' * (spec.repeats > 1)} "
+        "each" + "; stopped before its end" * (record.state == "partial"),
         "conduct": protocol if spec.protocol else _ONE_CALL,
-        "played by": cast,
+        "played by": ", ".join(f"{role} {own.name}" for role, own in sorted(spec.cast.items())),
         "rows left out": rows if has_text else rows and "not published",
         "data": f"{data}, sha256 {spec.dataset_sha256}",
         "source": card.source if card.data_class == "public" else "not published",
@@ -85,8 +65,7 @@ def scoring_facts(record: RunRecord) -> Facts:
             continue
         floor = "" if metric.floor is None else f", unread answers count {metric.floor:g}"
         better = "more" if metric.higher_is_better else "less"
-        main = " (main)" * (metric == grading.metrics[0])
-        found[f"{metric.name}{main}"] = (
+        found[f"{metric.name}{' (main)' * (metric == grading.metrics[0])}"] = (
             f"version {metric.version}, {metric.scoring}; {metric.minimum:g} to {metric.maximum:g}, "
             f"{better} is better{floor}; {metric.aggregation.replace('_', ' ')}"
         )
@@ -94,10 +73,10 @@ def scoring_facts(record: RunRecord) -> Facts:
         judges = ", ".join(judge.name for judge in raters.judges)
         found["judges"] = f"{raters.name}: {judges or 'no model: a rule that stands in for judges'}"
     for party in record.graders:
-        names = ", ".join(sorted({publish.plain_name(name) for name in party.served_models}))
+        names = ", ".join(sorted({*map(publish.plain_name, party.served_models)})) or "?"
         ends = ", ".join(f"{n:,} {end}" for end, n in sorted(party.ends.items()))
         model = publish.plain_name(party.model.model or party.model.name)
-        said = f"{model}, served as {names or '?'}; judgements: {ends}"
+        said = f"{model}, served as {names}; judgements: {ends}"
         found[f"{party.role} {party.model.name}"] = said
     if (jury := grading.jury) is not None:
         is_open, own = record.card.data_class == "public", jury.rubric
@@ -129,43 +108,62 @@ def run_facts(record: RunRecord) -> Facts:
 
 
 def known_facts(evidence: Evidence) -> Facts:
-    """Return what is known of all runs together, by the names that checklists use."""
-    records, tables = evidence.records, evidence.tables
-    runs = [run_facts(record) for record in records]
-    found = {
-        name: several([*dict.fromkeys(own[name] for own in every if own.get(name))], sep="; ")
-        for names, every in (
-            (_OF_RUNS, runs),
-            (_OF_DATA, [asked_facts(record) for record in records]),
-            (_OF_SCORING, [scoring_facts(record) for record in records]),
-        )
-        for name in names
+    """Return what is known of all runs together; of what is not that of all, the benchmarks are named."""
+    records, tables, found = evidence.records, evidence.tables, defaultdict[str, str](str)
+    every: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        own = {**scoring_facts(record), **run_facts(record), **asked_facts(record)}
+        for name, said in own.items():
+            every[name][said].append(record.spec.column)
+    for name, values in every.items():
+        is_one = len(values) == 1 and len([*values.values()][0]) == len(records)
+        is_one = is_one and (name not in _COUNTS or len(records) == 1)
+        shown = [v if is_one else f"{v} ({several(of)})" for v, of in values.items() if v]
+        found[name] = several(shown, sep="; ")
+    found |= {
+        name: _column(tables.get(own), *names) for name, (own, *names) in _read()["columns"].items()
     }
-    answered = [own[n] for own in runs for n in ("answered_from", "answered_until") if own.get(n)]
+    answered = sorted(t for n in ("answered_from", "answered_until") for t in every[n] if t)
     gate = tables.get("gate")
     s, of = tables["benchmarks"].settings, gate.settings if gate else {}
-    return {
-        **found,
-        **{name: _column(tables.get(own), *names) for name, (own, *names) in _OF_TABLES.items()},
+    intervals = ("confidence", "draws", "bootstrap_seed")
+    return found | {
         "kind of study": "evaluation of a model as it is served; nothing was trained or tuned",
         "model": evidence.model,
-        "first and last answer": f"{min(answered)} to {max(answered)}" if answered else "",
+        "first and last answer": f"{answered[0]} to {answered[-1]}" if answered else "",
         "benchmarks": several([record.column_card.title for record in records], sep="; "),
-        "instances": several([f"{r.spec.column} {r.instances:,}" for r in records], 12, "; "),
         "metrics": several([*{r.grading.metrics[0].name: "" for r in records}]),
-        "intervals": ", ".join(f"{n.replace('_', ' ')} {s[n]}" for n in _INTERVALS),
-        "thresholds": f"profile {of['profile']}, sha256 {of['profile_sha256']}" if of else "",
+        "intervals": ", ".join(f"{n.replace('_', ' ')} {s[n]}" for n in intervals),
+        "thresholds": f"profile {of['profile']}, sha256 {of['profile_sha256']}" if gate else "",
         "gate": gate.title if gate else "",
     }
+
+
+def _read() -> Mapping[str, Any]:
+    path = resources.files("medhelm_leaderboard.evidence") / "checklists.yaml"
+    return cast(Mapping[str, Any], read_yaml(path.read_bytes(), path.name))
 
 
 def _column(table: Table | None, column: str, *names: str) -> str:
     """Return a column of a table as text, each value behind the names of its row."""
     shown = {c.name: c for c in table.columns} if table else {}
-    rows: Iterable[Mapping[str, Value]] = table.rows if table and column in shown else ()
     found = [
         " ".join([*(str(row[name]) for name in names), cell_text(shown[column], row)])
-        for row in rows
+        for row in (table.rows if table and column in shown else ())
         if row[column] not in (None, "")
     ]
     return several(found, 12, "; ")
+
+
+def checklists(facts: Facts, sections: Mapping[str, str]) -> Iterator[Table]:
+    """Yield TRIPOD-LLM and CHART, filled where the record knows; `sections`: titles of those with content."""
+    for own in _read()["lists"]:
+        rows = []
+        for item, (about, *more) in own["items"].items():
+            names = more[0] if more else ()
+            record = ". ".join(f"{name}: {facts[name] or _NOT}" for name in names)
+            record = record if any(facts[name] for name in names) else _NOT
+            section = sections.get(more[1]) if len(more) > 1 else None
+            rows.append({"item": item, "about": about, "record": record, "section": section})
+        said = [f"{own['source']}. Items are in our words: submit the guideline's own form."]
+        yield make_table(own["name"], f"Checklist {own['title']}", _COLUMNS, rows, said, {})

@@ -6,12 +6,12 @@ without what may not be published of them. Texts are those that the leaderboard 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from medhelm.errors import PluginError, RecordError, UsageError
+from medhelm.errors import UnknownName, UsageError
 from medhelm.plugins.profiles import Profile
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import shipped_samples
@@ -21,30 +21,26 @@ from medhelm.store.kept_fidelity import Agreement, read_kept
 from medhelm.tables.clinicians.fidelity import FIDELITY
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Settings, Table, make_table
-from medhelm.tables.known_tables import find_tables, made_table, published_table
+from medhelm.tables.instances import Row
+from medhelm.tables.known_tables import find_tables, made_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.cells import COLUMNS, read_cell
 from medhelm.tables.study.selection import GradedRun
-from medhelm.tables.table_spec import TableRequest
+from medhelm.tables.table_spec import TableRequest, publish_rows
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.collect import Wanted, collect
-from medhelm_leaderboard.evidence.answers import ShownAnswer, chosen_answers
+from medhelm_leaderboard.evidence.answers import chosen_answers
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import fault_of, runs_data, usable
+from medhelm_leaderboard.scoring_pages import published_tables
 
 _OF_MANY = ("overall", "pairs", "ranks", "mde")
 """Tables that compare models."""
-_STRIPPED, _WHOLE = ("exposure", "gaps"), ("robustness",)
-"""Tables that are on no site: of runs without what may not be published, and of names, scores and counts alone."""
-SECTIONS = {
-    "exposure": "exposure",
-    **dict.fromkeys(("jury", "controls", "fidelity"), "scoring"),
-    **{"gaps": "subgroups", "gate": "gate", "cost": "cost", "outcomes": "failures"},
-}
-"""Section of each table; that of slices is `subgroups`, that of all others `results`."""
+_MORE = ("exposure", "gaps", "robustness")
+"""Tables that are on no site. Gaps are those of runs without what may not be published."""
 _FAILURES = (
     *("planned", "scored", "not_scored", "ended_at_budget", "refused_in_words"),
     *("read_by_model", "coverage", "worst_case"),
@@ -63,7 +59,7 @@ class Evidence:
     """Those that asked the same questions in other forms."""
     tables: Mapping[str, Table]
     """Those with rows, by name."""
-    answers: Mapping[str, Sequence[ShownAnswer]]
+    answers: Mapping[str, Sequence[Row]]
     """By outcome."""
     problems: Sequence[Problem]
     """Things that are not shown, with the reasons."""
@@ -94,88 +90,73 @@ def gather(
     kept, damaged = read_kept(wanted.results)
     problems = [*found.problems, *(Problem(where=n, what="cannot be read") for n in damaged)]
     forms = tuple(found.variants.get(scoring, ()))
-    read = [partial(_cell, run, aggregations) for run in forms]
+    read = [
+        partial(lambda r: read_cell(r, read_scores(r, COLUMNS), aggregations), r) for r in forms
+    ]
     loaded = Results(cells, known=find_tables(registry.files), variants=read)
     runs = publish.runs(scoring, loaded, settings, kept)
-    made = [*_tables(loaded, runs, settings, by, problems)]
-    made += _of_pages(runs, registry, [table.name for table in made], problems)
+    of_site = loaded.request(settings)
+    stripped = TableRequest(study=runs.study, metadata=runs.metadata)
+    specs = [
+        (replace(s, publish=s.publish or publish_rows), stripped if name == "gaps" else of_site)
+        for name, s in loaded.known.specs.items()
+        if name not in _OF_MANY and (s.publish is not None or name in _MORE)
+    ]
+    tables = published_tables(specs, runs.closed, problems)
+    outcomes = tables["benchmarks"].choose(_FAILURES)
+    tables["outcomes"] = replace(outcomes, name="outcomes", title="Answers by outcome")
+    for key in by:
+        try:
+            table = made_table(loaded.known.spec("slices"), replace(stripped, by=key))
+            tables[f"slices_{key}"] = replace(table, name=f"slices_{key}")
+        except UnknownName:
+            made_table(loaded.known.spec("slices"), replace(of_site, by=key))  # a typo raises
+            what = "its values may not be published; `medhelm tables --table slices` shows them"
+            problems.append(Problem(where=f"slices by {key}", what=what))
+    tables["fidelity"] = _fidelity(runs)
+    for table in _of_pages(runs, registry, tables, problems):
+        tables[table.name] = table
     if profile is not None:
         bare = replace(profile, name=Path(profile.name).name)  # no path of this machine
-        made.append(loaded.gate(bare, models, settings, registry))
+        tables["gate"] = loaded.gate(bare, models, settings, registry)
     shown = [cell.run for cell in cells if publish.has_text(cell.record.card)]
     return Evidence(
         model=models[0],
         runs=tuple(cell.run for cell in cells),
         forms=forms,
-        tables={table.name: table for table in made if table.rows},
+        tables={name: table for name, table in tables.items() if table.rows},
         answers=chosen_answers(shown, registry, problems),
         problems=problems,
     )
 
 
-def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
-    return read_cell(run, read_scores(run, COLUMNS), aggregations)
-
-
-def _tables(
-    loaded: Results,
-    runs: PublishedRuns,
-    settings: Settings,
-    by: Sequence[str],
-    problems: list[Problem],
-) -> Iterator[Table]:
-    """Yield the tables of these runs; names what fails."""
-    of_site = loaded.request(settings)
-    stripped = TableRequest(study=runs.study, metadata=runs.metadata)
-    for name, spec in loaded.known.specs.items():
-        if name in _OF_MANY or (spec.publish is None and name not in (*_STRIPPED, *_WHOLE)):
-            continue
-        try:
-            if spec.publish is not None:
-                table = published_table(spec, of_site, runs.closed)
-            else:
-                table = made_table(spec, stripped if name in _STRIPPED else of_site)
-        except (PluginError, RecordError) as e:
-            if name == "benchmarks":
-                raise
-            what = str(e) if isinstance(e, PluginError) else publish.NO_METADATA
-            problems.append(Problem(where=f"the table {name}", what=what))
-            continue
-        yield from [table] if table is not None else []
-        if table is not None and name == "benchmarks":
-            yield replace(table.choose(_FAILURES), name="outcomes", title="Answers by outcome")
-    for key in by:
-        table = made_table(loaded.known.spec("slices"), replace(stripped, by=key))
-        yield replace(table, name=f"slices_{key}")
-    yield _fidelity(runs.fidelity)
-
-
 def _of_pages(
-    runs: PublishedRuns, registry: Registry, taken: list[str], problems: list[Problem]
+    runs: PublishedRuns, registry: Registry, taken: Mapping[str, Table], problems: list[Problem]
 ) -> Iterator[Table]:
     """Yield the tables that pages of plugins make of these runs; names what fails."""
     pages, refused = usable(registry.pages.values())
     problems += refused
     for page in pages:
+        where = f"the page {page.title}"
         try:
             data = runs_data(page, runs, taken)
         except (Exception, SystemExit) as e:  # the boundary to plugins
-            problems.append(Problem(where=f"the page {page.title}", what=fault_of(page, e)))
-        else:
-            tables = tuple(data.tables) if data is not None else ()
-            taken += [table.name for table in tables]
-            yield from tables
+            problems.append(Problem(where=where, what=fault_of(page, e)))
+            continue
+        if data is not None and data.left_out:
+            problems.append(Problem(where=where, what=f"left out: {data.left_out}"))
+        yield from data.tables if data is not None else ()
 
 
-def _fidelity(found: Mapping[str, Iterable[Agreement]]) -> Table:
+def _fidelity(runs: PublishedRuns) -> Table:
     """Return how judges agree with experts, in the columns of `medhelm fidelity`."""
     kept = {*Agreement.__struct_fields__}
-    own = [c for c in FIDELITY if c.name in kept and kept.issuperset(c.interval or ())]
+    columns = [c for c in FIDELITY if c.name in kept and kept.issuperset(c.interval or ())]
     rows = [
-        {"benchmark": benchmark, **{c.name: getattr(agreement, c.name) for c in own}}
-        for benchmark, every in found.items()
-        for agreement in every
+        {"benchmark": benchmark, **{c.name: getattr(a, c.name) for c in columns}}
+        for benchmark, every in runs.fidelity.items()
+        for a in every
     ]
-    columns = [text("benchmark", "name of the benchmark", "benchmark"), *own]
+    head = [text("benchmark", "name of the benchmark", "benchmark"), *columns]
     said = ["As `medhelm fidelity --keep` measured it."]
-    return make_table("fidelity", "Judges against experts", columns, rows, said, {})
+    return make_table("fidelity", "Judges against experts", head, rows, said, {})

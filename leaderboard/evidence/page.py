@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from typing import Any
@@ -11,50 +11,47 @@ from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.formats import clean, to_html
 from medhelm.tables.format.table import Table
+from medhelm.tables.instances import Row
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.evidence import facts
-from medhelm_leaderboard.evidence.answers import ShownAnswer
-from medhelm_leaderboard.evidence.checklists import checklists
 from medhelm_leaderboard.evidence.facts import Facts
-from medhelm_leaderboard.evidence.gather import SECTIONS, Evidence
+from medhelm_leaderboard.evidence.gather import Evidence
 
 LONGEST = 1500
 """Characters of a text of an answer that are shown."""
 _KEPT = "\n\t"
-_FIRST = (
-    *("first and last answer", "class of data", "judges", "scores", "intervals"),
-    *("coverage", "other outcomes", "cost, USD", "gate"),
-)
-"""Facts that the page begins with."""
 
 
 def render(evidence: Evidence, command: str) -> tuple[str, list[Table]]:
     """Return the page, and the checklists on it; `command` makes the report again."""
     root, records = resources.files("medhelm_leaderboard"), evidence.records
     sections = read_yaml((root / "evidence" / "page.yaml").read_bytes(), "page.yaml")
+    of = {table: name for name, words in sections.items() for table in words.get("tables", ())}
     said: set[str] = set()  # notes that stand above need not be said again
     shown: dict[str, list[str]] = {name: [] for name in sections}
-    for name, table in evidence.tables.items():
-        of = "subgroups" if name.startswith("slices_") else SECTIONS.get(name, "results")
-        shown[of].append(_table(table, said))
     shown["asked"] = [_block(record, facts.asked_facts(record)) for record in records]
-    blocks = [_block(record, facts.scoring_facts(record)) for record in records]
-    shown["scoring"] = [*blocks, *shown["scoring"], *_unmeasured(evidence)]
+    shown["scoring"] = [_block(record, facts.scoring_facts(record)) for record in records]
+    for name, table in evidence.tables.items():
+        other = "subgroups" if name.startswith("slices_") else "results"
+        shown[of.get(name, other)].append(_table(table, said))
+    if any(record.graders for record in records):
+        lacking = sections["scoring"]["lacking"].items()
+        shown["scoring"] += [_text(words) for name, words in lacking if name not in evidence.tables]
     for outcome, answers in evidence.answers.items():
         shown["worst" if outcome == "scored" else "failures"] += map(_answer, answers)
     shown["versions"] = [_block(record, facts.run_facts(record)) for record in records]
     shown["versions"] += [_text("The report is made by"), f"<pre>{_safe(command)}</pre>"]
-    cited = ((r.column_card.title, r.card.citation or "not reported") for r in records)
-    shown["citations"] = [_facts(dict(cited))]
-    left_out = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
-    shown["left_out"] = left_out + _closed(evidence)
-    known, there = (
-        facts.known_facts(evidence),
-        {n: sections[n]["title"] for n in sections if shown[n]},
-    )
-    lists = [*checklists(known, there)]
+    cited = {r.column_card.title: r.card.citation or "not reported" for r in records}
+    shown["citations"] = [_facts(cited)]
+    shown["left_out"] = [_text(f"{p.where}: {p.what}") for p in evidence.problems]
+    closed = [r.column_card.name for r in records if not publish.has_text(r.card)]
+    more = {"names": ", ".join(closed), "model": evidence.model}
+    shown["left_out"] += [_text(sections["left_out"]["closed"].format(**more))] * bool(closed)
+    known = facts.known_facts(evidence)
+    there = {name: words["title"] for name, words in sections.items() if shown[name]}
+    lists = [*facts.checklists(known, there)]
     shown["checklists"] = [f'<div class="wide">{_table(table, said)}</div>' for table in lists]
-    parts = [_head(evidence, known, sections)]
+    parts = [_head(evidence, known, sections, is_whole=not shown["left_out"])]
     for name, words in sections.items():
         inner = "".join([_text(words.get("first", "")), *shown[name]])
         inner = inner if shown[name] else _text(words.get("none", "None."))
@@ -89,46 +86,27 @@ def _table(table: Table, said: set[str]) -> str:
     return f'<div class="table-block">{grid.replace("</table>", "</table></div>")}</div>'
 
 
-def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any]) -> str:
+def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any], *, is_whole: bool) -> str:
     records = evidence.records
     asked = f"{len(records):,} benchmarks, {sum(r.instances for r in records):,} instances"
     marks = []
     if any(record.spec.data == "sample" for record in records):
         marks.append("Bundled samples are few and synthetic: they say nothing about models.")
-    if evidence.problems or _closed(evidence):
+    if not is_whole:
         marks.append(f"Not all is shown: see {sections['left_out']['title']!r}.")
-    first = _facts({"asked": asked, **{name: known[name] for name in _FIRST}})
+    first = _facts(
+        {"asked": asked, **{name: known[name] for name in sections["asked"]["first_facts"]}}
+    )
     warned = "".join(f'<p class="mark warn">{_safe(mark)}</p>' for mark in marks)
     links = (f'<li><a href="#{n}">{words["title"]}</a></li>' for n, words in sections.items())
     contents = f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>'
     return f"<h1>Evidence on {_safe(evidence.model)}</h1>{first}{warned}{contents}"
 
 
-def _unmeasured(evidence: Evidence) -> Iterator[str]:
-    if "controls" not in evidence.tables:
-        yield _text(
-            "No judge of these runs was asked about answers whose verdicts are known (controls)."
-        )
-    if "fidelity" not in evidence.tables:
-        yield _text("How judges agree with experts is not kept here: `medhelm fidelity --keep`.")
-
-
-def _closed(evidence: Evidence) -> list[str]:
-    cards = [record.column_card for record in evidence.records]
-    names = ", ".join(card.name for card in cards if not publish.has_text(card))
-    said = (
-        "No text of questions and answers, nor values of metadata, since the data are not public and "
-        f"redistributable: {names}. `medhelm show BENCHMARK {evidence.model}` and `medhelm tables --table "
-        "slices --by KEY` show them on the machine that holds the results."
-    )
-    return [_text(said)] if names else []
-
-
-def _answer(shown: ShownAnswer) -> str:
+def _answer(row: Row) -> str:
     """Return one answer, from the question to the verdicts."""
-    run, row = shown
     value = "none" if row["score"] is None else f"{row['score']:.3f}".removesuffix(".000")
-    place = f"{run.benchmark}, {row['instance_id']}, repeat {row['repeat']}"
+    place = f"{row['benchmark']}, {row['instance_id']}, repeat {row['repeat']}"
     parts = {
         **{name: row[name] for name in ("context", "question")},
         "choices": "\n".join(f"{chr(65 + n)}. {choice}" for n, choice in enumerate(row["choices"])),
@@ -137,7 +115,7 @@ def _answer(shown: ShownAnswer) -> str:
         "reply": row["reply"] or f"empty ({row['finish']})",
         "read": row["read"],
         "reasons": "\n".join(f"{name}: {why}" for name, why in row["reasons"].items()),
-        **{f"judge {judge['judge']}": "\n".join(_judged(judge)) for judge in row["judges"]},
+        **{f"judge {judge['judge']}": _judged(judge) for judge in row["judges"]},
     }
     inner = "".join(
         f'<p class="caption">{_safe(name)}</p><pre>{_safe(_cut(said), _KEPT)}</pre>'
@@ -148,10 +126,10 @@ def _answer(shown: ShownAnswer) -> str:
     return f"<article><h3>{_safe(title)}</h3>{inner}</article>"
 
 
-def _judged(judge: Mapping[str, Any]) -> Iterable[str]:
-    yield judge["ended"]
-    for name, rating in judge["ratings"].items():
-        yield f"{name} {rating}: {judge['reasons'].get(name, '')}".rstrip(": ")
+def _judged(judge: Mapping[str, Any]) -> str:
+    why = judge["reasons"]
+    said = (f"{n} {r}: {why.get(n, '')}".rstrip(": ") for n, r in judge["ratings"].items())
+    return "\n".join((judge["ended"], *said))
 
 
 def _cut(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
 from medhelm.cli.tables import add_file, chosen_format, emit
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
 
 _SHEET = "rating_sheet.csv"
+_MANY: Mapping[str, Any] = dict(nargs="+", action="extend", default=[])
 DATA_FORMATS = ("csv", "json", "parquet")
 """Formats that hold every row and column."""
 
@@ -116,9 +117,8 @@ class RatingForm:
         parser.description = self.help
         if self.source:
             parser.add_argument("source", metavar=self.source, help=self.source_help)
-        parser.add_argument(
-            "files", nargs="*", metavar="RATINGS", help="filled sheets, or files of that form"
-        )
+        files = "filled sheets, or files of that form"
+        parser.add_argument("files", nargs="*", metavar="RATINGS", help=files)
         parser.add_argument(
             "--template",
             nargs="?",
@@ -127,23 +127,22 @@ class RatingForm:
             help="write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
             f"serve` (default name: {_SHEET})",
         )
-        parser.add_argument(
-            "--sample", metavar="N", help=f"{self.sample or f'{self.word} on the sheet'}"
-        )
-        default = [name for name in self.tables if name not in self.on_request]
-        parser.add_argument(
-            "--table", choices=self.tables, help=f"one table (default: {', '.join(default)})"
-        )
+        sample = self.sample or f"{self.word} on the sheet"
+        parser.add_argument("--sample", metavar="N", help=sample)
+        tables = f"one table (default: {', '.join(self._default)})"
+        parser.add_argument("--table", choices=self.tables, help=tables)
         if self.show:
-            parser.add_argument(
-                "--show", nargs="+", action="extend", default=[], metavar="WHAT", help=self.show
-            )
+            parser.add_argument("--show", metavar="WHAT", help=self.show, **_MANY)
         if self.takes_runs:
             add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
         if self._rates_runs:
             add_options(parser, "--text-of")
         add_settings(parser, self.settings)
         add_file(parser)
+
+    @property
+    def _default(self) -> tuple[str, ...]:
+        return tuple(name for name in self.tables if name not in self.on_request)
 
     @property
     def _rates_runs(self) -> bool:
@@ -153,14 +152,10 @@ class RatingForm:
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
         if bool(args.files) == bool(args.template):
-            raise UsageError(
-                "name files of ratings, or write a sheet to rate on with --template FILE"
-                + ", not both" * bool(args.files)
-            )
+            fix = "name files of ratings, or write a sheet to rate on with --template FILE"
+            raise UsageError(fix + ", not both" * bool(args.files))
         if args.template and Path(args.template).is_dir():
-            raise UsageError(
-                f"--template {args.template} is a folder; name a file, as in sheet.csv"
-            )
+            raise UsageError(f"--template {args.template} is a folder; name a file: sheet.csv")
         for name in ("table", "show", "out", "format"):
             if args.template and getattr(args, name, None):
                 raise UsageError(f"--{name} does not go with --template")
@@ -183,11 +178,10 @@ class RatingForm:
         from medhelm.tables.clinicians.rated_answers import RunChoice
 
         statistics, own = read_settings(args.set, self.settings)
-        default = tuple(name for name in self.tables if name not in self.on_request)
         return Asked(
             source=args.source if self.source else "",
             files=tuple(map(Path, args.files)),
-            tables=(args.table,) if args.table else default,
+            tables=(args.table,) if args.table else self._default,
             show=tuple(getattr(args, "show", ())),
             settings=statistics,
             own=own,
@@ -206,17 +200,15 @@ class RatingForm:
             then += ["--results-dir", args.results_dir]
         path, *key = write_sheet(Path(args.template), sheet, asked.sample.seed, then)
         rows = sum(len(unit.items) for unit in sheet.units)
-        print(f"{path}: {rows} rows to rate, of {len(sheet.units)} units")
-        for file in key:
-            print(f"{file}: which model wrote which; keep it from the raters")
-        for note in sheet.notes:
-            print(note)
+        whose = [f"{file}: which model wrote which; keep it from the raters" for file in key]
+        said = (f"{path}: {rows} rows to rate, of {len(sheet.units)} units", *whose, *sheet.notes)
+        print(*said, sep="\n")
         if path.suffix == ".json":
             print(f"\nThen: medhelm review serve {shlex.quote(str(path))} --raters NAME ...")
             return 0
         print("\nEach rater fills a copy, named as the rater is to be called. In `value`:")
-        for scale in dict.fromkeys(unit.scale.legend for unit in sheet.units):
-            print(indent(scale, "  "))
+        for line in dict.fromkeys(unit.scale.legend for unit in sheet.units):
+            print(indent(line, "  "))
         for column, meaning in sheet.rules:
             print(f"  {column}: {meaning}")
         print(f"\nThen: {shlex.join(['medhelm', *then, 'RATER.csv', '...'])}")
@@ -251,14 +243,8 @@ def add_settings(parser: argparse.ArgumentParser, own: Mapping[str, Setting]) ->
         values = f"{'|'.join(setting.words)}: " if setting.words else ""
         default = "" if setting.default is None else f" ({setting.default})"
         lines.append(f"{name}: {values}{setting.help}{default}")
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="; ".join(lines).replace("%", "%%"),
-    )
+    said = "; ".join(lines).replace("%", "%%")
+    parser.add_argument("--set", metavar="NAME=VALUE", help=said, **_MANY)
 
 
 def read_settings(

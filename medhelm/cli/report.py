@@ -13,6 +13,18 @@ from medhelm.cli.tables import settings
 from medhelm.errors import UsageError
 from medhelm.plugins.profiles import read_profile
 
+_DECIDING = (
+    "benchmark",
+    "by",
+    "profile",
+    "data",
+    "scoring",
+    "draws",
+    "bootstrap_seed",
+    "confidence",
+)
+"""Options with a value that decide what a report holds."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
@@ -32,13 +44,13 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_leaderboard.evidence.bundle import MANIFEST, sha256_of, verify, write_report
     from medhelm_leaderboard.evidence.gather import gather
 
-    folder, results, changed = Path(args.verify or args.out or "."), Path(args.results_dir), False
+    if bool(args.verify) == bool(args.model and args.out) or args.verify and args.out:
+        raise UsageError("medhelm report MODEL -o DIR writes a report, --verify DIR checks one")
+    folder, results, changes = Path(args.verify or args.out), Path(args.results_dir), list[str]()
     if args.verify:
         changes, others = verify(folder, results)
-        changed = bool(changes)
-        print("\n".join([*changes, *others, *["Every file is as it was written."] * (not changed)]))
-    elif not args.model or not args.out:
-        raise UsageError("name a model and a folder: medhelm report MODEL -o DIR")
+        fine = ["Every file is as it was written."] * (not changes)
+        print(*changes, *others, *fine, sep="\n")
     else:
         names: dict[str, Any] = {"benchmarks": args.benchmark or (), "models": [args.model]}
         wanted = Wanted(results=results, data=args.data, latest=args.latest, **names)
@@ -51,22 +63,13 @@ def run(args: argparse.Namespace) -> int:
         print(f"Report on {found.model}: {len(found.runs)} benchmarks")
         print(f"Open it: {(folder / 'index.html').resolve().as_uri()}")
     print(f"sha256 of its {MANIFEST}: {sha256_of(folder / MANIFEST)}")
-    return int(changed)
+    return int(bool(changes))
 
 
 def _command(args: argparse.Namespace) -> str:
     """Return the command that writes the report anew, without paths of this machine."""
     words = [args.model, "--results-dir", "RESULTS", "-o", "DIR"]
-    for name in (
-        "benchmark",
-        "by",
-        "profile",
-        "data",
-        "scoring",
-        "draws",
-        "bootstrap_seed",
-        "confidence",
-    ):
+    for name in _DECIDING:
         if (value := getattr(args, name)) not in (None, []):
             values = value if isinstance(value, list) else [Path(str(value)).name]
             words += [f"--{name.replace('_', '-')}", *values]

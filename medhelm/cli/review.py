@@ -15,22 +15,12 @@ from medhelm.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument(
-        "sheet", metavar="SHEET.json", help="that `medhelm agreement WORD --template` wrote"
-    )
-    parser.add_argument(
-        "--raters",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="those who rate; each gets a code, which stays (default: those who have one)",
-    )
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="(default: %(default)s); one that other machines reach needs --tls-cert and --tls-key",
-    )
+    sheet = "that `medhelm agreement WORD --template` wrote"
+    parser.add_argument("sheet", metavar="SHEET.json", help=sheet)
+    raters = "those who rate; each gets a code, which stays (default: those who have one)"
+    parser.add_argument("--raters", nargs="+", default=[], metavar="NAME", help=raters)
+    host = "(default: %(default)s); one that other machines reach needs --tls-cert and --tls-key"
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help=host)
     parser.add_argument("--port", type=int, default=8010, help="0: any free one (default: 8010)")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="its private key, PEM")
@@ -47,9 +37,8 @@ def run(args: argparse.Namespace) -> int:
     is_own = args.host in ("127.0.0.1", "::1", "localhost")  # no other machine reaches them
     has_tls = bool(args.tls_cert or args.tls_key)
     if not (is_own or has_tls):
-        raise UsageError(
-            f"--host {args.host} needs --tls-cert and --tls-key: other machines may reach it"
-        )
+        why = "needs --tls-cert and --tls-key: other machines may reach it"
+        raise UsageError(f"--host {args.host} {why}")
     try:
         if has_tls:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,8 +63,8 @@ class Marks(AppendLog):
         self.units = {unit.name: unit for unit in self.review.units}
         self._found: dict[tuple[str, str], dict[str, Mark]] = {}
         """By rater and unit: the marks of its items."""
-        self._rows: dict[tuple[str, str], str] = {}
-        """The same as rows of the table; those of a unit with a new mark are made anew."""
+        self._rows: dict[tuple[str, str, int], str] = {}
+        """The same as rows of the table, by rater, unit and place of the item."""
         try:
             self._take_lock()
             aside = self.log_path.with_suffix(".damaged")
@@ -78,9 +79,8 @@ class Marks(AppendLog):
 
     def _take(self, line: bytes) -> bool:
         """Read a line of the log; return whether it is whole."""
-        body = without_checksum(line)
         try:
-            mark = msgspec.json.decode(body or b"", type=Mark)
+            mark = msgspec.json.decode(without_checksum(line) or b"", type=Mark)
         except msgspec.DecodeError:
             return False
         if mark.sheet != self._digest:
@@ -92,14 +92,16 @@ class Marks(AppendLog):
 
     def _keep(self, mark: Mark) -> None:
         self._found.setdefault((mark.rater, mark.unit), {})[mark.item] = mark
-        self._rows.pop((mark.rater, mark.unit), None)
+        unit, more = self.units[mark.unit], (mark.more.get(name, "") for name in self.review.more)
+        place, item = next(p for p in enumerate(unit.items) if p[1].name == mark.item)
+        cells = (*row_of(unit, item).values(), mark.rater, mark.value, *more)
+        self._rows[mark.rater, mark.unit, place] = csv_text(cells, ())
 
     def add(self, rater: str, asked: Asked) -> None:
         """Store a mark: it is on the disk when this returns. Raises UsageError for what is not asked."""
         self._check(asked)
-        mark = Mark(
-            **msgspec.structs.asdict(asked), rater=rater, sheet=self._digest, at=time.time()
-        )
+        own = msgspec.structs.asdict(asked)
+        mark = Mark(**own, rater=rater, sheet=self._digest, at=time.time())
         self._append_line(with_checksum(msgspec.json.encode(mark)))
         self.sync()
         self._keep(mark)
@@ -125,37 +127,23 @@ class Marks(AppendLog):
 
     def _write_table(self) -> None:
         """Write the ratings as `medhelm agreement` reads them."""
-        for place in self._found.keys() - self._rows.keys():
-            self._rows[place] = self._rows_of(*place)
+        rows = (row for _, row in sorted(self._rows.items()))
         head = csv_text((*COLUMNS, *self.review.more), ())
-        rows = (rows for _, rows in sorted(self._rows.items()))
         write_whole(self.table_path, "".join((head, *rows)).encode("utf-8-sig"))
-
-    def _rows_of(self, rater: str, name: str) -> str:
-        unit, own, more = self.units[name], self._found[rater, name], self.review.more
-        cells = [
-            [*row_of(unit, item).values(), rater, mark.value, *(mark.more.get(m, "") for m in more)]
-            for item in unit.items
-            if (mark := own.get(item.name))
-        ]
-        return csv_text((), cells)[1:]
 
     def agreement(self) -> list[dict[str, object]]:
         """Return how far raters agree: on all items of a scale, and on each that several units have."""
         rated = [
             Rating(mark.unit, rater, mark.item, float(value))
-            for (rater, _), own in self._found.items()
-            for mark in own.values()
+            for (rater, _), marks in self._found.items()
+            for mark in marks.values()
             if (value := self.units[mark.unit].scale.read(mark.value)) is not None
         ]
-        raters = sorted({rater for rater, _ in self._found})
-        table = RatingTable(tuple(rated), dict.fromkeys(raters, ()), 0)
-        groups: dict[tuple[str, Item], list[tuple[str, str]]] = {}
-        for unit in self.review.units:
-            scale = unit.scale.legend
-            for item in unit.items:
-                for own in (Item("all items", scale), item):
-                    groups.setdefault((scale, own), []).append((unit.name, item.name))
+        table = RatingTable(tuple(rated), {rater: () for rater, _ in self._found}, 0)
+        groups: dict[tuple[str, Item], list[tuple[str, str]]] = defaultdict(list)
+        for unit, item in [(u, item) for u in self.review.units for item in u.items]:
+            for own in (Item("all items", unit.scale.legend), item):
+                groups[unit.scale.legend, own].append((unit.name, item.name))
         found: list[dict[str, object]] = []
         for (scale, item), places in groups.items():
             if len(places) > 1 or item.text == scale:
@@ -173,10 +161,8 @@ def _read_review(path: Path) -> tuple[Review, str]:
     except OSError as e:
         raise UsageError(f"cannot read {path}: {why(e)}") from None
     except msgspec.DecodeError:
-        raise UsageError(
-            f"{path} is not a sheet for a browser; `medhelm agreement WORD --template NAME.json` "
-            "writes one"
-        ) from None
+        fix = "`medhelm agreement WORD --template NAME.json` writes one"
+        raise UsageError(f"{path} is not a sheet for a browser; {fix}") from None
 
 
 def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:
@@ -185,10 +171,9 @@ def rater_codes(path: Path, raters: Iterable[str]) -> dict[str, str]:
     Without names all raters that have a code. Raises UsageError for a name that cannot be one.
     """
     file = path.with_name(f"{path.stem}.codes.json")
+    raw = file.read_bytes() if file.exists() else b"{}"
     try:
-        known = msgspec.json.decode(
-            file.read_bytes() if file.exists() else b"{}", type=dict[str, str]
-        )
+        known = msgspec.json.decode(raw, type=dict[str, str])
     except msgspec.DecodeError:
         raise RecordError(f"{file} cannot be read; remove it, and all get new codes") from None
     names = list(dict.fromkeys(raters)) or [name for name in known if name != OVERSEER]

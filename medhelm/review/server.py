@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -42,43 +41,26 @@ _MOST = 64 * 1024
 """Bytes of a request."""
 
 
-def make_app(marks: Marks, codes: Mapping[str, str], hosts: list[str]) -> Any:
+def make_app(marks: Marks, codes: Mapping[str, str], hosts: list[str]) -> Starlette:
     """Return the application. It answers to these names alone: a page from elsewhere whose name leads
     to this machine could else reach it."""
-
-    def read(give: Callable[[Marks, str, Request], object]) -> Any:
-        async def endpoint(request: Request) -> Response:
-            return _json(give(marks, _who(request, codes), request))
-
-        return endpoint
-
-    app = Starlette(
+    pages = _Pages(marks, codes)
+    return Starlette(
         routes=[
-            *(Route(f"/{name}".replace("index.html", ""), _file(name)) for name in _FILES),
-            Route("/api/state", read(_state)),
-            Route("/api/units/{number:int}", read(_unit)),
-            Route("/api/overview", read(partial(_overview, codes))),
-            Route("/api/marks", _saving(marks, codes), methods=["POST"]),
+            *(Route(f"/{name}".replace("index.html", ""), pages.file) for name in _FILES),
+            Route("/api/state", pages.state),
+            Route("/api/units/{number:int}", pages.unit),
+            Route("/api/overview", pages.overview),
+            Route("/api/marks", pages.save, methods=["POST"]),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
         exception_handlers={HTTPException: _refuse, MedhelmError: _refuse},
     )
-    added = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        async def send_guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *added]}
-            await send(message)
-
-        await app(scope, receive, send_guarded)
-
-    return guarded
 
 
 def _json(value: object, status: int = 200) -> Response:
     content = msgspec.json.encode(value, enc_hook=float)  # numpy's numbers; NaN becomes null
-    return Response(content, status, media_type="application/json")
+    return Response(content, status, _HEADERS, "application/json")
 
 
 def _refuse(request: Request, error: Any) -> Response:
@@ -87,63 +69,65 @@ def _refuse(request: Request, error: Any) -> Response:
     return _json({"error": error.detail}, error.status_code)
 
 
-def _file(name: str) -> Any:
-    async def give(request: Request) -> Response:
-        content = (resources.files(__package__) / "page" / name).read_bytes()
-        return Response(content, media_type=_FILES[name])
+class _Pages:
+    """Answers requests, by the code that each has."""
 
-    return give
+    def __init__(self, marks: Marks, codes: Mapping[str, str]) -> None:
+        self._marks = marks
+        self._codes = codes
 
-
-def _who(request: Request, codes: Mapping[str, str]) -> str:
-    """Return whose code a request has; each code is compared in constant time."""
-    given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-    found = [name for name, code in codes.items() if hmac.compare_digest(code.encode(), given)]
-    if not found:
+    def _who(self, request: Request) -> str:
+        """Return whose code a request has; each code is compared in constant time."""
+        given = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
+        for name, code in self._codes.items():
+            if hmac.compare_digest(code.encode(), given):
+                return name
         raise HTTPException(401, "this code is not known")
-    return found[0]
 
+    async def file(self, request: Request) -> Response:
+        name = request.url.path.strip("/") or "index.html"
+        content = (resources.files(__package__) / "page" / name).read_bytes()
+        return Response(content, headers=_HEADERS, media_type=_FILES[name])
 
-def _state(marks: Marks, who: str, request: Request) -> dict[str, object]:
-    return {"rater": who, "done": None if who == OVERSEER else marks.done(who)}
+    async def state(self, request: Request) -> Response:
+        who = self._who(request)
+        return _json({"rater": who, "done": None if who == OVERSEER else self._marks.done(who)})
 
+    async def unit(self, request: Request) -> Response:
+        """Return a unit with its items and the rater's own marks; nobody is shown another's."""
+        who, number, review = self._who(request), request.path_params["number"], self._marks.review
+        if who == OVERSEER or not number < len(review.units):
+            raise HTTPException(404, "there is no such unit")
+        unit = review.units[number]
+        marks = self._marks.of(who, unit)
+        return _json(
+            {
+                "name": unit.name,
+                "parts": unit.parts,
+                "items": unit.items,
+                "values": unit.scale.choices,
+                "legend": unit.scale.points or [("Values", str(unit.scale))],
+                "rules": review.rules,
+                "more": review.more,
+                "marks": {i: {"value": m.value, "more": m.more} for i, m in marks.items()},
+            }
+        )
 
-def _unit(marks: Marks, who: str, request: Request) -> dict[str, object]:
-    """Return a unit with its items and the rater's own marks; nobody is shown another's."""
-    number = request.path_params["number"]
-    if who == OVERSEER or not number < len(marks.review.units):
-        raise HTTPException(404, "there is no such unit")
-    unit = marks.review.units[number]
-    return {
-        "name": unit.name,
-        "parts": unit.parts,
-        "items": unit.items,
-        "values": unit.scale.choices,
-        "legend": unit.scale.points or [("Values", str(unit.scale))],
-        "rules": marks.review.rules,
-        "more": marks.review.more,
-        "marks": {i: {"value": m.value, "more": m.more} for i, m in marks.of(who, unit).items()},
-    }
+    async def overview(self, request: Request) -> Response:
+        if self._who(request) != OVERSEER:
+            raise HTTPException(403, "this is for the overseer")
+        done = {name: self._marks.done(name) for name in self._codes if name != OVERSEER}
+        raters = [[name, sum(own), len(own)] for name, own in done.items()]
+        return _json({"raters": raters, "agreement": self._marks.agreement()})
 
-
-def _overview(codes: Mapping[str, str], marks: Marks, who: str, request: Request) -> object:
-    if who != OVERSEER:
-        raise HTTPException(403, "this is for the overseer")
-    done = {name: marks.done(name) for name in codes if name != OVERSEER}
-    raters = [[name, sum(own), len(own)] for name, own in done.items()]
-    return {"raters": raters, "agreement": marks.agreement()}
-
-
-def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
-    async def save(request: Request) -> Response:
+    async def save(self, request: Request) -> Response:
         """Store a mark that the page itself sends; the answer comes when it is on the disk."""
         headers = request.headers
         if headers.get("origin") != f"{request.url.scheme}://{headers.get('host')}":
             raise HTTPException(403, "marks come from the page itself")
         if headers.get("content-type") != "application/json":
             raise HTTPException(415, "a mark is JSON")
-        who = _who(request, codes)
-        if who == OVERSEER:
+        if (who := self._who(request)) == OVERSEER:
             raise HTTPException(403, "the overseer rates nothing")
         if int(headers.get("content-length", _MOST + 1)) > _MOST:
             raise HTTPException(413, "too long")
@@ -151,10 +135,8 @@ def _saving(marks: Marks, codes: Mapping[str, str]) -> Any:
             asked = msgspec.json.decode(await request.body(), type=Asked)
         except msgspec.DecodeError:
             raise HTTPException(400, "this is not a mark") from None
-        marks.add(who, asked)
-        return _json(_state(marks, who, request))
-
-    return save
+        self._marks.add(who, asked)
+        return await self.state(request)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -168,17 +150,13 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 def serve(app: Any, listening: socket.socket, certificate: str | None, key: str | None) -> None:
     """Serve until Ctrl-C. Nothing is written of who asked for what."""
-    config = Config(
-        app,
-        access_log=False,
-        log_level="error",
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-        timeout_graceful_shutdown=3,
-    )
+    quiet: dict[str, Any] = {"access_log": False, "log_level": "error", "server_header": False}
+    bare: dict[str, Any] = {
+        "lifespan": "off",
+        "ws": "none",
+        "proxy_headers": False,
+        "timeout_graceful_shutdown": 3,
+    }
+    config = Config(app, **quiet, **bare, ssl_certfile=certificate, ssl_keyfile=key)
     with suppress(KeyboardInterrupt):
         Server(config).run(sockets=[listening])

@@ -473,7 +473,7 @@ def test_the_overseer_sees_how_far_it_is_and_a_wrong_code_nothing(
         with page_of(browser, where, OVERSEER, 390) as (page, faults):
             rows = page.get_by_role("table", name="Agreement so far").get_by_role("row")
             assert rows.nth(1).inner_text().split("\t") == [
-                "all items: 5: wholly 1: no…",
+                "all items: 5: wholly 1: no",
                 "2",
                 "2",
                 "0.50",

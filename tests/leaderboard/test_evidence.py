@@ -70,6 +70,9 @@ def test_no_word_of_closed_data_gets_out(results: Path, tmp_path: Path) -> None:
     assert b"CANARY" not in every_byte(closed)
     assert {row["benchmark"] for row in table(closed, "benchmarks")["rows"]} == {*CLOSED}
     assert "No text of questions and answers" in (closed / "index.html").read_text()
+    assert report(results, closed, "--benchmark", *CLOSED, "--by", "ward") == 0
+    assert "slices by ward: its values may not be published" in (closed / "index.html").read_text()
+    assert report(results, closed, "--benchmark", *CLOSED, "--by", "wrad") == 2
     everything = tmp_path / "all"
     assert report(results, everything, "--by", "ward") == 0
     shown = every_byte(everything)
@@ -115,6 +118,21 @@ def test_numbers_are_those_of_the_tables(results: Path, tmp_path: Path) -> None:
     runs = json.loads((out / "runs.json").read_text())
     command = "medhelm run benchmark=open model=lab/one data=full jury=two"
     assert command in [run["command"] for run in runs]
+
+
+def test_what_runs_differ_in_names_their_benchmarks(tmp_path: Path) -> None:
+    results, out = tmp_path / "results", tmp_path / "out"
+    known = ModelSpec(name=MODEL, model="one", training_cutoff="2024-06")
+    for name, since in (("x", "2023"), ("y", "2025")):
+        path = write_run(results, name, known, items([1.0, 0.0]), card={"public_since": since})
+        record = msgspec.structs.replace(read_record(path), left_out={"with a picture": 1})
+        write_struct(path / "summary.json", record)
+    assert report(results, out) == 0
+    said = [row["public_before_cutoff"] for row in table(out, "exposure")["rows"]]
+    assert said == ["yes", "no"]
+    tripod = checklist(out, "tripod_llm")
+    assert tripod["5c"] == "public since: 2023 (x); 2025 (y). training data end: 2024-06"
+    assert tripod["5d"] == "rows left out: 1 with a picture (x, y)"  # two in all, not one
 
 
 def test_other_forms_of_questions_are_shown_and_hashed(tmp_path: Path) -> None:
@@ -248,8 +266,8 @@ def test_the_check_says_what_has_changed(
         [
             "index.html was changed",
             "tables/cost.csv is missing",
-            "note.txt was added",
             f"the run {run}: responses.jsonl was changed",
+            "note.txt was added",
         ],
     )
 

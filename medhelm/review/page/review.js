@@ -189,7 +189,7 @@ async function overview() {
   try {
     const found = await ask("api/overview");
     const digits = (value, most) => (value == null ? "–" : value.toFixed(most));
-    const rows = found.agreement.map((row) => [row.text ? `${row.item}: ${row.text.slice(0, 60)}…` : row.item, `${row.units}`, `${row.pairs}`,
+    const rows = found.agreement.map((row) => [row.text ? `${row.item}: ${row.text.slice(0, 60)}${row.text.length > 60 ? "…" : ""}` : row.item, `${row.units}`, `${row.pairs}`,
       ...["exact", "within_one", "alpha"].map((name) => digits(row[name], 2))]);
     main.replaceChildren(heading("Overview"),
       table("Raters", ["rater", "units done", "units"], found.raters.map((row) => row.map(String))),
