@@ -116,11 +116,12 @@ class Weights:
         except ModelError:
             raise
         except Exception as error:  # a boundary: whatever a file or the hub makes the library raise
-            first = str(error).strip().partition("\n")[0][:200]
+            first, kind = str(error).strip().partition("\n")[0][:200], type(error).__name__
+            fix = "check model.model, and that the hub can be reached or the files are here"
+            if kind == "OutOfMemoryError":
+                fix = "free memory of the device, or take a smaller model or another model.extra_body.device"
             raise ModelError(
-                f"model {self._spec.name!r}: {self._spec.model} cannot be loaded"
-                f" ({type(error).__name__}: {first}); check model.model, and that the hub can be"
-                " reached or the files are here"
+                f"model {self._spec.name!r}: {self._spec.model} cannot be loaded ({kind}: {first}); {fix}"
             ) from None
 
     def unload(self) -> None:
