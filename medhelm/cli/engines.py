@@ -136,8 +136,12 @@ class _Child:
 
     def ended(self) -> Ended | None:
         code = self._process.poll()
-        if code is None or code >= 0:
-            return None if code is None else Ended(code)
+        if code is None:
+            return None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        if code >= 0:
+            return Ended(code)
         return Ended(128 - code, f"killed by {signal.Signals(-code).name}")
 
     def stop(self) -> None:
@@ -146,13 +150,14 @@ class _Child:
 
     def kill(self) -> None:
         self._process.kill()
+        self._process.wait()
+        self.ended()
 
     def wait(self) -> Ended:
         try:
             self._process.wait(_ENDING_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            self._process.wait()
         ended = self.ended()
         assert ended is not None
         return ended

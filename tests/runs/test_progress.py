@@ -20,7 +20,7 @@ LONG = "an-organisation/a-model-of-a-very-long-name-indeed-2024-05-13"
 
 
 def run_of(name: str) -> Any:
-    return SimpleNamespace(spec=SimpleNamespace(model=ModelSpec(name=name)))
+    return SimpleNamespace(spec=SimpleNamespace(model=ModelSpec(name=name)), path=object())
 
 
 def episode(finish: Any = "stop") -> Episode:
