@@ -23,7 +23,7 @@ from tests.quiz import (
 from tests.runs.test_serve import alive, quiz, serve, started
 from tests.server import FaultServer, serve_in_thread
 
-pytestmark = [pytest.mark.extra, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SECRET = "sk-canary-of-a-key"
 
@@ -52,6 +52,7 @@ def holds(folder: Path, text: str) -> list[Path]:
     return [path for path in files if text.encode() in path.read_bytes()]
 
 
+@pytest.mark.extra
 def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     tmp_path: Path, server: FaultServer
 ) -> None:
@@ -68,6 +69,7 @@ def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     assert not holds(tmp_path / "results", SECRET) and not holds(tmp_path / "slurm", SECRET)
 
 
+@pytest.mark.extra
 def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(
     tmp_path: Path, server: FaultServer
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(
     assert begun == ["begun\n" * 2, "begun\n"]
 
 
+@pytest.mark.apart
 def test_two_nodes_of_ray_give_one_run_and_one_may_be_lost(
     tmp_path: Path, server: FaultServer, nodes: Any
 ) -> None:
@@ -118,6 +121,7 @@ def test_two_nodes_of_ray_give_one_run_and_one_may_be_lost(
     assert not holds(session, "Canary of the case") and not holds(session, SECRET)
 
 
+@pytest.mark.apart
 def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
     tmp_path: Path, nodes: Any
 ) -> None:

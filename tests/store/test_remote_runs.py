@@ -101,7 +101,7 @@ def s3() -> Iterator[str]:
             server.wait()
 
 
-@pytest.fixture(params=["memory", "file", pytest.param("s3", marks=pytest.mark.extra)])
+@pytest.fixture(params=["memory", "file", pytest.param("s3", marks=pytest.mark.apart)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return an empty place for runs."""
     start = f"{tmp_path}/store" if request.param == "file" else f"/{tmp_path.name}"
@@ -301,7 +301,7 @@ def test_a_killed_push_leaves_whole_runs_and_goes_on(moment: str, tmp_path: Path
     check_whole(url, results, (1 if int(moment[-1]) > 2 else 0).__eq__)
 
 
-@pytest.mark.extra
+@pytest.mark.apart
 @pytest.mark.parametrize("moment", ["after 0.01", "after 0.1", "after 0.5"])
 def test_a_push_to_s3_that_is_killed_leaves_whole_runs_and_goes_on(
     moment: str, s3: str, tmp_path: Path
