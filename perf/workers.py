@@ -53,12 +53,12 @@ def buckets(workers: int) -> Iterator[Sequence[str]]:
         (alone_s, alone), (parted_s, parted) = found
         what = f"1,600 calls, a bucket of {rate:.0f}/s that holds {burst:.0f}"
         yield what, f"{alone:.1%} refused", f"{parted_s / alone_s:.2f} x, {parted:.1%} refused"
-    server, other = Server(0, 2.0), Server(0, 2.0)
-    alone_s, _ = simulate(server, 3200, 128)
+    slow, other = Server(0, 2.0), Server(0, 2.0)
+    alone_s, _ = simulate(slow, 3200, 128)
     parted_s, _ = simulate(other, 3200, 128, workers)
     what = "3,200 calls of 2 s, `max_concurrency=128`"
     most = f"{parted_s / alone_s:.2f} x, {other.in_flight_max} in flight"
-    yield what, f"{server.in_flight_max} in flight", most
+    yield what, f"{slow.in_flight_max} in flight", most
 
 
 def command(folder: Path, url: str, name: str, *words: str) -> subprocess.Popen[bytes]:
@@ -159,8 +159,8 @@ def main() -> int:
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
-        body = http(json.dumps(completion("A")).encode())
-        asyncio.run(serve(lambda: FixedServer(lambda head, sent: body)))
+        reply = http(json.dumps(completion("A")).encode())
+        asyncio.run(serve(lambda: FixedServer(lambda head, sent: reply)))
     lines = []
     for rows in (
         buckets(args.workers),
