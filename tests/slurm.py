@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 NAMES = ("sbatch", "srun", "sacct", "scancel", "scontrol")
 
 
@@ -52,10 +54,16 @@ def send(folder: Path, job: str, number: int) -> None:
 def _signal(job: str, number: int) -> None:
     """Signal all processes of a job but its script."""
     pid = (_jobs() / job).read_text().split("\n")[0]
-    found = subprocess.run(["pgrep", "-g", pid], capture_output=True, text=True, check=False)
-    for one in found.stdout.split():
-        if one != pid:
-            os.kill(int(one), number)
+    for one in psutil.pids():
+        if one != int(pid) and _group(one) == int(pid):
+            os.kill(one, number)
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def main(name: str, words: list[str]) -> None:
