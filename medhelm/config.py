@@ -80,7 +80,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: int = 0
     scoring: Scoring = "fixed"
     track: str | tuple[str, ...] = ()
-    """Name or names of the trackers that are told of each run that ends."""
+    """Name or names of the trackers that receive each finished run."""
     budget_usd: NotNegative | None = None
     budget_tokens: Positive | None = None
     jury: JuryChoice | None = None

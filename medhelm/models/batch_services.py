@@ -41,7 +41,7 @@ class BatchJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The service's name of the batch; empty: not known yet."""
 
 
-class CallFailed(Exception):  # noqa: N818
+class ServiceError(Exception):
     """A call to a service did not succeed."""
 
     def __init__(self, failure: Failure) -> None:
@@ -64,7 +64,7 @@ class BatchState(NamedTuple):
 
 
 class BatchService:
-    """Files and batches of OpenAI's form. Every call raises CallFailed where it does not succeed."""
+    """Files and batches of OpenAI's form. Every call raises ServiceError where it does not succeed."""
 
     _place, _page, _after = "/batches", "100", "after"
 
@@ -144,11 +144,11 @@ class BatchService:
         url = self.endpoint.page(self._base + path).update_query(query or {})
         came = await self.endpoint.ask(method, url, _TIMEOUT, **sent)
         if isinstance(came, Failure):
-            raise CallFailed(came)
+            raise ServiceError(came)
         status, payload, headers = came
         if not 200 <= status < 300:
             failure = read_failure(status, payload)
-            raise CallFailed(replace(failure, wait_s=retry_after(headers)))
+            raise ServiceError(replace(failure, wait_s=retry_after(headers)))
         try:
             said = msgspec.json.decode(payload or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -156,7 +156,7 @@ class BatchService:
         if isinstance(said, list):  # Together lists its batches bare
             return {"data": said}
         if not isinstance(said, dict):
-            raise CallFailed(Failure("retry", "invalid json", 200))
+            raise ServiceError(Failure("retry", "invalid json", 200))
         return said
 
 
@@ -197,5 +197,5 @@ def open_service(endpoint: HttpEndpoint, spec: ModelSpec) -> BatchService:
 def _id_of(said: Mapping[str, Any]) -> str:
     made = said.get("id")
     if not isinstance(made, str) or not made:
-        raise CallFailed(Failure("retry", "no id in the answer", 200))
+        raise ServiceError(Failure("retry", "no id in the answer", 200))
     return made

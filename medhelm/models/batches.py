@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from medhelm.errors import ModelError, RecordError
 from medhelm.files.durable import make_private, why, write_whole
 from medhelm.models.access import explain
-from medhelm.models.batch_services import ENDED, BatchJob, BatchState, CallFailed, open_service
+from medhelm.models.batch_services import ENDED, BatchJob, BatchState, ServiceError, open_service
 from medhelm.models.codecs.batch_lines import CANCELLED, EXPIRED, read_line
 from medhelm.models.codecs.wire import Answer, Failure
 from medhelm.models.endpoint import EndpointModel
@@ -291,7 +291,7 @@ class Batches:
         for attempt in count(1):
             try:
                 found = await call()
-            except CallFailed as e:
+            except ServiceError as e:
                 if find is not None and e.is_unsure and (made := await find()):
                     return made
                 most = PATIENCE if self._has_answered else self._spec.max_attempts

@@ -78,7 +78,7 @@ def medhelm_providers() -> list[Provider]:
 
 @hookspec
 def medhelm_trackers() -> list[Tracker]:
-    """Return functions that are told of runs that end; `track=NAME` chooses one by its name.
+    """Return functions that receive each finished run; `track=NAME` chooses one by its name.
 
     Each is handed a `medhelm.schema.ended_run.EndedRun`: names, hashes and numbers, and no text of data.
     """

@@ -129,9 +129,8 @@ class _Planner:
 
     def plan(self, jobs: Sequence[Job]) -> PlannedSweep:
         """Return the runs of all jobs with what is to be said of them."""
-        for job in jobs:
-            if job.batch:
-                job = msgspec.structs.replace(job, model=in_batches(job.model))  # noqa: PLW2901
+        for one in jobs:
+            job = msgspec.structs.replace(one, model=in_batches(one.model)) if one.batch else one
             refuse_unused(job, self._registry)
             check_model(job.model, self._environ)
             for choice in job.benchmarks:

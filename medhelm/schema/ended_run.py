@@ -1,4 +1,4 @@
-"""A run that has ended, as trackers are told of it."""
+"""A finished run, as trackers receive it."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class EndedRun:
 
 
 Tracker = Callable[[EndedRun], None]
-"""Is told of each run that ends."""
+"""Receives each finished run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, RecordError
 from medhelm.models.costs import Ledger
-from medhelm.models.pacing.pool import EXPIRES_S, Pool, Report, divide, whole
+from medhelm.models.pacing.leased_pace import LeasedPacer
+from medhelm.models.pacing.pool import EXPIRES_S, Lease, Pool, Report, divide, whole
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.schema.episode import Usage
 from medhelm.schema.model import Price
@@ -93,6 +95,25 @@ def test_four_workers_have_as_many_in_flight_as_one_process() -> None:
     server = Server(0, 2.0)
     seconds, _ = simulate(server, 1500, 128, workers=4)
     assert 120 <= server.in_flight_max <= 128 and seconds <= 1.15 * alone
+
+
+def test_processes_whose_clocks_differ_share_as_well() -> None:
+    """A clock a minute behind would else see every lease as new, and one ahead every other as expired."""
+    pool = Pool(2)
+    full = Report(8, 100, 0)
+    assert pool.lease("ahead", "e", full, 60.0).most == 8
+    for n in range(20):
+        assert pool.lease("behind", "e", full, n / 4).most in (0, 4)
+        assert pool.lease("ahead", "e", Report(8, 100, 4), 60.1 + n / 4).most == 4
+
+
+def test_a_lease_that_is_not_renewed_ends() -> None:
+    pacer = LeasedPacer(asyncio.Event())
+    pacer.hold(Lease(8, None, 0.0, 0.0, 0.1, 0.25), 100.0)
+    assert pacer.wait(100.0) == pacer.wait(99.9 + EXPIRES_S) == 0.0
+    assert pacer.wait(100.0 + EXPIRES_S) > 0.0, "others may have its part by now"
+    pacer.hold(Lease(8, None, 0.0, 0.0, 0.1, 0.25), 111.0)
+    assert pacer.wait(111.0) == 0.0
 
 
 # The budget -----------------------------------------------------------------------------------------

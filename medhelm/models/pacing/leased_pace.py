@@ -7,7 +7,7 @@ import math
 import random
 
 from medhelm.models.pacing.pace import CATCH_UP_S
-from medhelm.models.pacing.pool import LAG_S, Lease, Report
+from medhelm.models.pacing.pool import EXPIRES_S, LAG_S, Lease, Report
 
 _ALARM = 3
 """Refusals since the last report from which their share says something."""
@@ -31,9 +31,13 @@ class LeasedPacer:
         self._bearable = 1.0
         self._alarmed_at = -math.inf
         self._alarm_ends = self._rests_until = -math.inf
+        self._ends = math.inf
+        """The moment from which the pool gives this process's part to others, where it is not renewed."""
 
     def wait(self, now: float) -> float:
         """Return the seconds until the next request may be sent, 0 where it may be now."""
+        if now >= self._ends:
+            return LAG_S
         until = max(self._paused_until, self._rests_until, self._alarm_ends)
         if self.rate is not None:
             until = max(until, self._next)
@@ -75,6 +79,7 @@ class LeasedPacer:
 
     def hold(self, lease: Lease, now: float) -> None:
         """Keep to a lease."""
+        self._ends = now + EXPIRES_S
         if lease.rate is not None:
             gap_s = 1.0 / lease.rate
             is_new = self.rate is None or now < self._rests_until

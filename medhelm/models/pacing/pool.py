@@ -151,6 +151,8 @@ class Pool(msgspec.Struct):
     """The limits and the budget that the processes of one command share."""
 
     workers: int
+    clock: float = 0.0
+    """The latest time that any process has had: theirs may differ by seconds."""
     cap_usd: float | None = None
     cap_tokens: int | None = None
     taken_usd: float = 0.0
@@ -170,6 +172,7 @@ class Pool(msgspec.Struct):
         Parts are equal, but nobody gets more than it wants. No more are granted in all than `maximum`, also
         while one process gives up what another one is to get.
         """
+        now = self.clock = max(self.clock, now)
         shared = self.endpoints.setdefault(endpoint, Shared(report.maximum))
         shared.maximum = min(shared.maximum, report.maximum)
         tenants = shared.tenants
@@ -199,6 +202,7 @@ class Pool(msgspec.Struct):
 
     def reserve(self, worker: str, usd: float, tokens: int, now: float) -> Block:
         """Give a block of each cap that holds so much at least; of one that has not so much left, nothing."""
+        now = self.clock = max(self.clock, now)
         block_usd, block_tokens = 0.0, 0
         if self.cap_usd is not None and usd <= (left := self.cap_usd - self.taken_usd):
             block_usd = max(usd, BLOCK * left)
