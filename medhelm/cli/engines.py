@@ -95,6 +95,10 @@ def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Eng
         ) from None
 
 
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
+
+
 def run_child(command: Sequence[str], added: Mapping[str, str], output: str, cwd: str) -> Ended:
     """Run a worker below this process until it ends, and return how it did.
 
@@ -190,7 +194,7 @@ class _Slurm:
             )
             self._executor.update_parameters(**{"name": "medhelm", "timeout_min": 240, **options})
         except (RuntimeError, NameError, TypeError, ValueError) as e:
-            raise UsageError(f"workers=slurm: {' '.join(str(e).split())}") from None
+            raise UsageError(f"workers=slurm: {_line(e)}") from None
 
     def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
         from submitit.core.utils import FailedJobError
@@ -198,7 +202,7 @@ class _Slurm:
         try:
             job = self._executor.submit(SlurmWork(command, added, str(output), os.getcwd()))
         except (FailedJobError, OSError) as e:
-            raise UsageError(f"workers=slurm: {' '.join(str(e).split())}") from None
+            raise UsageError(f"workers=slurm: {_line(e)}") from None
         return _SlurmJob(job)
 
 
@@ -239,7 +243,7 @@ class _SlurmJob:
             return None
         if (error := self._job.exception()) is None:
             return Ended(*self._job.result())
-        return Ended(1, f"job {self._job.job_id}: {str(error).strip().splitlines()[-1]}")
+        return Ended(1, f"job {self._job.job_id}: {_line(error)}")
 
     def stop(self) -> None:
         self._job.cancel(check=False)
@@ -262,7 +266,7 @@ class _Ray:
         try:
             self._run = ray.remote(run_child).options(**settings)
         except (ValueError, TypeError) as e:
-            raise UsageError(f"workers=ray: {' '.join(str(e).split())}") from None
+            raise UsageError(f"workers=ray: {_line(e)}") from None
 
     def _begin(self, address: str) -> None:
         """Join a cluster, or one that is begun on this machine where there is none."""
@@ -292,7 +296,7 @@ class _RayTask:
         except self._ray.exceptions.TaskCancelledError:
             return Ended(Interrupted.exit_code)
         except self._ray.exceptions.RayError as e:
-            return Ended(1, f"{type(e).__name__}: {str(e).strip().splitlines()[0]}")
+            return Ended(1, f"{type(e).__name__}: {_line(e)}")
 
     def stop(self) -> None:
         self._ray.cancel(self._task, force=False)

@@ -58,7 +58,7 @@ def _not_here(path: Path) -> str:
 
 def new_pool(job: Job, workers: int, runs: Sequence[str]) -> Pool:
     """Return the pool of so many workers with the caps of their command."""
-    return Pool(workers, job.budget_usd, job.budget_tokens, runs=[*runs])
+    return Pool(workers, cap_usd=job.budget_usd, cap_tokens=job.budget_tokens, runs=[*runs])
 
 
 @asynccontextmanager

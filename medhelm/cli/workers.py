@@ -185,7 +185,10 @@ class _Crew:
             said = [
                 line.removeprefix("medhelm: ") for line in lines if line.startswith("medhelm: ")
             ]
-            for line in said[:-1] or said:  # the last one only counts them
+            said = said[:-1] or said  # the last one only counts them
+            for line in said or [
+                f"worker {post.shard} failed (exit code {post.ended.code}): see {output}"
+            ]:
                 yield post.ended.code, line
 
 

@@ -20,6 +20,7 @@ from medhelm.models.pacing.pool import Pool
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.store.runlog import read_log
 from tests.quiz import (
+    PLUGIN,
     arguments,
     command,
     environment,
@@ -155,6 +156,25 @@ def test_a_dead_server_is_named_once(tmp_path: Path) -> None:
     assert done.returncode == 6 and "Traceback" not in done.stderr
     assert done.stderr.count("the server at 127.0.0.1:9 does not answer") == 1
     assert "(so 2 workers)" in done.stderr
+
+
+def test_a_worker_that_fails_without_a_word_fails_the_command(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    """A defect prints a traceback, which is in its output, and nothing that the command could repeat."""
+    write_quiz(tmp_path, 20)
+    plugin = tmp_path / "defect.py"
+    plugin.write_text(
+        PLUGIN.read_text()
+        + "\nimport os, sys\nif any('shard=1/2' in word for word in sys.argv):\n    os._exit(9)\n"
+    )
+    argv = arguments(tmp_path, server.base_url, workers="local:2", plugins=f"[{plugin}]")
+    done = medhelm_apart(*argv)
+    assert done.returncode == 9, done.stderr
+    assert "worker 1/2 failed (exit code 9): see " in done.stderr
+    assert "the same command goes on" in done.stderr
+    record = record_of(tmp_path)
+    assert record.state == "partial" and record.results[0].counted == 10
 
 
 # Where a worker is ------------------------------------------------------------------------------------

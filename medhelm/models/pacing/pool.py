@@ -151,8 +151,6 @@ class Pool(msgspec.Struct):
     """The limits and the budget that the processes of one command share."""
 
     workers: int
-    clock: float = 0.0
-    """The latest time that any process has had: theirs may differ by seconds."""
     cap_usd: float | None = None
     cap_tokens: int | None = None
     taken_usd: float = 0.0
@@ -165,6 +163,8 @@ class Pool(msgspec.Struct):
     """Folders of the command's runs below its results folder, whose names tell data and settings."""
     told: dict[str, msgspec.Raw] = {}
     """The last word of each process on its progress."""
+    clock: float = 0.0
+    """The latest time that any process has had: theirs may differ by seconds."""
 
     def lease(self, worker: str, endpoint: str, report: Report, now: float) -> Lease:
         """Count a report, and return the process's part of the endpoint.
