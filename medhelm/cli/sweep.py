@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.worker import POOL, join_pool, telling
+from medhelm.cli.engines import POOL
+from medhelm.cli.worker import join_pool, telling
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -25,7 +26,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.models.pacing.leases import Leases
-from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
@@ -235,7 +236,7 @@ class Asked:
 def ask_runs(
     runs: Sequence[Run],
     ledger: Ledger,
-    shared: PoolFile | None = None,
+    shared: PoolAccess | None = None,
     *,
     is_told: bool = False,
 ) -> Asked:

@@ -232,7 +232,8 @@ async def _end_shard(run: Run, plan: Plan, sweep: Sweep) -> RunRecord | None:
         total = plan.instances * plan.spec.repeats
         answered = await asyncio.to_thread(_count_answered, run, plan, read_answered(run.path))
         why = f"{answered:,} of {total:,} answers are there"
-        if answered == total:
+        leases = sweep.pool.leases
+        if answered == total and (leases is None or leases.pool.sees_all):
             try:
                 return await run_one(replace(run, shard=None), sweep)
             except RunLocked as e:
