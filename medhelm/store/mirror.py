@@ -15,7 +15,7 @@ from medhelm.files.durable import AtomicFile, make_private, why
 
 _GROW = (".jsonl", ".log")
 """Of these files whole lines are taken."""
-_GONE = -1
+_GONE, _TAIL = -1, 64
 
 
 class Piece(NamedTuple):
@@ -26,35 +26,51 @@ class Piece(NamedTuple):
     data: bytes
 
 
+class _Seen(NamedTuple):
+    """A file as far as it was taken."""
+
+    inode: int
+    changed_ns: int
+    length: int
+    tail: bytes
+    """What it ended with: another file may have its inode by now."""
+
+
+_NOTHING = _Seen(0, 0, 0, b"")
+
+
 class Mirror:
     """Finds what has changed below some folders since it looked last. It sees no locks and no temporary files."""
 
     def __init__(self, root: Path, folders: Sequence[str]) -> None:
         self._root, self._folders = root, folders
-        self._seen: dict[str, tuple[int, int, int]] = {}
-        """Of each file its inode, its length as far as it was taken, and when it was changed."""
+        self._seen: dict[str, _Seen] = {}
 
     def news(self) -> list[Piece]:
         """Return what is new, and last what is gone."""
-        seen, pieces = dict[str, tuple[int, int, int]](), list[Piece]()
+        seen, pieces = dict[str, _Seen](), list[Piece]()
         for path in (p for folder in self._folders for p in _files(self._root / folder)):
             name = str(path.relative_to(self._root))
+            then = self._seen.get(name, _NOTHING)
             try:
                 with open(path, "rb") as file:
                     stat = os.fstat(file.fileno())
-                    inode, length, changed = self._seen.get(name, (0, 0, 0))
-                    grows = path.suffix in _GROW
-                    start = length if grows and inode == stat.st_ino else 0
-                    seen[name] = (stat.st_ino, length, stat.st_mtime_ns)
-                    if seen[name] == (inode, length, changed):
+                    if then[:2] == (stat.st_ino, stat.st_mtime_ns):
+                        seen[name] = then
                         continue
-                    file.seek(start)
+                    start = then.length if then.inode == stat.st_ino else 0
+                    file.seek(start - len(then.tail) if start else 0)
+                    if path.suffix not in _GROW or (
+                        start and file.read(len(then.tail)) != then.tail
+                    ):
+                        file.seek(start := 0)
                     data = file.read()
             except FileNotFoundError:
                 continue
-            if grows:
+            if path.suffix in _GROW:
                 data = data[: data.rfind(b"\n") + 1]
-            seen[name] = (stat.st_ino, start + len(data), stat.st_mtime_ns)
+            tail = (then.tail + data if start else data)[-_TAIL:]
+            seen[name] = _Seen(stat.st_ino, stat.st_mtime_ns, start + len(data), tail)
             if data or not start:
                 pieces.append(Piece(name, start, data))
         pieces += [Piece(name, _GONE, b"") for name in self._seen.keys() - seen.keys()]

@@ -218,7 +218,7 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
 
 
 @pytest.mark.apart
-@pytest.mark.parametrize("what", ["node", "desk", "command"])
+@pytest.mark.parametrize("what", ["node", "desk", "command", "head"])
 def test_what_was_logged_is_not_asked_again_after_a_kill(
     tmp_path: Path,
     server: FaultServer,
@@ -241,6 +241,7 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         "node": [node, *node.children(recursive=True)],
         "command": [psutil.Process(process.pid)],
         "desk": [p for p in psutil.process_iter() if "ray::Desk" in " ".join(p.cmdline())],
+        "head": [p for p in psutil.process_iter() if nodes.gcs_address in " ".join(p.cmdline())],
     }[what]
     for victim in victims:
         victim.kill()
@@ -249,14 +250,16 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
     if what == "node":
         assert process.returncode == 0 and "started again" in said
     else:
-        if what == "desk":
-            assert process.returncode == 4 and "To go on where it stopped: medhelm run" in said
+        if what != "command":
+            assert process.returncode == 4, (
+                said and "To go on where it stopped: medhelm run" in said
+            )
             assert "the limits that all workers share are lost" in said
         time.sleep(15)
         asked = server.requests
         time.sleep(2)
         assert server.requests == asked < 600, "nobody asks on"
-        done = medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+        done = medhelm_apart(*arguments(tmp_path, server.base_url))
         assert done.returncode == 0, done.stderr
     record = record_of(tmp_path)
     assert (record.state, record.results[0].counted) == ("complete", 600)
