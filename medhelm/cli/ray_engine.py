@@ -205,7 +205,8 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
 def _work_on_copy(
     command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
 ) -> Ended:
-    desk, copy, sent = ray.get_actor(name, _SPACE), None, 0
+    desk, copy = ray.get_actor(name, _SPACE), None
+    sent, pieces = 0, list[Piece]()
     while copy is None:
         refusal, copy = _get(desk.copy.remote(output))
         if refusal:
@@ -219,8 +220,10 @@ def _work_on_copy(
 
         def send() -> None:
             nonlocal sent
-            if pieces := mirror.news():
+            pieces.extend(mirror.news())
+            if pieces:  # sent twice where Ctrl-C comes amid
                 sent = _get(desk.send.remote(pieces))
+                pieces.clear()
 
         is_last = "shard=0/1" in command
         added[POOL] += "" if is_last else _COPY

@@ -179,6 +179,8 @@ class _Crew:
             if (ended := post.worker.ended()) is None:
                 post.worker.kill()
             post.ended = post.ended or ended or Ended(Interrupted.exit_code)
+        with suppress(RecordError):
+            self._engine.collect()
 
     def status(self) -> list[str]:
         """Return a line of the workers and one of each endpoint."""

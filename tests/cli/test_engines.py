@@ -217,8 +217,14 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
     assert {*Path("/tmp").glob("medhelm-*")} == before, "copies are removed"
 
 
+def running(word: str) -> list[psutil.Process]:
+    """Return processes whose command line holds a word."""
+    found = psutil.process_iter(["cmdline"])
+    return [p for p in found if word in " ".join(p.info["cmdline"] or ())]
+
+
 @pytest.mark.apart
-@pytest.mark.parametrize("what", ["node", "desk", "command", "head"])
+@pytest.mark.parametrize("what", ["node", "desk", "command", "head", "Ctrl-C"])
 def test_what_was_logged_is_not_asked_again_after_a_kill(
     tmp_path: Path,
     server: FaultServer,
@@ -240,21 +246,25 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
     victims = {
         "node": [node, *node.children(recursive=True)],
         "command": [psutil.Process(process.pid)],
-        "desk": [p for p in psutil.process_iter() if "ray::Desk" in " ".join(p.cmdline())],
-        "head": [p for p in psutil.process_iter() if nodes.gcs_address in " ".join(p.cmdline())],
+        "desk": running("ray::Desk"),
+        "head": running(nodes.gcs_address),
+        "Ctrl-C": [],
     }[what]
     for victim in victims:
         victim.kill()
+    if what == "Ctrl-C":
+        process.send_signal(signal.SIGINT)
     sent = server.requests
     _, said = process.communicate(timeout=240)
     if what == "node":
         assert process.returncode == 0 and "started again" in said
     else:
-        if what != "command":
-            assert process.returncode == 4, (
-                said and "To go on where it stopped: medhelm run" in said
-            )
-            assert "the limits that all workers share are lost" in said
+        if what == "Ctrl-C":
+            assert process.returncode == 130, said
+            assert record_of(tmp_path).results[0].counted == server.requests, "nothing was lost"
+        elif what != "command":
+            assert process.returncode == 4 and "the limits that all workers share are lost" in said
+        assert what == "command" or "To go on where it stopped: medhelm run" in said
         time.sleep(15)
         asked = server.requests
         time.sleep(2)
