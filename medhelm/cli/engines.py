@@ -108,22 +108,6 @@ def chosen_engine(said: str | int, options: Mapping[str, Any]) -> Choice:
     return Choice(name or "ray", number, address or "")
 
 
-def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
-    """Return the engine, with options of its own; raises UsageError where its package is not installed."""
-    if choice.engine == "local":
-        return _Local(choice.workers)
-    try:
-        if choice.engine == "slurm":
-            return _Slurm(choice, options, folder)
-        from medhelm.cli.ray_engine import RayEngine
-
-        return RayEngine(choice, options)
-    except ModuleNotFoundError as e:
-        raise UsageError(
-            f"workers={choice.engine} needs {e.name}: run in the checkout: pip install '.[{choice.engine}]'"
-        ) from None
-
-
 def one_line(error: Exception) -> str:
     """Return what an engine says, short."""
     return " ".join(str(error).split())[:300]
@@ -206,17 +190,18 @@ class _Child:
         return ended
 
 
-class _Local(Engine):
+class LocalEngine(Engine):
     """Processes of this machine."""
 
     name = "this machine"
 
     def start(self, command: Sequence[str], output: Path) -> Worker:
+        """Start a process."""
         words = [*command, f"results_dir={quoted(str(self.results))}"]
         return _Child(words, self._added, output, os.getcwd())
 
 
-class _Slurm(Engine):
+class SlurmEngine(Engine):
     """Jobs of SLURM, which submitit submits; a job that its time limit ends is queued again."""
 
     name = "SLURM"
@@ -234,6 +219,7 @@ class _Slurm(Engine):
             raise UsageError(f"workers=slurm: {one_line(e)}") from None
 
     def start(self, command: Sequence[str], output: Path) -> Worker:
+        """Submit a job."""
         from submitit.core.utils import FailedJobError
 
         try:

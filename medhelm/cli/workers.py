@@ -7,14 +7,23 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from medhelm.cli.engines import Ended, Engine, Worker, chosen_engine, open_engine
+from medhelm.cli.engines import (
+    Choice,
+    Ended,
+    Engine,
+    LocalEngine,
+    SlurmEngine,
+    Worker,
+    chosen_engine,
+)
 from medhelm.cli.jobs import command
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
 from medhelm.cli.worker import new_pool
@@ -72,7 +81,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
         return
     make_results(results)
     make_private(results / "jobs")
-    engine = open_engine(choice, jobs[0].engine, results / "jobs")
+    engine = _open_engine(choice, jobs[0].engine, results / "jobs")
     path = results / "jobs" / f"{secrets.token_hex(4)}.json"
     own = [str(run.path.relative_to(results)) for run in runs]
     new = new_pool(parts[0], choice.workers, own)
@@ -230,3 +239,19 @@ def _may_not_travel(job: Job, runs: Sequence[Run]) -> str:
                 f"privacy.{data_class}=[{','.join([*POLICY[data_class], 'external'])}]"
             )
     return ""
+
+
+def _open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
+    """Return the engine, with options of its own; raises UsageError where its package is not installed."""
+    if choice.engine == "local":
+        return LocalEngine(choice.workers)
+    try:
+        if choice.engine == "slurm":
+            return SlurmEngine(choice, options, folder)
+        from medhelm.cli.ray_engine import RayEngine
+
+        return RayEngine(choice, options)
+    except ModuleNotFoundError as e:
+        raise UsageError(
+            f"workers={choice.engine} needs {e.name}: run in the checkout: pip install '.[{choice.engine}]'"
+        ) from None

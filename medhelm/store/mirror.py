@@ -33,7 +33,7 @@ class _Seen(NamedTuple):
     changed_ns: int
     length: int
     tail: bytes
-    """What it ended with: another file may have its inode by now."""
+    """The last bytes of that: another file may have its inode by now."""
 
 
 _NOTHING = _Seen(0, 0, 0, b"")
@@ -55,7 +55,7 @@ class Mirror:
             try:
                 with open(path, "rb") as file:
                     stat = os.fstat(file.fileno())
-                    if then[:2] == (stat.st_ino, stat.st_mtime_ns):
+                    if (then.inode, then.changed_ns) == (stat.st_ino, stat.st_mtime_ns):
                         seen[name] = then
                         continue
                     start = then.length if then.inode == stat.st_ino else 0
