@@ -13,10 +13,9 @@ import msgspec
 from yarl import URL
 
 from medhelm.models.codecs.bedrock import ENDED
-from medhelm.models.codecs.plausible_usage import is_cut
 from medhelm.models.codecs.wire import CHAT, Answer, Codec, Failure, read_served
 from medhelm.models.credentials import Credentials, CredentialsLost
-from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.endpoint import Endpoint, EndpointModel, is_cut
 from medhelm.models.hosts import Access
 from medhelm.models.identity import is_echoed
 from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error

@@ -39,7 +39,7 @@ FAULT = Failure(kind="retry", error="HTTP 500", status=500)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     now = [1000.0]
-    monkeypatch.setattr(endpoint.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     yield now
 
 
