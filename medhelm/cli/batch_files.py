@@ -34,9 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed; nothing is sent."""
+    from medhelm.cli.run import jobs_of
+
     config = ["--config-dir", args.config_dir] if args.config_dir else []
     argv = [*config, *args.arguments]
-    jobs, registry = _jobs(argv)
+    jobs, registry = jobs_of(argv)
     out = Outbox(results := Path(jobs[0].results_dir), argv)
     _sweep(jobs, registry, out.take)
     written = out.write(Path(args.out))
@@ -53,11 +55,12 @@ def run(args: argparse.Namespace) -> int:
 
 def take_answers(paths: Sequence[Path], results: Path) -> int:
     """Bring answers in, print the tables, and return 0."""
+    from medhelm.cli.run import jobs_of
     from medhelm.cli.sweep import show_tables
 
     answers = Answers(paths, results)
     for name, arguments in answers.exports.items():
-        jobs, registry = _jobs(arguments)
+        jobs, registry = jobs_of(arguments)
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
         graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record]
@@ -72,16 +75,6 @@ def take_answers(paths: Sequence[Path], results: Path) -> int:
             "changed, or what they are answers to is answered"
         )
     return 0
-
-
-def _jobs(argv: Sequence[str]) -> tuple[list[Job], Registry]:
-    from medhelm.cli.compose import compose, with_own_models
-    from medhelm.cli.jobs import to_job
-    from medhelm.cli.run import load_plugins
-
-    registry = load_plugins(argv)
-    own = with_own_models(registry, [*argv])
-    return [to_job(config) for config in compose([*argv], registry) or ()], own
 
 
 def _sweep(jobs: Sequence[Job], registry: Registry, exchange: Exchange) -> Sequence[Ending]:

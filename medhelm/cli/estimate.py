@@ -10,7 +10,6 @@ from typing import Any
 
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import add_options, print_json, print_rows
-from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import (
     RunEstimate,
     Totals,
@@ -36,24 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
-    from medhelm.cli.compose import compose, with_own_models
-    from medhelm.cli.run import load_plugins
+    from medhelm.cli.run import jobs_of
 
-    registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    own = with_own_models(registry, argv)
-    if configs := compose(argv, registry):
-        _show(configs, own, args.format)
+    jobs, registry = jobs_of(argv)
+    if jobs:
+        environ = without_keys(os.environ, jobs, registry)
+        planned = plan_runs(jobs, registry, environ, is_sending=False)
+        show_estimates(planned.runs, Path(jobs[0].results_dir), args.format, planned.refused)
     return 0
-
-
-def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
-    from medhelm.cli.jobs import to_job
-
-    jobs = [to_job(config) for config in configs]
-    environ = without_keys(os.environ, jobs, registry)
-    planned = plan_runs(jobs, registry, environ, is_sending=False)
-    show_estimates(planned.runs, Path(jobs[0].results_dir), format, planned.refused)
 
 
 def show_estimates(

@@ -79,8 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0 where the server answered; raises ModelError where it did not."""
     from medhelm.cli.compose import compose
-    from medhelm.cli.jobs import to_model
-    from medhelm.cli.run import load_plugins
+    from medhelm.cli.run import load_plugins, to_model
 
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
     found = compose(argv, load_plugins(args.arguments))

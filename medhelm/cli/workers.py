@@ -15,7 +15,7 @@ import msgspec
 
 from medhelm.cli.compose import quoted
 from medhelm.cli.engines import Ended, Engine, Worker, chosen_engine, open_engine
-from medhelm.cli.jobs import command
+from medhelm.cli.run import command
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
 from medhelm.cli.worker import POOL, new_pool
 from medhelm.config import Job

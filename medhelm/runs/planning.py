@@ -63,7 +63,7 @@ from medhelm.runs.refusals import (
     variants_note,
 )
 from medhelm.runs.run import Run as Run
-from medhelm.runs.tracking import Tracking
+from medhelm.runs.run import Tracking
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
 from medhelm.schema.model import ModelSpec

@@ -72,7 +72,7 @@ def _add(own: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 class Display:
-    """A `sweep.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
+    """The progress of a sweep on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
 
     def __init__(
         self,

@@ -25,15 +25,22 @@ from medhelm.grading.scoring import score_run
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
 from medhelm.runs.conduct import Stage, conduct, place_of
-from medhelm.runs.interrupts import Interrupts
 from medhelm.runs.judges import judge_answers
 from medhelm.runs.planning import Run, paid_models
+from medhelm.runs.progress import Display
 from medhelm.runs.refusals import stale_note
-from medhelm.runs.seeded_order import SeededOrder, share_of
-from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
+from medhelm.runs.selection import (
+    SeededOrder,
+    Selection,
+    find_unread,
+    plan_of,
+    select,
+    selection_key,
+    share_of,
+)
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.sweep import Progress, Sweep, opened
+from medhelm.runs.sweep import Interrupts, Sweep, opened
 from medhelm.runs.unanswered import MissingJudge, missing_judges
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
@@ -81,7 +88,7 @@ class SweepEnd:
 
 
 async def run_sweep(
-    runs: Sequence[Run], ledger: Ledger, progress: Progress, pool: ModelPool
+    runs: Sequence[Run], ledger: Ledger, progress: Display, pool: ModelPool
 ) -> SweepEnd:
     """Return how each run ended, in the order given, and how the sweep was stopped, if it was.
 
@@ -298,7 +305,7 @@ def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
                 scan.answered.discard(key)
 
 
-def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
+def _plan(run: Run, selection: Selection, progress: Display) -> Plan:
     """Return the plan of a run: the stored one where only the spelling of settings differs.
 
     One that is damaged is replaced, which is reported. Raises OtherVersion.

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError
-from medhelm.models import endpoint
 from medhelm.models.access import Access
 from medhelm.models.codecs.wire import Failure
 from medhelm.models.endpoint import DEAD_AFTER, PATIENCE_S, Endpoint, EndpointModel
