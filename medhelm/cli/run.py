@@ -47,14 +47,15 @@ def run(argv: list[str]) -> int:
         print_help(registry)
     else:
         jobs, own = jobs_of(argv, registry)
+        command = f"medhelm run {shlex.join(argv)}"
         if any(job.workers for job in jobs):
             from medhelm.cli.workers import run_with_workers
 
-            run_with_workers(jobs, own, argv)
+            run_with_workers(jobs, own, argv, command)
         elif jobs:
             from medhelm.cli.sweep import run_jobs
 
-            run_jobs(jobs, own, command(argv), is_demo=is_demo)
+            run_jobs(jobs, own, command, is_demo=is_demo)
         if is_demo:
             demo.show_site(registry)
     return 0
@@ -181,8 +182,3 @@ def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> No
             given = tuple(value) if isinstance(value, list) else value
             if key != "name" and given != getattr(unset, key):
                 raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")
-
-
-def command(argv: Sequence[str]) -> str:
-    """Return the command line as a shell takes it."""
-    return "medhelm run " + shlex.join(argv)

@@ -15,7 +15,6 @@ import msgspec
 
 from medhelm.cli.compose import quoted
 from medhelm.cli.engines import Ended, Engine, Worker, chosen_engine, open_engine
-from medhelm.cli.run import command
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
 from medhelm.cli.worker import POOL, new_pool
 from medhelm.config import Job
@@ -49,7 +48,9 @@ class _Post:
     ended: Ended | None = None
 
 
-def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
+def run_with_workers(
+    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], command: str
+) -> None:
     """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
     refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
@@ -67,7 +68,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     runs = [replace(run, shard=None) for run in planned.runs]
     ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     if all(map(read_finished, runs)):
-        run_jobs(jobs, registry, command(argv))
+        run_jobs(jobs, registry, command)
         return
     make_results(results)
     make_private(results / "jobs")
@@ -88,7 +89,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     show_sweep(asked, results, registry)
     for line, n in Counter(line for _, line in failed).items():
         print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
-    asked.raise_worst(command(argv))
+    asked.raise_worst(command)
     if failed:
         error = MedhelmError("not all workers ended well, see above; the same command goes on")
         error.exit_code = failed[0][0]

@@ -264,7 +264,10 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     if not (instance.context.strip() or instance.question.strip() or instance.turns):
         raise _Fault("context and question are both empty")
     if instance.criteria:
-        _check_criteria(instance)
+        try:
+            check_criteria(instance.criteria, "its criteria")
+        except PluginError as e:
+            raise _Fault(str(e)) from None
     if instance.choices or benchmark.answer == "choice":
         _check_choices(instance)
     elif benchmark.answer == "number":
@@ -277,13 +280,6 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
         if unknown:
             raise _Fault(f"references: {len(unknown)} label(s) are not among the declared ones")
     return instance
-
-
-def _check_criteria(instance: Instance) -> None:
-    try:
-        check_criteria(instance.criteria, "its criteria")
-    except PluginError as e:
-        raise _Fault(str(e)) from None
 
 
 def _check_choices(instance: Instance) -> None:

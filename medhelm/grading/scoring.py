@@ -165,7 +165,8 @@ def _write(
             for name, score in scores:
                 own = orders[name].row(episode.instance, score) if score.sums else []
                 column.add(orders[name].names[: len(own)])
-                rows.append(shared | _own_columns(name, score, own))
+                scored = msgspec.structs.asdict(score)
+                rows.append(shared | scored | {"metric": name, "sums": own})
             lines += encode(rows)
             yield episode, scores
             if len(lines) >= _BATCH:
@@ -204,17 +205,6 @@ def _shared_columns(episode: Episode) -> dict[str, Any]:
         "cluster": instance.cluster,
         "cluster_key": cluster_key(instance.id, instance.cluster),
         "metadata": msgspec.json.encode(instance.metadata).decode(),
-    }
-
-
-def _own_columns(metric: str, score: Score, sums: list[float]) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": score.value,
-        "outcome": score.outcome,
-        "extracted": score.extracted,
-        "reason": score.reason,
-        "sums": sums,
     }
 
 

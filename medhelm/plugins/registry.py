@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
@@ -64,6 +64,8 @@ from medhelm.schema.page import Page
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class Registry:
@@ -86,24 +88,17 @@ class Registry:
 
     def benchmark(self, name: str) -> Benchmark:
         """Return a benchmark by name; raises UnknownName with the nearest ones."""
-        if name not in self.benchmarks:
-            hint = "`medhelm list benchmarks` shows all."
-            raise UnknownName("benchmark", name, self.benchmarks, hint)
-        return self.benchmarks[name]
+        return _named("benchmark", name, self.benchmarks, "`medhelm list benchmarks` shows all.")
 
     def protocol(self, name: str) -> Protocol:
         """Return a protocol by name; raises UnknownName."""
-        if name not in self.protocols:
-            known = ", ".join(self.protocols)
-            raise UnknownName("protocol", name, self.protocols, f"The protocols are {known}.")
-        return self.protocols[name]
+        known = f"The protocols are {', '.join(self.protocols)}."
+        return _named("protocol", name, self.protocols, known)
 
     def strategy(self, name: str) -> Strategy:
         """Return a strategy by name; raises UnknownName."""
-        if name not in self.strategies:
-            known = f"are {', '.join(self.strategies)}" if self.strategies else "come with plugins"
-            raise UnknownName("strategy", name, self.strategies, f"Strategies {known}.")
-        return self.strategies[name]
+        known = f"are {', '.join(self.strategies)}" if self.strategies else "come with plugins"
+        return _named("strategy", name, self.strategies, f"Strategies {known}.")
 
     def metric(self, name: str, scoring: Scoring = "fixed") -> Metric:
         """Return a metric as it is scored: without a published form as 'fixed' under 'helm', too.
@@ -130,6 +125,12 @@ class Registry:
         """Return whether there is a published scorer of this name, or one by the same rule."""
         fixed = self.metrics.get((name, "fixed"))
         return (name, "helm") in self.metrics or (fixed is not None and fixed.is_as_published)
+
+
+def _named(kind: str, name: str, known: Mapping[str, _T], hint: str) -> _T:
+    if name not in known:
+        raise UnknownName(kind, name, known, hint)
+    return known[name]
 
 
 def load_registry(plugins: Sequence[str] = ()) -> Registry:
@@ -160,7 +161,7 @@ _KINDS: Mapping[str, type[Any]] = {
 }
 """The kinds of values that plugins bring to the registry, each by a hook of its own."""
 
-_HOOK = {kind: f"medhelm_{kind}s" for kind in _KINDS} | {"strategy": "medhelm_strategies"}
+_PLURAL = {kind: f"{kind}s" for kind in _KINDS} | {"strategy": "strategies"}
 
 _Known = dict[Any, tuple[Any, str]]
 """Values by name, with the file or distribution that brings each."""
@@ -194,7 +195,7 @@ class _Loader:
         try:
             found = _Found()
             if path.suffix in (".yaml", ".yml") and is_file(path):
-                found.add("benchmark", read_yaml_benchmark(path), str(path))
+                found.values.append(("benchmark", read_yaml_benchmark(path), str(path)))
             else:
                 found.call_hooks(import_file(path), str(path))
             self._add_values(found)
@@ -211,7 +212,7 @@ class _Loader:
         found = _Found()
         for part, origin in _parts(module):
             if isinstance(part, Path):
-                found.add("benchmark", read_yaml_benchmark(part), origin)
+                found.values.append(("benchmark", read_yaml_benchmark(part), origin))
             else:
                 found.call_hooks(part, origin)
                 _refuse_misplaced(module, part, origin)
@@ -236,15 +237,12 @@ class _Loader:
 
     def _check(self, kind: str, value: Any, origin: str, known: Mapping[str, _Known]) -> None:
         faults: Iterator[str] = iter(())
-        match kind:
-            case "benchmark":
-                faults = benchmark_faults(value, self._taxonomy)
-            case "metric":
-                faults = metric_faults(value, (m for m, _ in known["metric"].values()))
-            case "page":
-                faults = page_faults(value)
-            case "provider":
-                faults = provider_faults(value)
+        if kind == "benchmark":
+            faults = benchmark_faults(value, self._taxonomy)
+        elif kind == "metric":
+            faults = metric_faults(value, (m for m, _ in known["metric"].values()))
+        elif kind in ("page", "provider"):
+            faults = page_faults(value) if kind == "page" else provider_faults(value)
         refuse(kind, getattr(value, "name", ""), origin, faults)
 
     def finish(self) -> Registry:
@@ -260,25 +258,19 @@ class _Loader:
                 self._broken.append(Broken(self._third_party[benchmark.name], str(e)))
                 del benchmarks[benchmark.name]
         self.known = {**self.known, "benchmark": benchmarks}
-        providers = self._in_order("provider")
+        found: dict[str, Any] = {
+            name: {key: value for key, (value, _) in sorted(self.known[kind].items())}
+            for kind, name in _PLURAL.items()
+        }
+        providers = found.pop("providers")
         add_providers(own for name, own in providers.items() if name not in built_in())
         return Registry(
             taxonomy=self._taxonomy,
-            benchmarks=self._in_order("benchmark"),
-            metrics=self._in_order("metric"),
-            models=self._in_order("model"),
-            protocols=self._in_order("protocol"),
-            strategies=self._in_order("strategy"),
-            pages=self._in_order("page"),
-            askings=self._in_order("asking"),
-            trackers=self._in_order("tracker"),
+            **found,
             files=tuple(self._files),
             broken=tuple(self._broken),
             own=self._own,
         )
-
-    def _in_order(self, kind: str) -> dict[Any, Any]:
-        return {key: value for key, (value, _) in sorted(self.known[kind].items())}
 
 
 @cache
@@ -311,17 +303,13 @@ class _Found:
     def __bool__(self) -> bool:
         return bool(self.values or self.has_tables)
 
-    def add(self, kind: str, value: Any, origin: str) -> None:
-        """Add a value."""
-        self.values.append((kind, value, origin))
-
     def call_hooks(self, module: ModuleType, origin: str) -> None:
         """Add what the hooks of a module return."""
         hook = hooks_of(module, origin)
         self.has_tables |= has_hook(module, "medhelm_tables")
         for kind, kept in _KINDS.items():
-            for value in hook_values(getattr(hook, _HOOK[kind])(), kept, origin):
-                self.add(kind, _with_origin(value, origin), origin)
+            for value in hook_values(getattr(hook, f"medhelm_{_PLURAL[kind]}")(), kept, origin):
+                self.values.append((kind, _with_origin(value, origin), origin))
 
 
 def _key_of(value: Any) -> tuple[Any, str]:

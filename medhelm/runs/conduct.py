@@ -142,7 +142,8 @@ def keep_ended(
     log: RunFolder, episode: OpenEpisode, asker: Sender, answer: FinalAnswer, role: str
 ) -> Episode:
     """Return an episode that has ended, its last line appended; its answer is one of `role`."""
-    stale = () if answer.finish == "error" else episode.unasked(asker.asked)
+    unasked = tuple(name for name in episode.calls if name not in asker.asked)
+    stale = () if answer.finish == "error" else unasked
     response = response_of(episode.instance, episode.repeat, answer, episode.made_of(stale), role)
     asker.begin(log)
     ended = episode.ended(response, answer.ending, answer.state, stale)

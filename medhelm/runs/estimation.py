@@ -8,34 +8,43 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
 from medhelm.grading.answer_form import stated_episodes
-from medhelm.grading.graders.controls import Sample, answer
+from medhelm.grading.graders.controls import Sample, answer, is_control
+from medhelm.grading.graders.grader import judgement_key, shown_of
+from medhelm.grading.graders.panel import MISSING, Judging, end_of
+from medhelm.grading.panels import judgings
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import batch_part, upper_bound
+from medhelm.models.costs import batch_part, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
-from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, JudgeSum, judges_of
 from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
+from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.records import find_gradings, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_begun
+from medhelm.store.records import find_gradings, judge_budget, order_key, read_record
+from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_keyed
 
+THINKING = 1000
+"""Output tokens of a model that thinks before it answers, where nothing is stored of it."""
+_REASON = 40
+"""Tokens of a judge's reply, where its grader does not say."""
+_OUTPUT = ("output_tokens_limit", "output_tokens_expected")
 _GOLD_FACTOR = 3
 _OPEN_ANSWER = 500
 """Tokens of an answer in free text that has no gold to go by: a page, which judges are then shown."""
@@ -77,13 +86,9 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the USD that is paid in batches; 1: the service takes none."""
 
 
-class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """One model in another role than that under test, over the episodes of one run."""
+class PartyEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens and USD of one model that is asked besides the one under test."""
 
-    role: str
-    model: str
-    calls_expected: int
-    calls_limit: int
     input_tokens_expected: int
     input_tokens_limit: int
     output_tokens_expected: int
@@ -93,6 +98,29 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
     usd_limit: float | None
     batch_part: float = 1.0
     """The part of the USD that is paid in batches; 1: the service takes none."""
+
+
+class RoleEstimate(PartyEstimate, frozen=True, kw_only=True):
+    """One model in another role than that under test, over the episodes of one run."""
+
+    role: str
+    model: str
+    calls_expected: int
+    calls_limit: int
+
+
+class JudgeEstimate(PartyEstimate, frozen=True, kw_only=True):
+    """One judge on the answers of one run."""
+
+    judge: str
+    calls: int
+    """Calls that are still to be made: one an answer for a jury, as many as a grader needs."""
+    calls_limit: int
+    """Calls if each of them needed every repair."""
+    cached_tokens_expected: int = 0
+    """Part of the expected input that began an earlier call, too."""
+    usd_expected_cached: float | None = None
+    """If the provider caches that part."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,35 +201,33 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     unpriced = [e.model for e in asked if e.usd_limit is None]
     unpriced += [role.model for role in cast if role.usd_limit is None]
     unpriced += [j.judge for j in judged if j.usd_limit is None]
-    limits = [add_up(own.usd_limit for own in part) for part in (asked, judged, cast)]
-    expected = [add_up(own.usd_expected for own in part) for part in (asked, judged, cast)]
+    parts = {"": asked, "jury_": judged, "cast_": cast}
+    costs = {
+        f"{part}{name}": add_up(getattr(one, name) for one in own)
+        for part, own in parts.items()
+        for name in ("usd_limit", "usd_expected")
+    }
 
-    parties: list[RunEstimate | RoleEstimate | JudgeEstimate] = [*asked, *judged, *cast]
+    def sums(own: Sequence[object], prefix: str, *names: str) -> dict[str, int]:
+        return {prefix + name: sum(getattr(one, name) for one in own) for name in names}
+
+    parties: list[RunEstimate | PartyEstimate] = [*asked, *judged, *cast]
 
     def in_batches(field: str) -> float | None:
         parts = ((getattr(own, field), own.batch_part) for own in parties)
         return add_up(None if usd is None else part * usd for usd, part in parts)
 
+    whole: dict[str, Any] = {
+        f"total_{name}": add_up(costs[part + name] for part in parts)
+        for name in ("usd_limit", "usd_expected")
+    }
+    whole |= sums(asked, "", "to_ask", "input_tokens", *_OUTPUT)
+    whole |= sums(judged, "jury_", "input_tokens_expected", "input_tokens_limit", *_OUTPUT)
     return Totals(
-        to_ask=sum(e.to_ask for e in asked),
-        input_tokens=sum(e.input_tokens for e in asked),
-        output_tokens_limit=sum(e.output_tokens_limit for e in asked),
-        output_tokens_expected=sum(e.output_tokens_expected for e in asked),
-        usd_limit=limits[0],
-        usd_expected=expected[0],
+        **costs | whole,
         judge_calls=sum(j.calls for j in judged),
         judge_calls_limit=sum(j.calls_limit for j in judged),
-        jury_input_tokens_expected=sum(j.input_tokens_expected for j in judged),
-        jury_input_tokens_limit=sum(j.input_tokens_limit for j in judged),
-        jury_output_tokens_expected=sum(j.output_tokens_expected for j in judged),
-        jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
-        jury_usd_limit=limits[1],
-        jury_usd_expected=expected[1],
         jury_usd_expected_cached=add_up(j.usd_expected_cached for j in judged),
-        cast_usd_limit=limits[2],
-        cast_usd_expected=expected[2],
-        total_usd_limit=add_up(limits),
-        total_usd_expected=add_up(expected),
         batch_usd_limit=in_batches("usd_limit"),
         batch_usd_expected=in_batches("usd_expected"),
         unpriced=tuple(dict.fromkeys(unpriced)),
@@ -435,6 +461,92 @@ class _Sums:
             variant=spec.variant,
             batch_part=batch_part(spec.model),
         )
+
+
+class JudgeSum:
+    """Sums what a grader asks one judge. `reply`: mean output tokens of its stored replies, if any."""
+
+    def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
+        self._run, self._judging, self._grader = run, judging, judging.grader
+        self._judge, self._reply = judging.judges[place], reply
+        self._limit = judge_budget(self._judge, judging.terms.jury)
+        self._terms = judging.grader.terms(self._judge, judging.terms)
+        ends, controls = dict[int, str](), set[int]()
+        for key, grading in read_keyed(judging.folders[place]):
+            ends[key] = end_of(grading)
+            if is_control(grading.instance):
+                controls.add(key)
+        self._graded = {key for key, end in ends.items() if end not in MISSING}
+        self._controlled = len(controls & self._graded)
+        self._calls = self._in = self._cached = self._out = 0.0
+        self._calls_limit = self._in_limit = 0
+
+    def stored(self, episode: Episode) -> None:
+        """Count a stored answer that the judge has not graded."""
+        shown = shown_of(self._run.protocol, episode)
+        if shown is None or not self._grader.is_graded(shown):
+            return
+        if judgement_key(episode) not in self._graded:
+            said = sum(estimate_tokens(text) for _, text in shown.transcript)
+            self.coming(episode.instance, 1, said, said)
+
+    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
+        """Count so many answers to an instance, by the tokens of their text."""
+        answer = min(expected, limit)
+        for forecast in self._forecasts(instance, answer):
+            self._calls += times * forecast.calls
+            self._in += times * forecast.input_tokens
+            self._cached += times * forecast.cached_tokens
+            self._out += times * min(self._expected(forecast), forecast.calls * self._limit)
+        for forecast in self._forecasts(instance, limit):
+            self._calls_limit += times * forecast.calls_limit
+            self._in_limit += times * forecast.input_tokens_limit
+
+    def sample_size(self, cases: int) -> int:
+        """Return of how many cases of a run the judge is asked about controls."""
+        return self._judging.sample_size(self._judge, self._run.controls, cases)
+
+    def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
+        """Yield the case of each control that is not stored: the most that can be asked, whatever the answers are."""
+        found = self._judging.controls(sample.episodes(self.sample_size(cases)), lambda _: "-")
+        yield from (control.instance for control in islice(found, self._controlled, None))
+
+    def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
+        return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))
+
+    def _expected(self, forecast: Forecast) -> float:
+        if self._reply is not None:
+            return forecast.calls * self._reply
+        thinking = forecast.calls * THINKING * self._judge.reasoning
+        return (forecast.output_tokens or forecast.calls * _REASON) + thinking
+
+    def estimate(self) -> JudgeEstimate:
+        """Return the sums."""
+        price, limit = self._judge.price, self._calls_limit * self._limit
+        tokens_in, cached, out = round(self._in), round(self._cached), round(self._out)
+        return JudgeEstimate(
+            judge=self._judge.name,
+            calls=round(self._calls),
+            calls_limit=self._calls_limit,
+            input_tokens_expected=tokens_in,
+            input_tokens_limit=self._in_limit,
+            output_tokens_expected=out,
+            output_tokens_limit=limit,
+            usd_expected=upper_bound(tokens_in, out, price),
+            usd_limit=upper_bound(self._in_limit, limit, price),
+            cached_tokens_expected=cached,
+            usd_expected_cached=None if price is None else usd(price, tokens_in, cached, out),
+            batch_part=batch_part(self._judge),
+        )
+
+
+def judges_of(run: Run, reply: Callable[[str], float | None]) -> list[JudgeSum]:
+    """Return the judges of a run, of a jury's first; none where no model judges. `reply`: as `JudgeSum`."""
+    return [
+        JudgeSum(run, judging, place, reply(judge.name))
+        for judging in judgings(run.path, run.grading, run.metrics)
+        for place, judge in enumerate(judging.judges)
+    ]
 
 
 def _expected(instance: Instance, spec: RunSpec) -> _Length:

@@ -82,7 +82,7 @@ class Tracking:
 
 @dataclass(frozen=True)
 class Run:
-    """What is asked and how it is graded, and where all of it is stored."""
+    """Benchmark, model and settings, how the answers are graded, and where all of it is stored."""
 
     benchmark: Benchmark
     protocol: Protocol

@@ -270,24 +270,23 @@ def _digest(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
+def _key(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
 def order_key(seed: int, instance_id: str) -> int:
     """Return the 64-bit place of an instance in the seeded order that `max_instances` cuts."""
-    digest = hashlib.blake2b(f"{seed}\0{instance_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return _key(f"{seed}\0{instance_id}")
 
 
 def instance_key(instance_id: str) -> int:
     """Return the 64-bit key by which tables join instances; collisions as in `episode_key`."""
-    digest = hashlib.blake2b(f"i\0{instance_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return _key(f"i\0{instance_id}")
 
 
 def cluster_key(instance_id: str, cluster: str | None) -> int:
     """Return the 64-bit key of an instance's cluster. Without one it is its own."""
-    if cluster is None:
-        return instance_key(instance_id)
-    digest = hashlib.blake2b(f"c\0{cluster}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return instance_key(instance_id) if cluster is None else _key(f"c\0{cluster}")
 
 
 def run_path(results: Path, spec: RunSpec) -> Path:

@@ -110,8 +110,8 @@ class Grader:
     grade: Grade
     forecast: Callable[[Benchmark, Instance, Terms, int], Iterable[Forecast]]
     """Foretells the calls to one judge, given the tokens of the answer."""
-    stand_in: Callable[[Shown, Mapping[str, Any]], dict[str, Any]]
-    """Makes verdicts by a rule, where no model judges."""
+    stand_in: Callable[[Shown, Mapping[str, Any]], dict[str, Any]] = lambda *_: {}
+    """Makes verdicts by a rule, where no model judges; none by default."""
     is_graded: Callable[[Shown], bool] = has_answer
     """Returns whether judges are asked about an answer."""
     settings: Mapping[str, Any] = field(default_factory=dict)

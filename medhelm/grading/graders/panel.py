@@ -248,9 +248,9 @@ class StandIn:
         return (GraderVerdict(judge=self.judges[0], state=state),)
 
     def parties(self) -> tuple[Party, ...]:
-        """Return nothing: a rule costs nothing."""
+        """Return nothing: a rule costs nothing, and is not measured."""
         return ()
 
     def controls(self) -> tuple[ControlCount, ...]:
-        """Return nothing: a rule is not measured."""
+        """Return nothing."""
         return ()

@@ -41,7 +41,6 @@ def jury_grader(jury: JuryTerms) -> Grader:
         version=jury.version,
         grade=partial(_grade, jury),
         forecast=partial(_forecast, jury),
-        stand_in=_by_no_rule,
         controls=Controls(
             items=lambda instance, settings: [Item()],
             decide=partial(_decided, (jury.rubric.minimum + jury.rubric.maximum) / 2),
@@ -58,11 +57,6 @@ def jury_grader(jury: JuryTerms) -> Grader:
 def _decided(middle: float, state: Mapping[str, Any]) -> Sequence[bool]:
     """Return whether a judge's mean rating is above the middle of the scale: an answer of some worth."""
     return [fmean(state["scores"]) > middle]
-
-
-def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nothing: where no model judges, the offline graders do."""
-    return {}
 
 
 async def _grade(
