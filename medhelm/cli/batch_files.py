@@ -63,7 +63,7 @@ def take_answers(paths: Sequence[Path], results: Path) -> int:
         jobs, registry = jobs_of(arguments)
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
-        graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record]
+        graded = [e.run.grading_path for e in endings if e.record]
         show_tables(graded, results, registry)
     print(
         f"{answers.used:,} answer(s) taken, {answers.old:,} were before. What has none yet: the same "

@@ -36,8 +36,6 @@ _ACTIONS = {
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """One file, as it is printed."""
-
     benchmark: str
     file: str
     path: str
@@ -142,7 +140,6 @@ def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
 
 
 def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
-    """Return the benchmarks that have something to fetch. The others are named on stderr."""
     by_hand = [b.name for b in chosen if not can_fetch(b)]
     if by_hand:
         print(
@@ -184,7 +181,6 @@ def _planned(chosen: Sequence[Benchmark], root: Path, *, examples: bool) -> list
 
 @contextmanager
 def _progress() -> Iterator[Report]:
-    """Yield what `fetch` reports to: one bar for each file."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TransferSpeedColumn
 

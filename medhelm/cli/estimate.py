@@ -107,7 +107,6 @@ def _benchmark(e: RunEstimate) -> str:
 
 
 def _print_cast(estimates: Sequence[RunEstimate]) -> None:
-    """Print one row per role and model, summed over the runs."""
     cast = [role for e in estimates for role in e.cast]
     names = [*dict.fromkeys((r.role, r.model) for r in cast)]
     columns = {
@@ -162,7 +161,6 @@ _OF_JUDGE = {"calls": "calls", **_INPUT, "in max": "input_tokens_limit", **_OUTP
 
 
 def _sums(fields: Mapping[str, str], rows: Sequence[Sequence[object]]) -> dict[str, list[str]]:
-    """Return the sums of each row's estimates below their headings."""
     columns: dict[str, list[str]] = {}
     for heading, name in fields.items():
         values = [[getattr(estimate, name) for estimate in row] for row in rows]

@@ -209,7 +209,6 @@ def _measure_reader(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
     of_stored = (
         args.model,
         args.data,
@@ -313,7 +312,6 @@ def _tables(
 
 
 def _export(compared: Comparison, cases: Cases, folder: Path) -> int:
-    """Write the decisions of one judge as files of the exchange format."""
     from medhelm.tables.clinicians.decision_files import write_judge_files
 
     if len(compared.judges) > 1:

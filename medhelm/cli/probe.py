@@ -149,7 +149,6 @@ async def _probe(spec: ModelSpec) -> Probe:
 
 
 def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
-    """Return the spec of each further request, and whether it has a system message."""
     provider = find_provider(spec.provider, spec.name)
     ways = {"system message": (spec, True)}
     if provider.sends_seed:
@@ -164,7 +163,6 @@ def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
 async def _ask(
     spec: ModelSpec, has_system: bool = False, has_options: bool = False
 ) -> tuple[Answer | Failure, float]:
-    """Return what came of one request, sent once, and its seconds."""
     model = open_model(spec, environ=os.environ)
     if is_instance_model(model) or not isinstance(model, EndpointModel):
         raise UsageError(f"model {spec.name!r} runs in this process: it has no server to probe")
@@ -199,7 +197,6 @@ def _changed(spec: ModelSpec, name: str, value: Any) -> ModelSpec:
 
 
 def _taken(name: str, found: Answer | Failure) -> str:
-    """Return how a server treats what a request asked for."""
     if isinstance(found, Failure) and found.error == NONE_GIVEN:
         return "taken, not given"
     if isinstance(found, Failure):

@@ -86,12 +86,16 @@ def _refuse_keys(argv: Sequence[str]) -> None:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
         if ".headers" in name:
-            held = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
-            if value.strip("{} ") and not all(map(header_variable, held)):
+            values = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, values)):
                 raise UsageError(f"{name} {HEADER_FORM}")
             continue
         if name.endswith("api_key_env"):
-            if value.strip("'\"") not in ("null", "") and not _is_env_name(value.strip("'\"")):
+            held = value.strip("'\"")
+            is_like_key = (
+                len(held) > _LONG and re.search("[a-z]", held) and re.search("[0-9]", held)
+            )
+            if held not in ("null", "") and (is_like_key or not _ENV_NAME.fullmatch(held)):
                 raise UsageError(
                     f"{name} takes the name of an environment variable, not a key; "
                     f"put the key into the environment and give {name}=ITS_NAME"
@@ -103,11 +107,6 @@ def _refuse_keys(argv: Sequence[str]) -> None:
                 f"{name}=... is refused: keys are read from the environment only; "
                 "export the key and name its variable with model.api_key_env=NAME"
             )
-
-
-def _is_env_name(value: str) -> bool:
-    has_both = re.search("[a-z]", value) and re.search("[0-9]", value)
-    return _ENV_NAME.fullmatch(value) is not None and not (len(value) > _LONG and has_both)
 
 
 class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -149,7 +149,6 @@ def _plan(folder: Path) -> Plan | None:
 
 
 def _state(folder: Path) -> tuple[str, str]:
-    """Return the state of a stored run, and its score by the newest grading."""
     for record in stored_records(folder):
         value = record.results[0].value if record.results else None
         return record.state, "–" if value is None else f"{value:.3f}"
@@ -190,7 +189,6 @@ def _is_meant(name: str) -> bool:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Hold a run folder alone, with those of its judges."""
     with ExitStack() as locks:
         for path in [folder / "lock", *sorted(folder.glob("*/*/lock"))]:
             locks.enter_context(lock_file(path))

@@ -57,7 +57,7 @@ def run_jobs(
 def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
     """Print the tables of a sweep, and what all of the data would cost where it had a part."""
     endings = asked.end.endings
-    graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
+    graded = [e.run.grading_path for e in endings if e.record is not None]
     show_tables(graded, results, registry, is_demo=is_demo)
     for line in trial_lines(endings):
         print(line)
@@ -205,7 +205,6 @@ def _counted(record: RunRecord) -> str:
 
 
 def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested settings under the keys by which a command line names them."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict) and value:
@@ -276,7 +275,12 @@ class Asked:
         if end.stopped is not None:
             raise end.stopped
         if failed:
-            raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
+            rest = "" if len(failed) == len(end.endings) else "; the others are finished"
+            whole = MedhelmError(
+                f"{len(failed)} of {len(end.endings)} run(s) failed, see above{rest}"
+            )
+            whole.exit_code = failed[0][1].exit_code
+            raise whole
 
 
 def ask_runs(
@@ -351,11 +355,3 @@ def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
         return None
     said = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result.outcomes.items()))
     return ModelError(f"no answer has a value ({said})")
-
-
-def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:
-    """Return one error for a sweep of which some runs failed, with the first one's exit code."""
-    rest = "" if failed == total else "; the others are finished"
-    error = MedhelmError(f"{failed} of {total} run(s) failed, see above{rest}")
-    error.exit_code = exit_code
-    return error

@@ -237,7 +237,6 @@ def _with_columns(tables: list[Table], names: Sequence[str] | None) -> list[Tabl
 def _check_options(
     args: argparse.Namespace, known: KnownTables, chosen: Sequence[TableSpec]
 ) -> None:
-    """Raise UsageError for an option that would change none of the tables."""
     for option, given, default in (
         ("by", args.by, None),
         ("metrics", args.metrics, "main"),

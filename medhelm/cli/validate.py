@@ -80,10 +80,9 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
         print(f" on {report.data} data")
     else:
         unscored = f" ({facts.unscored} unscored)" if facts.unscored else ""
+        manifest = _OF_MANIFEST.get(report.manifest, f"written to {manifest_path(benchmark)}")
         data = "bundled samples" if report.data == "sample" else f"full data, split {facts.split}"
-        print(
-            f" on {data}: {facts.instances} instances{unscored}; {_of_manifest(report, benchmark)}"
-        )
+        print(f" on {data}: {facts.instances} instances{unscored}; {manifest}")
         if note := left_out_note(facts.left_out):
             print(f"  {note}")
         _print_scores(facts)
@@ -97,14 +96,12 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
     print()
 
 
-def _of_manifest(report: Report, benchmark: Benchmark) -> str:
-    return {
-        "agrees": "as the manifest says",
-        "differs": "not as the manifest says",
-        "absent": "no manifest to compare with (--update writes one)",
-        "written": f"written to {manifest_path(benchmark)}",
-        "": "not compared with the manifest",
-    }[report.manifest]
+_OF_MANIFEST = {
+    "agrees": "as the manifest says",
+    "differs": "not as the manifest says",
+    "absent": "no manifest to compare with (--update writes one)",
+    "": "not compared with the manifest",
+}
 
 
 def _print_scores(facts: Facts) -> None:

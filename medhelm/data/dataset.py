@@ -22,7 +22,7 @@ import msgspec
 
 from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
-from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.readers import read_cells, read_file, read_jsonl
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_cached,
@@ -337,7 +337,6 @@ def _samples(benchmark: Benchmark) -> Path:
 def _open_files(
     benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
 ) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    """Read what lies below `root`, else what came from the hub."""
     digest = hashlib.sha256(_identity(dataset, split).encode())
     paths: list[Path] = []
     parts: list[_Part] = []
@@ -394,8 +393,9 @@ def _identity(dataset: FileDataset, split: str) -> str:
 def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str, Row]]:
     for part in parts:
         try:
-            for number, row in with_cells(part.read(), part.source.cells):
-                yield f"{part.name}, row {number}", row
+            more = part.source.cells
+            for number, row in part.read():
+                yield f"{part.name}, row {number}", {**row, **more} if more else row
         except DataError as e:
             raise DataError(f"{benchmark.name}: {e}") from None
 

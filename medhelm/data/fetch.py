@@ -102,6 +102,8 @@ def fetch(
     between attempts. It doubles. Raises DataError for what cannot be had.
     """
     by_hand: list[Path] = []
+    # a table to fill, or files in place of the hub's, are the user's to change
+    is_own = bool(benchmark.columns) or isinstance(benchmark.dataset, HubDataset)
     default = benchmark.dataset.needed(default_split(benchmark, root))
     for source in wanted_sources(benchmark, examples=examples):
         path = file_path(benchmark, source, root)
@@ -118,7 +120,7 @@ def fetch(
                     _Download(benchmark, source, root, report, pause_s).run()
         elif is_wrong and source in default:
             by_hand.append(path)
-        elif not is_wrong and not statuses[0].expected and not _is_own(benchmark):
+        elif not is_wrong and not statuses[0].expected and not is_own:
             _record(path, statuses[0].sha256)
     if by_hand:
         raise DataError(
@@ -159,7 +161,6 @@ def _fetch_folder(
 
 
 def _fetch_hub(benchmark: Benchmark, source: SourceFile, root: Path, report: Report) -> None:
-    """Let `datasets` load the rows, and store their record."""
     assert source.hub is not None
     path, before = file_path(benchmark, source, root), hub_record(benchmark, source, root)
     if beside := files_beside(benchmark, source, root):  # what a user put there
@@ -214,11 +215,6 @@ def size_of(benchmark: Benchmark, source: SourceFile, root: Path) -> int | None:
     except (OSError, http.client.HTTPException) as e:
         raise DataError(f"{benchmark.name}: {source.url} was not reached ({_reason(e)})") from None
     return int(length) if length.isdigit() else None
-
-
-def _is_own(benchmark: Benchmark) -> bool:
-    """Return whether files are a user's to change: a table to fill, or some in place of the hub's."""
-    return bool(benchmark.columns) or isinstance(benchmark.dataset, HubDataset)
 
 
 def _statuses(benchmark: Benchmark, source: SourceFile, root: Path) -> list[FileStatus]:
@@ -315,7 +311,6 @@ class _Download:
         self._is_resumed = False
 
     def run(self) -> None:
-        """Put the whole file under its final name, or raise DataError and leave what was there."""
         with self._part.open("ab") as file:
             self._lock(file)
             if not self._expected:

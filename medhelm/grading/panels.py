@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from medhelm.grading.graders.grader import judgement_key
+from medhelm.grading.graders.grader import bind, grader_terms, graders_of, judgement_key
 from medhelm.grading.graders.panel import Judging, StandIn, StoredVerdicts
-from medhelm.grading.graders.terms import bind, grader_terms, graders_of
 from medhelm.grading.jury.grader import jury_grader
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.metric import bind_panel
+from medhelm.grading.jury.metric import Jury
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode
@@ -86,7 +86,11 @@ class StoredPanels:
     def bind(self, metrics: Iterable[Metric]) -> list[Metric]:
         """Return the metrics with these verdicts."""
         jury = self._panels.get(JURY)
-        return bind((bind_panel(m, jury) for m in metrics), self._panels, self._quorum)
+        rated = (
+            replace(m, panel=jury) if jury is not None and isinstance(m, Jury) else m
+            for m in metrics
+        )
+        return bind(rated, self._panels, self._quorum)
 
     @property
     def below_quorum(self) -> int:

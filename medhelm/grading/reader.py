@@ -31,8 +31,8 @@ from medhelm.grading.graders.grader import (
     Shown,
     has_answer,
 )
+from medhelm.grading.jury.grader import repair_message
 from medhelm.grading.jury.metric import Jury
-from medhelm.grading.jury.prompt import repair_message
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms

@@ -226,7 +226,6 @@ class _UsageSum:
         """Unix times of the first and the last answer."""
 
     def add(self, episode: Episode) -> None:
-        """Count an episode with all its calls."""
         response = episode.response
         self.episodes += 1
         self.waited_s.add(response.latency_s)
@@ -257,7 +256,6 @@ class _UsageSum:
         self._roles[role].add_lost(call.response.lost)
 
     def parties(self) -> tuple[Party, ...]:
-        """Return the sums of each role, those of the model under test first."""
         return tuple(
             Party(
                 role=role,

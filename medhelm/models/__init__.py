@@ -80,7 +80,6 @@ class ModelPool:
         return _joined(spec, (self._open(provider, spec, way, owns_host) for way in ways))
 
     def _open(self, provider: Provider, spec: ModelSpec, way: ModelSpec, owns_host: bool) -> Model:
-        """Return a model at one of its addresses."""
         access = _access(provider, way, self._environ)
         key = self._host_key(provider, way, access)
         with _blaming(provider, way, access):
@@ -114,7 +113,6 @@ class ModelPool:
         return provider.name, spec.model.strip(), own, process
 
     def _reached(self, spec: ModelSpec) -> ModelSpec:
-        """Return a spec with the addresses of its servers."""
         return msgspec.structs.replace(spec, **self.servers.reached(spec)) if spec.serve else spec
 
     def statuses(self) -> list[str]:

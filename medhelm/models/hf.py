@@ -104,7 +104,6 @@ class Batcher(Host):
         self.weights.unload()
 
     async def _work(self) -> None:
-        """Generate batch after batch until nothing waits."""
         loop = asyncio.get_running_loop()
         batch: list[tuple[BatchRow, asyncio.Future[Generated]]] = []
         try:

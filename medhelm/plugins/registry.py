@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
 from medhelm.files.folders import beside, entries, homes
+from medhelm.grading.answer_form import LIKELIHOOD_METRICS
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
-from medhelm.grading.likelihoods import LIKELIHOOD_METRICS
 from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
@@ -246,7 +246,6 @@ class _Loader:
         refuse(kind, getattr(value, "name", ""), origin, faults)
 
     def finish(self) -> Registry:
-        """Return the registry, in order of names."""
         metrics, benchmarks = self.known["metric"], dict(self.known["benchmark"])
         for benchmark, origin in self.known["benchmark"].values():
             unknown = unknown_names(benchmark, metrics, self.known["protocol"])
@@ -304,7 +303,6 @@ class _Found:
         return bool(self.values or self.has_tables)
 
     def call_hooks(self, module: ModuleType, origin: str) -> None:
-        """Add what the hooks of a module return."""
         hook = hooks_of(module, origin)
         self.has_tables |= has_hook(module, "medhelm_tables")
         for kind, kept in _KINDS.items():
@@ -321,7 +319,6 @@ def _key_of(value: Any) -> tuple[Any, str]:
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
-    """Yield a plain module itself, or a package with its modules and YAML files by name."""
     yield module, _file_of(module)
     for folder in map(Path, getattr(module, "__path__", ())):
         names = sorted(info.name for info in pkgutil.iter_modules([str(folder)]))

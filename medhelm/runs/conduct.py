@@ -154,7 +154,6 @@ def keep_ended(
 
 
 async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Sender) -> FinalAnswer:
-    """Return what the protocol makes of an instance. None of its calls is under way any more."""
     ask: Send = asker
     run, conduct = stage.run, stage.run.protocol.conduct
     for role, strategy in run.strategies.items():

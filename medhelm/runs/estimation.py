@@ -21,7 +21,6 @@ from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.controls import Sample, answer, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
 from medhelm.grading.graders.panel import MISSING, Judging, end_of
-from medhelm.grading.panels import judgings
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import batch_part, upper_bound, usd
@@ -277,12 +276,10 @@ class _Observed:
                 replies[1] += grader.usage.requests - grader.usage.unknown
 
     def reply(self, judge: str) -> float | None:
-        """Return the mean output tokens of a judge's replies; None where none is stored."""
         tokens, replies = self._judges.get(judge, (0, 0))
         return tokens / replies if replies > 0 else None
 
     def mean(self, spec: RunSpec) -> tuple[_Length, str] | None:
-        """Return the mean and what it rests on; None where nothing is stored."""
         kinds = (
             (spec.model.name, "of this model"),
             (_kind(spec), "of other models of its kind"),
@@ -355,11 +352,9 @@ class _Role:
 
     @property
     def expected(self) -> int:
-        """Return the expected output tokens."""
         return min(round(self.tokens_out), self.limit)
 
     def usd(self) -> tuple[float | None, float | None]:
-        """Return the USD at most, and as expected."""
         if self.is_embedded:
             return 0.0, 0.0
         price = self._spec.price
@@ -369,7 +364,6 @@ class _Role:
         )
 
     def estimate(self) -> RoleEstimate:
-        """Return the sums."""
         usd_limit, usd_expected = self.usd()
         return RoleEstimate(
             role=self._role,
@@ -387,8 +381,6 @@ class _Role:
 
 
 class _Sums:
-    """Sums what is left to ask of one run."""
-
     def __init__(self, run: Run, selection: Selection, observed: _Observed) -> None:
         self.run, self._selection = run, selection
         self._judges = judges_of(run, observed.reply)
@@ -407,7 +399,6 @@ class _Sums:
         self._sample = Sample(max(sizes, default=0))
 
     def add(self, instance: Instance) -> None:
-        """Count the episodes of an instance that are left."""
         spec, cut = self.run.spec, self._selection.cut
         if cut is not None and order_key(spec.seed, instance.id) > cut:
             return
@@ -431,7 +422,6 @@ class _Sums:
                 role.add(forecast, left - len(begun), rule.tokens)
 
     def estimate(self) -> RunEstimate:
-        """Return the sums."""
         run, spec, seen = self.run, self.run.spec, self._seen
         for judge in self._judges:
             for instance in judge.controls(self._sample, self._selection.instances):
@@ -544,7 +534,7 @@ def judges_of(run: Run, reply: Callable[[str], float | None]) -> list[JudgeSum]:
     """Return the judges of a run, of a jury's first; none where no model judges. `reply`: as `JudgeSum`."""
     return [
         JudgeSum(run, judging, place, reply(judge.name))
-        for judging in judgings(run.path, run.grading, run.metrics)
+        for judging in run.judgings
         for place, judge in enumerate(judging.judges)
     ]
 

@@ -17,10 +17,9 @@ from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.controls import Sample, brief, is_control
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
 from medhelm.grading.graders.panel import Judging, end_of
-from medhelm.grading.panels import judgings
 from medhelm.models import is_instance_model
 from medhelm.runs.conduct import answer_of, keep_ended
-from medhelm.runs.planning import Run
+from medhelm.runs.run import Run
 from medhelm.runs.sending import Desk, Live, Sender, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import Sweep, opened
@@ -138,7 +137,7 @@ async def judge_answers(
         return
     with ExitStack() as logs:
         judges = []
-        for judging in judgings(run.path, run.grading, run.metrics):
+        for judging in run.judgings:
             for folder, spec in zip(judging.folders, judging.judges, strict=True):
                 try:
                     model = served.open(spec, folder)
@@ -191,7 +190,6 @@ async def _share_out(
 
 
 async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> None:
-    """Let one judge grade all answers that come to it."""
     desk = judge.desk
     if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return

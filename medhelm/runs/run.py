@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 from medhelm.data.dataset import Dataset
 from medhelm.files.plain_names import metric_name
+from medhelm.grading.graders.panel import Judging
+from medhelm.grading.panels import judgings
+from medhelm.grading.scoring import score_run
 from medhelm.plugins.discovery import fault
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol
@@ -20,7 +24,7 @@ from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, RunRecord, RunSpec
 from medhelm.schema.score import Metric, Unread
-from medhelm.store.records import grading_hash
+from medhelm.store.records import Plan, grading_hash
 from medhelm.store.shards import Shard
 
 _ONE = Lock()
@@ -98,6 +102,8 @@ class Run:
     """True if models that are stored under other names are these, as the user says."""
     found: Path | None = None
     """The folder that is to become `path`, as its models are renamed; None where nothing is."""
+    renamed: str = ""
+    """Which of its models bear other names from now on."""
     ask_again: tuple[Unread, ...] = ()
     """Outcomes of stored answers that are asked for once more."""
     controls: float = 0.0
@@ -122,6 +128,32 @@ class Run:
         return self.path.name
 
     @property
+    def models(self) -> tuple[ModelSpec, ...]:
+        """Return every model that it asks, other roles and judges included."""
+        return (*(() if self.judge_again else self.players.values()), *self.grading.judges)
+
+    @cached_property
     def grading_hash(self) -> str:
         """Return the name of the grading's folder."""
         return grading_hash(self.grading)
+
+    @property
+    def grading_path(self) -> Path:
+        """Return the grading's folder."""
+        return self.path / "gradings" / self.grading_hash
+
+    @cached_property
+    def judgings(self) -> list[Judging]:
+        """Return all that judges are asked for on its answers."""
+        return judgings(self.path, self.grading, self.metrics)
+
+    @property
+    def has_controls(self) -> bool:
+        """Return whether its judges are to be asked about controls."""
+        own = self.judgings
+        return any(one.sample_size(judge, self.controls, 1) for one in own for judge in one.judges)
+
+    def score(self, plan: Plan, controls: float = 0.0) -> RunRecord:
+        """Return the record of its stored answers, graded now; `controls`: share of the cases that judges were asked about."""
+        card, protocol = self.card, self.protocol
+        return score_run(self.path, plan, self.grading, self.metrics, card, protocol, controls)

@@ -104,7 +104,7 @@ def find_unread(run: Run) -> set[tuple[str, int]]:
 
     The outcomes are those of the main metric; empty where there is no grading.
     """
-    path = run.path / "gradings" / run.grading_hash / "scores.parquet"
+    path = run.grading_path / "scores.parquet"
     if not run.ask_again or not path.exists():
         return set()
     import pyarrow.parquet as pq

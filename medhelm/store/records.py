@@ -1,18 +1,4 @@
-"""Run folders: where they lie, what names them, and their small files. The log is in `runlog`.
-
-<results>/runs/<benchmark>/<model>/<request hash>/
-    spec.json           what was asked, and which instances are planned
-    responses.jsonl     one line per finished request, each with its checksum
-    served.json         what servers of the user's own said of the weights that answered
-    server-<model>.log  of a server that the run started
-    quarantine.jsonl    lines that could not be read; their instances are asked again
-    stale.jsonl         answers of instances that the data no longer holds
-    lock                held while a process writes
-    shards/<K>-of-<N>/  log, quarantine and lock of a part that is at work or was stopped; also below a judge's folder
-    judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
-    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
-    gradings/<grading hash>/{scores.parquet, summary.json}
-"""
+"""Run folders: where they lie, what names them, and their small files (docs/design.md). The log is in `runlog`."""
 
 from __future__ import annotations
 

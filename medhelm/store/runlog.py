@@ -230,7 +230,6 @@ class _Held:
         self._parts = _Parts()
 
     def take(self, line: bytes) -> bool:
-        """Add a line; False where it is damaged."""
         if (found := _read_line(line)) is None:
             return False
         parsed, body = found
@@ -245,7 +244,6 @@ class _Held:
         return True
 
     def begun(self) -> dict[int, OpenEpisode]:
-        """Return the episodes of many calls that have not ended."""
         return {int(key, 16): episode for key, episode in self._parts.open.items()}
 
 
@@ -272,7 +270,6 @@ class _Parts:
 
 
 def _read_line(line: bytes) -> tuple[_Line, bytes] | None:
-    """Return a line and its JSON; None where it is damaged."""
     if (body := without_checksum(line)) is None:
         return None
     try:
@@ -379,7 +376,12 @@ def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, 
             if (body := without_checksum(line)) is None:
                 continue
             if not body.startswith(_OF_MANY):
-                yield number, 0, _decode_episode(body, log, number + 1)
+                try:
+                    whole = _EPISODES.decode(body)
+                except msgspec.ValidationError as e:
+                    said = other_version(f"{log} line {number + 1}", SCHEMA, e)
+                    raise OtherVersion(said) from None
+                yield number, 0, whole
                 continue
             head = _LINES.decode(body)
             is_taken, own = parts.take(head, body), parts.open[head.episode]
@@ -397,14 +399,6 @@ _EPISODES, _LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(_Line)
 for _kind in (Begun, Called, Ended, _OneCall):
     # msgspec crashes where two threads are the first to decode a type: here there is one.
     msgspec.json.Decoder(_kind)
-
-
-def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
-    """Return the episode of a whole line; raises RecordError where it is of another version."""
-    try:
-        return _EPISODES.decode(body)
-    except msgspec.ValidationError as e:
-        raise OtherVersion(other_version(f"{log} line {number}", SCHEMA, e)) from None
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA
