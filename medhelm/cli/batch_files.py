@@ -18,7 +18,7 @@ from medhelm.interop.batch_files import Answers, Exchange, FilePool, Outbox
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
-from medhelm.runs.planning import paid_models, plan_runs
+from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, run_sweep
 
@@ -84,7 +84,7 @@ def _sweep(jobs: Sequence[Job], registry: Registry, exchange: Exchange) -> Seque
     refuse_swept(jobs)
     environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ).runs
-    if own := [model.name for model in paid_models(runs) if model.serve]:
+    if own := [model.name for run in runs for model in run.models if model.serve]:
         raise UsageError(f"{own[0]} is served by `medhelm run` itself, so no file is needed")
     make_results(Path(jobs[0].results_dir))
     with Display(runs, is_shown=False) as display:

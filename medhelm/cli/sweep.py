@@ -48,9 +48,16 @@ def run_jobs(
     jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
 ) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
-    asked = _run(jobs, registry)
+    refuse_swept(jobs)
+    planned, results = plan_runs(jobs, registry, os.environ), Path(jobs[0].results_dir)
+    pool = join_pool(jobs[0], planned.runs, os.environ)
+    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
+    for note in planned.notes:
+        print(note, file=sys.stderr)
+    make_results(results)
+    asked = ask_runs(planned.runs, ledger, pool, is_told=any(job.show_errors for job in jobs))
     if POOL not in os.environ:
-        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
+        show_sweep(asked, results, registry, is_demo=is_demo)
     asked.raise_worst(command)
 
 
@@ -221,17 +228,6 @@ def refuse_swept(jobs: Sequence[Job]) -> None:
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
             )
-
-
-def _run(jobs: Sequence[Job], registry: Registry) -> Asked:
-    refuse_swept(jobs)
-    planned = plan_runs(jobs, registry, os.environ)
-    pool = join_pool(jobs[0], planned.runs, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
-    for note in planned.notes:
-        print(note, file=sys.stderr)
-    make_results(Path(jobs[0].results_dir))
-    return ask_runs(planned.runs, ledger, pool, is_told=any(job.show_errors for job in jobs))
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from medhelm.files.durable import make_private
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
+from medhelm.runs.judges import missing_judges
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.regrading import score_stored
 from medhelm.runs.runner import Ending, SweepEnd, read_finished
-from medhelm.runs.unanswered import missing_judges
 from medhelm.store.records import read_plan
 
 _LOOK_S = 0.5

@@ -14,7 +14,6 @@ import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -38,7 +37,7 @@ from medhelm.plugins.checks import (
     refuse,
     unknown_names,
 )
-from medhelm.plugins.commands import Broken, data_files
+from medhelm.plugins.commands import Broken, Installed, data_files, installed_plugins
 from medhelm.plugins.discovery import (
     ADD,
     fault,
@@ -46,9 +45,6 @@ from medhelm.plugins.discovery import (
     hook_values,
     hooks_of,
     import_file,
-    installed_plugins,
-    is_built_in,
-    plugin_name,
 )
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.trackers import OWN as OWN_TRACKERS
@@ -139,9 +135,9 @@ def load_registry(plugins: Sequence[str] = ()) -> Registry:
     Raises PluginError where a built-in plugin or a named file cannot be used.
     """
     points = installed_plugins()
-    loader = _Loader(load_taxonomy(), _built_in(tuple(p for p in points if is_built_in(p))))
+    loader = _Loader(load_taxonomy(), _built_in(tuple(p for p in points if p.is_built_in)))
     for point in points:
-        if not is_built_in(point):
+        if not point.is_built_in:
             loader.add_entry_point(point)
     for file in plugins:
         loader.add_file(Path(file))
@@ -178,9 +174,9 @@ class _Loader:
         self._third_party: dict[str, str] = {}
         self._own = frozenset(known["benchmark"])
 
-    def add_entry_point(self, point: EntryPoint) -> None:
+    def add_entry_point(self, point: Installed) -> None:
         """Add a third party's plugin. One that fails is reported and left out."""
-        plugin = plugin_name(point)
+        plugin = str(point)
         try:
             added = self.add_module(point.load())
         except KeyboardInterrupt:
@@ -273,7 +269,7 @@ class _Loader:
 
 
 @cache
-def _built_in(points: tuple[EntryPoint, ...]) -> Mapping[str, _Known]:
+def _built_in(points: tuple[Installed, ...]) -> Mapping[str, _Known]:
     """Return what comes with medhelm, which is the same as long as a process lives."""
     known: dict[str, _Known] = {kind: {} for kind in _KINDS}
     known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")

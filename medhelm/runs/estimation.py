@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from medhelm.errors import RecordError
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.controls import Sample, answer, is_control
 from medhelm.grading.graders.grader import judgement_key, shown_of
-from medhelm.grading.graders.panel import MISSING, Judging, end_of
+from medhelm.grading.panels import MISSING, Judging, end_of
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
 from medhelm.models.costs import batch_part, upper_bound, usd
@@ -33,7 +33,7 @@ from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.records import find_gradings, judge_budget, order_key, read_record
@@ -350,40 +350,44 @@ class _Role:
         self.tokens_out += min(calls * one, limit)
         self.limit += limit
 
-    @property
-    def expected(self) -> int:
-        return min(round(self.tokens_out), self.limit)
-
-    def usd(self) -> tuple[float | None, float | None]:
-        if self.is_embedded:
-            return 0.0, 0.0
-        price = self._spec.price
-        return (
-            upper_bound(self.tokens_in_limit, self.limit, price),
-            upper_bound(round(self.tokens_in), self.expected, price),
-        )
+    def fields(self) -> dict[str, Any]:
+        expected = min(round(self.tokens_out), self.limit)
+        return _party(self._spec, round(self.tokens_in), self.tokens_in_limit, expected, self.limit)
 
     def estimate(self) -> RoleEstimate:
-        usd_limit, usd_expected = self.usd()
         return RoleEstimate(
             role=self._role,
             model=self._spec.name,
             calls_expected=round(self.calls),
             calls_limit=self.calls_limit,
-            input_tokens_expected=round(self.tokens_in),
-            input_tokens_limit=self.tokens_in_limit,
-            output_tokens_expected=self.expected,
-            output_tokens_limit=self.limit,
-            usd_expected=usd_expected,
-            usd_limit=usd_limit,
-            batch_part=batch_part(self._spec),
+            **self.fields(),
         )
+
+
+def _party(
+    spec: ModelSpec, tokens_in: int, in_limit: int, tokens_out: int, limit: int
+) -> dict[str, Any]:
+    """Return the fields of `PartyEstimate`; a rule costs nothing."""
+    price = spec.price if reads_prompt(spec) else Price(input=0.0, output=0.0, date="")
+    return {
+        "input_tokens_expected": tokens_in,
+        "input_tokens_limit": in_limit,
+        "output_tokens_expected": tokens_out,
+        "output_tokens_limit": limit,
+        "usd_expected": upper_bound(tokens_in, tokens_out, price),
+        "usd_limit": upper_bound(in_limit, limit, price),
+        "batch_part": batch_part(spec),
+    }
 
 
 class _Sums:
     def __init__(self, run: Run, selection: Selection, observed: _Observed) -> None:
         self.run, self._selection = run, selection
-        self._judges = judges_of(run, observed.reply)
+        self._judges = [
+            JudgeSum(run, judging, place, observed.reply(judge.name))
+            for judging in run.judgings
+            for place, judge in enumerate(judging.judges)
+        ]
         self._answered = _answered(run, selection, self._judges)
         has_parts = not run.protocol.is_one_call or run.strategies
         self._begun = read_begun(run.path) if has_parts else {}
@@ -429,7 +433,7 @@ class _Sums:
                 judge.coming(instance, 1, length.text, spec.max_output_tokens)
         roles = dict(self._roles)
         own = roles.pop(self._first)
-        usd_limit, usd_expected = own.usd()
+        needs = own.fields()
         return RunEstimate(
             model=spec.model.name,
             benchmark=spec.column,
@@ -439,17 +443,17 @@ class _Sums:
             repeats=spec.repeats,
             answered=self._selection.instances * spec.repeats - self._to_ask,
             to_ask=self._to_ask,
-            input_tokens=round(own.tokens_in),
-            output_tokens_limit=own.limit,
-            output_tokens_expected=own.expected,
+            input_tokens=needs["input_tokens_expected"],
+            output_tokens_limit=needs["output_tokens_limit"],
+            output_tokens_expected=needs["output_tokens_expected"],
             basis="embedded" if own.is_embedded else seen[1] if seen else "rule",
-            usd_limit=usd_limit,
-            usd_expected=usd_expected,
+            usd_limit=needs["usd_limit"],
+            usd_expected=needs["usd_expected"],
             cast=tuple(role.estimate() for role in roles.values()),
             jury=run.grading.raters.name if run.grading.raters else None,
             judges=tuple(judge.estimate() for judge in self._judges),
             variant=spec.variant,
-            batch_part=batch_part(spec.model),
+            batch_part=needs["batch_part"],
         )
 
 
@@ -512,31 +516,16 @@ class JudgeSum:
 
     def estimate(self) -> JudgeEstimate:
         """Return the sums."""
-        price, limit = self._judge.price, self._calls_limit * self._limit
-        tokens_in, cached, out = round(self._in), round(self._cached), round(self._out)
+        price, tokens_in, cached = self._judge.price, round(self._in), round(self._cached)
+        out, limit = round(self._out), self._calls_limit * self._limit
         return JudgeEstimate(
             judge=self._judge.name,
             calls=round(self._calls),
             calls_limit=self._calls_limit,
-            input_tokens_expected=tokens_in,
-            input_tokens_limit=self._in_limit,
-            output_tokens_expected=out,
-            output_tokens_limit=limit,
-            usd_expected=upper_bound(tokens_in, out, price),
-            usd_limit=upper_bound(self._in_limit, limit, price),
             cached_tokens_expected=cached,
             usd_expected_cached=None if price is None else usd(price, tokens_in, cached, out),
-            batch_part=batch_part(self._judge),
+            **_party(self._judge, tokens_in, self._in_limit, out, limit),
         )
-
-
-def judges_of(run: Run, reply: Callable[[str], float | None]) -> list[JudgeSum]:
-    """Return the judges of a run, of a jury's first; none where no model judges. `reply`: as `JudgeSum`."""
-    return [
-        JudgeSum(run, judging, place, reply(judge.name))
-        for judging in run.judgings
-        for place, judge in enumerate(judging.judges)
-    ]
 
 
 def _expected(instance: Instance, spec: RunSpec) -> _Length:

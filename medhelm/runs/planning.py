@@ -81,8 +81,8 @@ from medhelm.store.records import folder_name, run_path
 from medhelm.store.remote_runs import is_url
 from medhelm.store.shards import Shard, find_shard
 
-_ON_CARD = ("data_class", "licence", "curation", "citation", "cluster", "description")
-_ON_CARD += ("instruction", "reference_part")
+_KNOWN = ("data_class", "licence", "curation", "citation", "cluster")
+_ON_CARD = (*_KNOWN, "description", "instruction", "reference_part")
 
 
 @dataclass(frozen=True)
@@ -312,13 +312,8 @@ def capped_ledger(
     parts = max(shards, default=1)
     usd = budget_usd / parts if budget_usd is not None else None
     ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None, pool)
-    ledger.check(paid_models(runs))
+    ledger.check(model for run in runs for model in run.models)
     return ledger
-
-
-def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
-    """Return every model that the runs ask, other roles and judges included."""
-    return [model for run in runs for model in run.models]
 
 
 def _run(

@@ -11,8 +11,7 @@ from threading import Lock
 
 from medhelm.data.dataset import Dataset
 from medhelm.files.plain_names import metric_name
-from medhelm.grading.graders.panel import Judging
-from medhelm.grading.panels import judgings
+from medhelm.grading.panels import Judging, judgings
 from medhelm.grading.scoring import score_run
 from medhelm.plugins.discovery import fault
 from medhelm.plugins.registry import Registry

@@ -24,7 +24,7 @@ from medhelm.grading.panels import verdict_bytes
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
 from medhelm.runs.conduct import Stage, conduct, place_of
-from medhelm.runs.judges import judge_answers
+from medhelm.runs.judges import MissingJudge, judge_answers, missing_judges
 from medhelm.runs.progress import Display
 from medhelm.runs.refusals import stale_note
 from medhelm.runs.run import Run
@@ -40,7 +40,6 @@ from medhelm.runs.selection import (
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import Interrupts, Sweep, opened
-from medhelm.runs.unanswered import MissingJudge, missing_judges
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
@@ -150,13 +149,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
         missing = missing_judges(run.path, record, judges)
-    return Ending(run, record, error, missing, _available(run, sweep))
-
-
-def _available(run: Run, sweep: Sweep) -> int:
-    made = sweep.selections.get(selection_key(run))
-    is_counted = made is not None and made.done() and not made.cancelled() and not made.exception()
-    return made.result().available if made is not None and is_counted else 0
+    return Ending(run, record, error, missing, sweep.available.get(run.path, 0))
 
 
 def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
@@ -396,6 +389,7 @@ async def _selection(run: Run, sweep: Sweep) -> Selection:
         made = asyncio.to_thread(select, run.dataset, run.spec)
         sweep.selections[key] = asyncio.ensure_future(made)
     selection = await asyncio.shield(sweep.selections[key])
+    sweep.available[run.path] = selection.available
     if is_first and (note := copies_note(selection.rows.copies)):
         sweep.progress.message(f"{run.spec.benchmark}: {note}")
     return selection

@@ -53,6 +53,8 @@ class Sweep:
         default_factory=lambda: defaultdict(lambda: defaultdict(JudgeTroubles))
     )
     """By run and judge."""
+    available: dict[Path, int] = field(default_factory=dict)
+    """Instances of the data, by run."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )

@@ -55,7 +55,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def reply(self, **said: Any) -> Response:
         """Return a response to it that came now."""
-        told = {"instance_id": self.instance_id, "repeat": self.repeat, "finished_at": time.time()}
+        told: dict[str, Any] = {
+            "instance_id": self.instance_id,
+            "repeat": self.repeat,
+            "finished_at": time.time(),
+        }
         return Response(**told | said)
 
 

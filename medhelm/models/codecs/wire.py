@@ -486,8 +486,8 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
     )
 
 
-_SENT = ("model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "stop", "seed")
-_SENT += ("reasoning_effort", "logprobs", "top_logprobs", "echo")
+_SAMPLING = ("temperature", "top_p", "stop", "seed", "logprobs", "top_logprobs")
+_SENT = ("model", "max_tokens", "max_completion_tokens", "reasoning_effort", "echo", *_SAMPLING)
 CHAT = Codec(_chat_body, read_answer, SCHEMA_FIELD, _SENT)
 """The OpenAI chat protocol."""
 COMPLETIONS = Codec(_completion_body, read_answer, SCHEMA_FIELD, _SENT)
