@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options
 from medhelm.config import Job
 from medhelm.errors import UsageError
 from medhelm.interop.batch_files import Answers, Exchange, FilePool, Outbox
@@ -21,15 +20,6 @@ from medhelm.runs.estimation import without_keys
 from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, run_sweep
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    same = "the same as of `medhelm run`: model=NAME benchmark=NAME data=full ..."
-    parser.add_argument("arguments", nargs="+", metavar="KEY=VALUE", help=same)
-    parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
-    parser.add_argument("-o", "--out", required=True, metavar="DIR", help="folder of the files")
-    add_options(parser, "--config-dir")
 
 
 def run(args: argparse.Namespace) -> int:

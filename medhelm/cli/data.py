@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from medhelm.cli.options import (
-    add_options,
     data_folder,
     how_to_get,
     open_registry,
@@ -27,12 +26,6 @@ from medhelm.errors import DataError, UsageError
 from medhelm.files.durable import why
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.spreadsheet import csv_text
-
-_ACTIONS = {
-    "fetch": "get the files that are missing or wrong",
-    "verify": "read every file and compare its sha256",
-    "where": "say where each file belongs; nothing is read",
-}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -48,36 +41,6 @@ class _Line(msgspec.Struct, frozen=True):
     """The place that a fetch would get it from."""
     bytes: int | None = None
     """Bytes that a fetch would get; None where the server does not say, or was not asked."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, text in _ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=text)
-        action.add_argument("benchmarks", nargs="*", metavar="BENCHMARK")
-        action.add_argument("--all", action="store_true", help="every benchmark")
-        if name == "fetch":
-            action.add_argument(
-                "--dry-run",
-                action="store_true",
-                help="print what would be fetched, from where and how large, and fetch nothing",
-            )
-            action.add_argument(
-                "--examples",
-                action="store_true",
-                help="fetch the files of worked examples, too (`medhelm run ... examples=N`)",
-            )
-        add_options(action, "--data-dir", "--plugin", "--format")
-    text = "write a file with the columns of a benchmark of your own data, and two synthetic rows"
-    template = actions.add_parser("template", help=text, description=text)
-    template.add_argument("benchmark", metavar="BENCHMARK")
-    template.add_argument(
-        "--output",
-        metavar="FILE",
-        help="where to write (default: BENCHMARK.csv, in this folder); FILE.jsonl: as JSON lines",
-    )
-    add_options(template, "--data-dir", "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

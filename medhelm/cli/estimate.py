@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options, print_json, print_rows
+from medhelm.cli.options import print_json, print_rows
 from medhelm.runs.estimation import (
     RunEstimate,
     Totals,
@@ -19,18 +19,6 @@ from medhelm.runs.estimation import (
     without_keys,
 )
 from medhelm.runs.planning import Run, plan_runs
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "arguments",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
-    )
-    parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
-    add_options(parser, "--config-dir", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options, print_json, print_rows
+from medhelm.cli.options import print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
@@ -63,17 +63,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     takes: dict[str, str] = {}
     settings: dict[str, Any]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "arguments",
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="as of `medhelm run`: model=NAME model.base_url=URL ...",
-    )
-    add_options(parser, "--config-dir", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

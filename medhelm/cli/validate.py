@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from medhelm.cli.options import (
-    add_options,
     data_folder,
     how_to_get,
     open_registry,
@@ -21,24 +20,6 @@ from medhelm.proof.manifest import Facts, manifest_path
 from medhelm.proof.validation import Report, validate
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="default: all")
-    data = "sample (default): bundled synthetic instances; full: the benchmark's own data"
-    add_options(parser, "--data", default="sample", help=data)
-    parser.add_argument(
-        "--update",
-        action="store_true",
-        help="write what was found into manifests/BENCHMARK.json beside the plugin",
-    )
-    parser.add_argument(
-        "--ask",
-        metavar="NAME",
-        help="prove it as this asking has it: no gold in the prompt, and a gold in its form scores best",
-    )
-    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

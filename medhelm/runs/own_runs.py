@@ -27,8 +27,10 @@ from medhelm.schema.data import DataClass as DataClass
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
 from medhelm.store.records import one_spelling, read_plan, request_hash
-from medhelm.store.runlog import read_episodes as stored_episodes
+from medhelm.store.runlog import read_episodes
 
+stored_episodes = read_episodes
+"""Yields the last episode of every instance that has ended, from the log of a folder."""
 _DECIDING = {
     "dataset_sha256": "other data",
     "benchmark": "other data",
