@@ -13,12 +13,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.options import (
-    data_folder,
-    how_to_get,
-    open_registry,
-    print_json,
-)
+from medhelm.cli.options import data_folder, how_to_get, open_registry, print_json
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, size_of, to_fetch, verify
 from medhelm.data.sources import can_fetch, file_path, is_found, origin_of

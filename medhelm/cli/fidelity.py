@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.model_calls import ask, show_estimate
-from medhelm.cli.options import (
-    DEFAULT_RESULTS,
-    data_folder,
-    open_registry,
-)
-from medhelm.cli.rating_forms import (
-    DATA_FORMATS,
-    read_settings,
-    run_choice,
-)
+from medhelm.cli.options import DEFAULT_RESULTS, data_folder, open_registry
+from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError
 from medhelm.runs.own_runs import has_instances

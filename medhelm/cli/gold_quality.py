@@ -9,12 +9,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.model_calls import show_estimate
-from medhelm.cli.options import (
-    data_folder,
-    open_registry,
-    print_json,
-    print_rows,
-)
+from medhelm.cli.options import data_folder, open_registry, print_json, print_rows
 from medhelm.cli.sweep import ask_runs
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError

@@ -5,13 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from medhelm.cli.options import (
-    data_folder,
-    how_to_get,
-    open_registry,
-    print_json,
-    print_rows,
-)
+from medhelm.cli.options import data_folder, how_to_get, open_registry, print_json, print_rows
 from medhelm.data.dataset import left_out_note
 from medhelm.errors import UsageError
 from medhelm.plugins.askings import find_asking
