@@ -24,7 +24,6 @@ from medhelm.cli.engines import (
     Worker,
     chosen_engine,
 )
-from medhelm.cli.jobs import command
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
 from medhelm.cli.worker import new_pool
 from medhelm.config import Job
@@ -34,11 +33,11 @@ from medhelm.models.pacing.pool import PoolAccess
 from medhelm.models.privacy import POLICY
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
+from medhelm.runs.judges import missing_judges
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.regrading import score_stored
 from medhelm.runs.runner import Ending, SweepEnd, read_finished
-from medhelm.runs.unanswered import missing_judges
 from medhelm.store.records import read_plan
 
 _LOOK_S = 0.5
@@ -59,7 +58,9 @@ class _Post:
     ended: Ended | None = None
 
 
-def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
+def run_with_workers(
+    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], command: str
+) -> None:
     """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
     refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
@@ -77,7 +78,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     runs = [replace(run, shard=None) for run in planned.runs]
     ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     if all(map(read_finished, runs)):
-        run_jobs(jobs, registry, command(argv))
+        run_jobs(jobs, registry, command)
         return
     make_results(results)
     make_private(results / "jobs")
@@ -101,7 +102,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     show_sweep(asked, results, registry)
     for line, n in Counter(line for _, line in failed).items():
         print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
-    asked.raise_worst(command(argv))
+    asked.raise_worst(command)
     if failed:
         error = MedhelmError("not all workers ended well, see above; the same command goes on")
         error.exit_code = failed[0][0]
