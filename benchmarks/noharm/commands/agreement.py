@@ -29,12 +29,10 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
         differences_table,
     )
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-    from medhelm_benchmarks.noharm.experts.replies import load_replies
     from medhelm_benchmarks.noharm.experts.scores import (
-        rated_whole,
+        read_rubrics,
         rubrics_table,
         sensitivity_table,
-        to_rubrics,
     )
     from medhelm_benchmarks.noharm.rules.cases import read_cases
 
@@ -43,9 +41,8 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
     rated = read_action_ratings(asked.files, cases)
 
     def of_replies() -> Table:
-        replies = load_replies(asked.runs, rated_whole(cases, rated.sheets, least))
         make = rubrics_table if "rubrics" in asked.tables else sensitivity_table
-        return make(to_rubrics(cases, rated.sheets, least, replies), asked.settings)
+        return make(read_rubrics(asked.runs, cases, rated.sheets, least), asked.settings)
 
     makers = {
         "actions": lambda: actions_table(

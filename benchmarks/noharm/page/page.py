@@ -17,7 +17,6 @@ from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 
 if TYPE_CHECKING:
     from medhelm import Table
-    from medhelm_benchmarks.noharm.tables.harm import Validity
 
 
 Scores = Mapping[str, float | None]
@@ -138,15 +137,15 @@ def page_data(runs: PublishedRuns) -> PageData | None:
     return PageData(
         benchmarks=labelled,
         tables=[_with_note(table, sorted(runs.closed.intersection(labelled)))],
-        marks=[mark for own in found.values() for mark in _marks(own)],
+        marks=[mark for b, own in found.items() for mark in _marks(b, *own)],
     )
 
 
-def _marks(own: Validity) -> Iterator[Mark]:
-    if own.warning:
-        yield Mark(benchmark=own.benchmark, text=own.warning, kind="warn")
-    for line in own.validated():
-        yield Mark(benchmark=own.benchmark, text=line)
+def _marks(benchmark: str, said: list[str], warning: str) -> Iterator[Mark]:
+    if warning:
+        yield Mark(benchmark=benchmark, text=warning, kind="warn")
+    for line in said:
+        yield Mark(benchmark=benchmark, text=line)
 
 
 def _with_note(table: Table, closed: list[str]) -> Table:
