@@ -44,7 +44,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("wyim/aci-bench", "b909b2bb9cf1d19de08df15cddde7bd0179665e4")
     return [
         Benchmark(

@@ -125,7 +125,6 @@ def cut(note: str, section: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="dischargeme",

@@ -60,7 +60,6 @@ def medhelm_metrics() -> list[Metric]:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     revision = "40ee1968852fc57f625934251ac22be47077a8fb"
     parts = {
         "test": (
@@ -126,7 +125,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             criteria_rules=RULES,
             jury="gpt_4_1",
             max_output_tokens=2048,
-            redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
             expected_instances={

@@ -40,7 +40,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     from medhelm_benchmarks.healthbench import RULES
 
     revision, name = (
@@ -80,7 +79,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ],
             criteria_rules=RULES,
             max_output_tokens=4096,
-            redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Soskin Hicks et al. HealthBench Professional. arXiv 2604.27470, 2026",
             expected_instances={"test": 525},

@@ -58,7 +58,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     first = "TsinghuaC3I/MedXpertQA/f21247d3ccf3b14826ff2aa7fa06e1a46d64058c"
     second = "gersteinlab/medagents-benchmark/f5e50b69be8ef617a6de613cc8035929448e2b3b"
     raw = "https://raw.githubusercontent.com"
@@ -88,14 +87,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 + " and ".join((first, second)),
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an entrance examination for physicians and dentists. "
                 "Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="MIT (medmcqa/medmcqa), Apache-2.0 (hub); questions of examinations",
             citation="Pal, Umapathi and Sankarasubbu. MedMCQA. CHIL 2022. arXiv 2203.14371",
             version="2",

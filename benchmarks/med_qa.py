@@ -62,7 +62,6 @@ def clean(option: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
@@ -100,14 +99,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             to_instance=to_instance,
             examples="train",
-            prompt="multiple_choice",
             instruction=(
                 "This is a clinical case with a question, as in a licensing examination for "
                 "physicians. Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="MIT (jind11/MedQA); the owner of the examination questions was not asked",
             citation=(
                 "Jin et al. What Disease does this Patient Have? A Large-scale Open Domain Question "

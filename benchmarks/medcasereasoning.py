@@ -28,7 +28,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     revision, repository = "469a5365bc534b5b2b9cfbc52b2ef2a10f43a339", "zou-lab/MedCaseReasoning"
     return [
         Benchmark(
@@ -67,7 +66,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             metrics=["jury"],
             rubric="same_diagnosis",
             max_output_tokens=1024,
-            redistributable=False,
             licence="MIT or CC BY reported by others; the card was not seen",
             citation="Wu et al. MedCaseReasoning. 2025. arXiv 2505.11733",
             expected_instances={"test": 897, "validation": 500},

@@ -97,7 +97,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     repository = "UTAustin-AIHealth/MedHallu"
     revision = "515060458a945c633debc6fd5baac7764416b724"
     return [
@@ -122,7 +121,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=f"{repository} at {revision}, pqa_labeled",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below are passages of biomedical literature, a question and an answer to it. Is "
                 "the answer factual or hallucinated? It is hallucinated where it contradicts the "

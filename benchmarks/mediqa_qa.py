@@ -75,7 +75,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("abachaa/MEDIQA2019", "ae5d3826d6c841923b9db831159fef0f1b893593")
     return [
         Benchmark(

@@ -99,7 +99,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("AI4LIFE-GROUP/med-safety-bench", "191aa7954b82458079425292730d6cb28a89565d")
     return [
         Benchmark(
@@ -123,7 +122,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             metrics=["jury"],
             rubric="harmful_request",
             max_output_tokens=512,
-            redistributable=False,
             licence="MIT; the text is of harmful requests and is not shown",
             citation="Han et al. MedSafetyBench. NeurIPS 2024. arXiv 2403.03744",
             expected_instances={"test": 900},

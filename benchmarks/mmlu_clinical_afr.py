@@ -143,7 +143,6 @@ def clean(option: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub(
         "InstituteforDiseaseModeling/Bridging-the-Gap-Low-Resource-African-Languages",
         "9af6ce2f5df8171a64d58ced2032761396bfb2ad",
@@ -170,7 +169,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=str(github),
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction="This is a question from a medical examination. Choose the right option.",
             metrics=["exact_match"],
             parts=tuple(LANGUAGES),

@@ -58,7 +58,6 @@ def clean(option: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
@@ -95,7 +94,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             to_instance=to_instance,
             examples="dev",
-            prompt="multiple_choice",
             instruction="This is a question from a medical examination. Choose the right option.",
             metrics=["exact_match"],
             parts=SUBJECTS,

@@ -39,7 +39,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     revision, repository = "b189ec765aa7ed75c8acfea42df31fdae71f97be", "TIGER-Lab/MMLU-Pro"
     return [
         Benchmark(
@@ -66,7 +65,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             to_instance=to_instance,
             examples="validation",
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an examination in a health subject. Choose the best option."
             ),

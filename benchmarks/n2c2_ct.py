@@ -109,7 +109,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     file = "n2c2-t1_gold_standard_test_data.zip"
     return [
         Benchmark(
@@ -127,7 +126,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="2018 n2c2 challenge, track 1, gold standard of the test set",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below are the clinical notes of one patient. Decide by them whether the patient "
                 "meets a criterion for inclusion in a clinical trial."

@@ -73,7 +73,7 @@ from medhelm.schema.data import CriteriaRules as CriteriaRules  # how a judge go
 from medhelm.schema.data import Items as Items  # what a list of labels is about
 from medhelm.schema.data import Prompt as Prompt  # a template of one's own, with its version
 from medhelm.schema.data import Exposure as Exposure  # since when the data are public
-from medhelm.schema.data import Phrasing as Phrasing  # a reply by which the reading is tried
+from medhelm.schema.data import Phrasings as Phrasings  # replies by which the reading is tried
 from medhelm.schema.data import RowFinding as RowFinding  # what a check finds in a row
 from medhelm.data.readers import read_table as read_table  # a CSV file, a row at a time
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table

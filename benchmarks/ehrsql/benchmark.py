@@ -15,7 +15,7 @@ is stored. A query may take two seconds of processor time, so such a database ne
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from medhelm import (
@@ -24,7 +24,7 @@ from medhelm import (
     Exposure,
     FileDataset,
     Instance,
-    Phrasing,
+    Phrasings,
     Row,
     SourceFile,
     hookimpl,
@@ -151,42 +151,14 @@ def _dataset() -> FileDataset:
     )
 
 
-def phrasings(instance: Instance) -> Iterator[Phrasing]:
-    """Yield the query, or the abstention, in the wordings of models."""
+def _fields(instance: Instance) -> tuple[Sequence[str], Mapping[str, str]]:
     gold = instance.references[0]
-    if gold == ABSTENTION:
-        replies = {
-            "sentence": f"{ABSTENTION}.",
-            "bold": f"**{ABSTENTION}**",
-            "line": f"Answer: {ABSTENTION}",
-            "tag": f"<sql>{ABSTENTION}</sql>",
-            "fenced": f"```\n{ABSTENTION}\n```",
-            "lower_case": ABSTENTION.lower(),
-            "thinking": f"<think>SELECT 1 will not do.</think>\n{ABSTENTION}",
-            "explained_after": f"{ABSTENTION}\n\nThe tables do not hold this.",
-        }
-    else:
-        replies = {
-            "tag": f"<sql>{gold}</sql>",
-            "tag_lines": f"<sql>\n{gold};\n</sql>",
-            "fenced": f"```sql\n{gold}\n```",
-            "fenced_plain": f"```\n{gold};\n```",
-            "line": f"Answer: {gold}",
-            "introduced": f"Here is the query:\n\n```sql\n{gold};\n```",
-            "semicolon": f"{gold};",
-            "explained_after": f"<sql>{gold}</sql>\n\nThe query counts the matching rows.",
-            "reasoned_before": f"The table of patients holds the stays.\n\n<sql>{gold}</sql>",
-            "thinking": f"<think>Maybe SELECT 1.</think>\n<sql>{gold}</sql>",
-            "thinking_brackets": f"[THINK]Maybe SELECT 1.[/THINK]<sql>{gold}</sql>",
-            "fenced_in_tag": f"<sql>\n```sql\n{gold}\n```\n</sql>",
-        }
-    for name, text in replies.items():
-        yield Phrasing(name=name, text=text)
+    kind = "declined" if gold == ABSTENTION else "query"
+    return (kind,), {"gold": gold, "lower": gold.lower()}
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="ehrsql",
@@ -216,7 +188,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "ehrsql_query_validity",
             ],
             answer="text",
-            phrasings=phrasings,
+            phrasings=Phrasings(Path(__file__).parent / "phrasings.yaml", _fields),
             how_to_get=(
                 "The pinned files are fetched by `medhelm data fetch ehrsql`.",
                 "For a database with more patients build one with the preprocessing of "

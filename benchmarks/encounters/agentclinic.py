@@ -134,7 +134,6 @@ AGENTCLINIC = Benchmark(
     answer="text",
     metrics=["diagnosis_accuracy", "diagnosis_named", "simulation_fidelity", "role_conduct"],
     max_output_tokens=1024,
-    reasoning_output_tokens=8192,
     redistributable=True,
     licence="MIT",
     citation="Schmidgall et al., AgentClinic, arXiv 2405.07960, 2024",

@@ -12,7 +12,6 @@ from medhelm import Benchmark, Metric, Page, Protocol, hookimpl
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     from medhelm_benchmarks.noharm.benchmark import NOHARM
 
     return [NOHARM]
@@ -20,7 +19,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the metrics of labelled actions."""
     from medhelm_benchmarks.noharm.metrics import METRICS
 
     return [*METRICS]
@@ -28,7 +26,6 @@ def medhelm_metrics() -> list[Metric]:
 
 @hookimpl
 def medhelm_protocols() -> list[Protocol]:
-    """Return the protocol of labelled actions."""
     from medhelm_benchmarks.noharm.benchmark import ACTION_LABELS
 
     return [ACTION_LABELS]
@@ -36,7 +33,6 @@ def medhelm_protocols() -> list[Protocol]:
 
 @hookimpl
 def medhelm_pages() -> list[Page]:
-    """Return the page Harm."""
     from medhelm_benchmarks.noharm.page.page import HARM
 
     return [HARM]

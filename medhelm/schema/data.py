@@ -299,16 +299,14 @@ class RowFinding:
     """False where somebody should look at it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phrasing:
-    """A reply by which `medhelm validate` tries the reading of one instance's answer."""
+@dataclass(frozen=True)
+class Phrasings:
+    """Wordings by which `medhelm validate` tries the reading of answers in a form of one's own."""
 
-    name: str
-    text: str
-    gives_gold: bool = True
-    """True if a reader finds the gold in it. False if nothing may be read."""
-    is_cut: bool = False
-    """True if the reply ended at the output budget."""
+    file: Path
+    """YAML of the form of `proof/phrasings.yaml`: wordings by kind, with fields in double brackets."""
+    fill: Callable[[Instance], tuple[Sequence[str], Mapping[str, str]]]
+    """The kinds of wordings that fit an instance, and its fields."""
 
 
 @dataclass(frozen=True)
@@ -375,9 +373,8 @@ class Benchmark:
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task, or all values of a scale (`answer` number)."""
-    phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
-    """Replies by which the reading of answers is tried, for forms of answers other than choices,
-    numbers and label sets; None: those of `answer`."""
+    phrasings: Phrasings | None = None
+    """For forms of answers other than choices, numbers and label sets; None: those of `answer`."""
     items: Items | None = None
     """Access for embedded baselines to instances with several items; None: one answer."""
     parts: tuple[str, ...] = ()

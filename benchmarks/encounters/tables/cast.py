@@ -145,10 +145,8 @@ def _cells(study: studies.Study, benchmark: str) -> Iterator[tuple[str, studies.
     """Yield (clinician, cell) of the runs in which anybody answered, by name."""
     for model, cell in sorted(study.cells[benchmark].items(), key=lambda one: one[0]):
         own = cell.scores.get(CONDUCT)
-        if own is not None and len(own.ids):
-            sums = own.pooling.by_name(own.sums)
-            if any(sums[f"{role}/lines"].any() for role in CAST):
-                yield model, cell
+        if own and len(own.ids) and any(own.columns[f"{r}/lines"].any() for r in CAST):
+            yield model, cell
 
 
 @dataclass(frozen=True)
@@ -233,8 +231,7 @@ def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, obje
         row = scores_row(values, clean, LEAST) | {"benchmark": benchmark, "model": model}
         row |= {"cast": " + ".join(cast[role].name for role in CAST)}
         if clean:
-            sums = own.pooling.by_name(own.sums)
-            row["clean"] = float(sums["clean"].sum() / sums["lines"].sum())
+            row["clean"] = float(own.columns["clean"].sum() / own.columns["lines"].sum())
         yield row | {"ranked": model in study.ranked}
 
 

@@ -396,9 +396,8 @@ class _Labelled:
             self.panel, severe, _severe_sums
         )  # errors of a case correlate
         self.severe_per_error = studies.estimate(shares, study.settings, benchmark)
-        overall = self.estimates["overall"]
-        whole = [m for m in self.harm if all(m in found for found in self.estimates.values())]
-        self.models = sorted(whole, key=lambda m: (-np.nan_to_num(overall[m].score, nan=-1.0), m))
+        every = set(self.harm).intersection(*self.estimates.values())
+        self.models = [m for m in studies.best_first(self.estimates["overall"]) if m in every]
         fit = [m for m in self.models if m in study.ranked and m not in self.panel.unfit]
         self.whole = self.sums(None)
         self.pooled = [m for m in fit if self.whole[m].read]
@@ -516,8 +515,7 @@ def _over_all(own: _Labelled, model: str) -> dict[str, object]:
         "without_strong": _without_strong(own, scores),
     }
     for column, estimates in own.estimates.items():
-        found = estimates[model]
-        row |= {column: found.score, **found.interval.ends(column)}
+        row |= estimates[model].cells(column)
     if strict := own.strict.get(model):
         row["overall_strict"] = strict.score
     row |= own.severe_per_error[model].interval.ends("severe_per_error")
@@ -526,8 +524,7 @@ def _over_all(own: _Labelled, model: str) -> dict[str, object]:
 
 def _without_strong(own: _Labelled, scores: studies.MetricScores) -> int:
     at = scores.among(own.panel.ids) if len(own.panel.ids) else slice(None)
-    strong = scores.pooling.by_name(scores.sums)["strong"]
-    return int((strong[at] == 0).sum()) if scores.counted else 0
+    return int((scores.columns["strong"][at] == 0).sum()) if scores.counted else 0
 
 
 def _severe(rate: studies.Estimate) -> dict[str, object]:
