@@ -8,10 +8,9 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
     weighted_rubric_instance,
 )
@@ -42,10 +41,8 @@ def to_instance(row: Row) -> Instance:
 def medhelm_benchmarks() -> list[Benchmark]:
     from medhelm_benchmarks.healthbench import RULES
 
-    revision, name = (
-        "349962fd46dd02343a0d8a606491baf59154ea1a",
-        "healthbench_professional_eval.jsonl",
-    )
+    hub = Hub("openai/healthbench-professional", "349962fd46dd02343a0d8a606491baf59154ea1a")
+    name = "healthbench_professional_eval.jsonl"
     return [
         Benchmark(
             name="healthbench_professional",
@@ -56,15 +53,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("apply_guidelines", "apply_best_practices"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=name,
-                        hub=HubSource(
-                            repo="openai/healthbench-professional", revision=revision, file=name
-                        ),
+                    hub.file(
+                        name,
+                        path=name,
                         sha256="d44b08e6e952e04c945e2c406f02533d9e7a989a84e35820ee7efdff20c9e4e2",
                     ),
                 ),
-                source=f"openai/healthbench-professional at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -10,11 +10,10 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     LeftOut,
     Row,
-    SourceFile,
     hookimpl,
     text_key,
 )
@@ -39,7 +38,7 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    revision, repository = "b189ec765aa7ed75c8acfea42df31fdae71f97be", "TIGER-Lab/MMLU-Pro"
+    hub = Hub("TIGER-Lab/MMLU-Pro", "b189ec765aa7ed75c8acfea42df31fdae71f97be")
     return [
         Benchmark(
             name="mmlu_pro_health",
@@ -48,20 +47,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
-                files=(
-                    SourceFile(
-                        name="test-00000-of-00001.parquet",
-                        hub=HubSource(repo=repository, revision=revision, split="test"),
-                        splits=("test",),
-                    ),
-                    SourceFile(
-                        name="validation-00000-of-00001.parquet",
-                        hub=HubSource(repo=repository, revision=revision, split="validation"),
-                        splits=("validation",),
-                    ),
+                files=tuple(
+                    hub.file(f"{split}-00000-of-00001.parquet", split)
+                    for split in ("test", "validation")
                 ),
                 splits=("test", "validation"),
-                source=f"{repository} at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             examples="validation",

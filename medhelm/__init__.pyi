@@ -64,7 +64,7 @@ from medhelm.schema.data import FileDataset as FileDataset  # files that are fet
 from medhelm.schema.data import SourceFile as SourceFile  # one file: address, hash, splits
 from medhelm.schema.data import GitHub as GitHub  # a commit of a repository, and its files
 from medhelm.schema.data import HubDataset as HubDataset  # a data set of the hub
-from medhelm.schema.data import HubSource as HubSource  # one file of a data set of the hub
+from medhelm.schema.data import Hub as Hub  # a revision of a data set of the hub, and its files
 from medhelm.schema.data import Row as Row  # a record by column
 from medhelm.schema.data import Instance as Instance  # what is asked, and what is right
 from medhelm.schema.data import LeftOut as LeftOut  # a row that is no instance, and why

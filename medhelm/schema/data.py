@@ -208,6 +208,38 @@ class GitHub:
         own = name or path.rpartition("/")[2]
         return SourceFile(name=own, url=address, sha256=sha256, splits=tuple(splits))
 
+    def files(self, listing: Path, folder: str) -> tuple[SourceFile, ...]:
+        """Return the files of a folder that a listing has, as `sha256sum` writes one."""
+        lines = (line.split("  ", 1) for line in listing.read_text("utf-8").splitlines())
+        return tuple(self.file(f"{folder}/{name}", sha256, name) for sha256, name in lines)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """One revision of a data set on the Hugging Face hub, and the files of its splits."""
+
+    repository: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.repository} at revision {self.revision}"
+
+    def file(
+        self,
+        name: str,
+        split: str = "test",
+        *,
+        path: str = "",
+        sha256: str = "",
+        config: str | None = None,
+        cells: dict[str, str] | None = None,
+    ) -> SourceFile:
+        """Return the rows of a split: those of the file at `path`, else of a configuration."""
+        own = HubSource(
+            repo=self.repository, revision=self.revision, config=config, split=split, file=path
+        )
+        return SourceFile(name=name, sha256=sha256, splits=(split,), hub=own, cells=cells or {})
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileDataset:

@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
         failure_sheet,
+        failures_table,
         read_labels,
         read_unmet,
     )
-    from medhelm_benchmarks.clinconsensus.failures.table import failures_table
 
     if sum(map(bool, (args.template, args.labels, args.judge))) != 1:
         raise UsageError(

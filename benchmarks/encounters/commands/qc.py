@@ -22,8 +22,7 @@ from medhelm_benchmarks.encounters.data.medsp1000 import (
     scenario_flags,
     unread_text,
 )
-from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
-from medhelm_benchmarks.encounters.data.wording import is_failure
+from medhelm_benchmarks.encounters.data.rubrics import is_failure, read_rubrics
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
 NOT_CHECKED = (

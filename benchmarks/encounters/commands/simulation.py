@@ -107,7 +107,7 @@ def _judge(
     """Return how the asking of the judge ended, and what it found in encounters and controls."""
     from medhelm.plugin import model_calls, options, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
-    from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
+    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)

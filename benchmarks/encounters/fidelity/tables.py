@@ -23,7 +23,7 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ROLES,
     sums_of,
 )
-from medhelm_benchmarks.encounters.grading.items import RUBRIC
+from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import (
     LAYOUT,
     SAID,

@@ -14,18 +14,17 @@ import msgspec
 
 from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
 from medhelm.plugin import ShareExtremes, grader
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
-from medhelm_benchmarks.encounters.data.wording import is_failure
+from medhelm_benchmarks.encounters.data.rubrics import is_failure
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
     NO_EVIDENCE,
     Verdict,
     Verdicts,
+    items_of,
     majority,
 )
-from medhelm_benchmarks.encounters.grading.items import items_of
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, RubricItem
-from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
+from medhelm_benchmarks.encounters.record import DESCRIPTIVE, UNREADABLE, describe, encounter_of
 
 if TYPE_CHECKING:
     import numpy as np  # noqa: F401 - the type of Floats

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from medhelm import (
     Benchmark,
     DataError,
+    Episode,
     FinalAnswer,
     Forecast,
     Instance,
@@ -25,9 +27,9 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
-from medhelm_benchmarks.encounters.grading.items import CONTROLS, RUBRIC, items_of
+from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
 from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
-from medhelm_benchmarks.encounters.packets import Deed, RubricItem
+from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
     CAPPED,
@@ -35,9 +37,11 @@ from medhelm_benchmarks.encounters.record import (
     Encounter,
     Turn,
     as_state,
+    text_of,
 )
 
-SIZE, FORM = "batch", "form"
+SIZE, FORM, RUBRIC = "batch", "form", "rubric"
+"""Settings: items of one call, the form of replies, a file of rubrics in place of the cases' own."""
 QUOTED, PUBLISHED = "quoted", "published"
 QUOTE_WORDS = 15
 """The most words of a quote."""
@@ -68,6 +72,29 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_EVIDENCE = "no evidence"
+
+
+def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
+    """Return the frozen items of a case: its own, or those that a file of rubrics has for it."""
+    if not rubric:
+        items = packets_of(instance).evaluator.items
+        if not items:
+            raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
+        return items
+    try:
+        there = Path(rubric).stat()
+        own = _rubrics(rubric, there.st_mtime_ns, there.st_size).get(instance.id)
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"rubrics {rubric} cannot be read: {e}; give grader.rubric=FILE") from None
+    if own is None or not own.items:
+        raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
+    return own.items
+
+
+@lru_cache(maxsize=4)
+def _rubrics(path: str, changed: int, size: int) -> Mapping[str, FrozenRubric]:
+    """Return the rubrics of a file as it is; `changed` and `size` tell it from what it was."""
+    return read_rubrics(Path(path), is_whole=False)
 
 
 _EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
@@ -426,6 +453,48 @@ def is_whole(shown: grader.Shown) -> bool:
     return shown.ending in (COMPLETED, CAPPED)
 
 
+def _items(instance: Instance, settings: Mapping[str, Any]) -> list[grader.Item]:
+    return [
+        grader.Item(text=item.text, is_in_right=grader.needs_content(item.text))
+        for item in items_of(instance, settings[RUBRIC])
+    ]
+
+
+def _decided(state: Mapping[str, Any]) -> list[bool | None]:
+    return [verdict.get("met") for verdict in state["items"]]
+
+
+def _played(instance: Instance, *turns: Turn) -> Episode:
+    """Return an encounter in which the clinician does this, and nothing comes of it."""
+    labels = [state.label for state in packets_of(instance).controller.states]
+    reached = max((turn.state for turn in turns), default=0) + 1
+    encounter = Encounter(turns=turns, states=tuple(labels[:reached]))
+    state = as_state(encounter)
+    return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
+
+
+def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
+    """Return the encounter in which every deed of the rubric is done; an item without one as an action of
+    its own words."""
+    done: dict[int, tuple[list[str], list[str]]] = {}
+    for item in items_of(instance, settings[RUBRIC]):
+        if item.deed is None and not grader.needs_content(item.text):
+            continue
+        deed = item.deed or Deed(channel="actions", wordings=(item.text,))
+        said, acted = done.setdefault(deed.state, ([], []))
+        (said if deed.channel == "speak" else acted).append(deed.wordings[0])
+    turns = [
+        Turn(state=n, speak=" ".join(f"{words}." for words in said), actions=tuple(acted), eos=True)
+        for n, (said, acted) in sorted(done.items())
+    ]
+    return _played(instance, *turns)
+
+
+def _material(instance: Instance) -> str:
+    packets = packets_of(instance)
+    return f"{instance.context} {packets.patient.text} {packets.controller.text}"
+
+
 EVALUATIONS = grader.Grader(
     name="encounter_rubric",
     version="3",
@@ -433,7 +502,13 @@ EVALUATIONS = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
-    controls=CONTROLS,
+    controls=grader.Controls(
+        items=_items,
+        decide=_decided,
+        empty=lambda instance: _played(instance, Turn(eos=True)),
+        right=_scripted,
+        material=_material,
+    ),
     settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )

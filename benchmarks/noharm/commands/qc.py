@@ -7,13 +7,12 @@ import hashlib
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, scan_cases
+from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
 _BUNDLED = Path(__file__).parent.parent / "samples" / "noharm.jsonl"
@@ -67,12 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm_benchmarks.noharm.rules.quality import check_cases
     from medhelm_benchmarks.noharm.rules.wording import load_embedder
-    from medhelm_benchmarks.noharm.tables.quality import (
-        flags,
-        origins,
-        quality_tables,
-        read_origins,
-    )
+    from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables
 
     form = tables.chosen_format(args.format, args.out)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
@@ -97,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
-        made["origins"] = origins(read_origins(path, cases))
+        made["origins"] = origins(path, cases)
         shown.insert(1, "origins")
     elif args.table == "origins":
         raise UsageError(
@@ -140,24 +134,19 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
-    if args.file is None:
-        return read_cases(_BUNDLED)
-    path, is_stdin = Path(args.file), args.file == "-"
-    if not (is_stdin or path.is_fifo() or path.is_char_device()):
-        return _read(path)
-    with TemporaryDirectory() as spool:  # a pipe can be read once
-        whole = Path(spool) / ("standard input" if is_stdin else path.name)
-        whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
-        return _read(whole)
-
-
-def _read(path: Path) -> tuple[Case, ...]:
-    cases, faults = scan_cases(path)
-    if len(faults) < 2:
-        return cases if not faults else read_cases(path)
+    if args.file == "-":
+        path = Path("standard input")
+        cases, faults = scan_cases(path, sys.stdin.buffer.read())
+    else:
+        path = Path(args.file or _BUNDLED)
+        cases, faults = scan_cases(path)
+    if len(faults) == 1:
+        raise DataError(faults[0])
     for fault in faults[:_MOST_FAULTS]:
         print(f"medhelm: {fault}", file=sys.stderr)
-    named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
-    raise DataError(
-        f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
-    )
+    if faults:
+        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
+        raise DataError(
+            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
+        )
+    return cases

@@ -216,13 +216,7 @@ class Rubrics:
 
     def settings(self, settings: Settings) -> dict[str, Any]:
         """Return what decides the numbers of both tables."""
-        return {
-            "draws": settings.draws,
-            "bootstrap_seed": settings.bootstrap_seed,
-            "confidence": settings.confidence,
-            "min_experts": self.least,
-            "median": "halves go up a point",
-        }
+        return settings.of_draws | {"min_experts": self.least, "median": "halves go up a point"}
 
     def notes(self) -> Iterator[str]:
         """Yield what must be known of both tables: who rated, what is not scored or ranked."""

@@ -333,14 +333,16 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     return cases
 
 
-def scan_cases(path: Path) -> tuple[tuple[Case, ...], list[str]]:
+def scan_cases(path: Path, content: bytes | None = None) -> tuple[tuple[Case, ...], list[str]]:
     """Return the cases of a file, and every fault as a line that names file, line, case and field.
 
     Lines that are blank, a byte order mark and Windows' ends of lines are passed over. No text of a
-    case is in a fault. Raises DataError where the file cannot be read at all.
+    case is in a fault. Raises DataError where the file cannot be read at all. `content`: what it holds,
+    where that was read already.
     """
     try:
-        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+        raw = path.read_bytes() if content is None else content
+        lines = raw.removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as e:
         raise DataError(f"cannot read {path}: {durable.why(e)}") from None
     found: dict[str, tuple[int, Case]] = {}
