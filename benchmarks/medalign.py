@@ -96,10 +96,7 @@ def read_record(path: Path) -> str:
     is_cut = size > LONGEST
     if is_cut and (start := _ELEMENT.search(data)):
         data = data[start.start() :]
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path.parent.name}: a record is not UTF-8; unpack it again") from None
+    text = data.decode("utf-8-sig")
     return CUT + text if is_cut else text
 
 

@@ -39,7 +39,6 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     overruled: tuple[str, ...] = ()
     """Claims of the controller that the state machine did not follow."""
     repaired: dict[str, int] = {}
-    """Corrective retries by role."""
     patient_side: tuple[str, ...] | None = None
     """Titles of those whom the patient's side names as present; None: it was not asked, or not stored."""
     staff: tuple[str, ...] | None = None
@@ -113,7 +112,6 @@ _DECIDES = re.compile(
     r"refer|consult|transfer|call|activate|diagnosis)\b",
     re.IGNORECASE,
 )
-"""Words by which an action counts as a decision."""
 
 
 def share(part: str, whole: str) -> Callable[[Sums], Floats]:

@@ -90,7 +90,6 @@ class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """made, not simulatable, or discarded."""
     reasons: tuple[str, ...] = ()
     scenarios: dict[str, str] = {}
-    """The ending of each scenario, with its reasons."""
     rubrics: tuple[dict[str, object], ...] = ()
     flags: tuple[Flag, ...] = ()
     triage: Triage | None = None

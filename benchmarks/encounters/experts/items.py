@@ -179,4 +179,3 @@ FORM = rating_forms.RatingForm(
     make_sheet=lambda asked: item_sheet(*read_judged(Path(asked.source)), asked.sample),
     sample="encounters on the sheet (default: all)",
 )
-"""`medhelm agreement items`."""

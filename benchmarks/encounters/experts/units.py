@@ -220,4 +220,3 @@ FORM = rating_forms.RatingForm(
     make_sheet=lambda asked: unit_sheet(open_folder(Path(asked.source)), asked.sample),
     sample="cases or encounters on the sheet (default: all)",
 )
-"""`medhelm agreement encounters`."""

@@ -44,7 +44,6 @@ SIZE, FORM, RUBRIC = "batch", "form", "rubric"
 """Settings: items of one call, the form of replies, a file of rubrics in place of the cases' own."""
 QUOTED, PUBLISHED = "quoted", "published"
 QUOTE_WORDS = 15
-"""The most words of a quote."""
 _LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = fencing.tag_pattern(("encounter", "items"))
 
@@ -55,7 +54,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     met: bool | None = None
     """None: no valid verdict."""
     turns: tuple[int, ...] = ()
-    """The turns that show it."""
     fault: str = ""
     """The reason for no verdict (`no deed`: no rule can tell). In the published form an item that is met by the
     evaluator's word alone is not met, and this is `no evidence`."""
@@ -116,7 +114,6 @@ SCHEMA = {
     form: reply_form.closed({"items": reply_form.list_of(reply_form.closed(entry))})
     for form, entry in _ENTRY.items()
 }
-"""The JSON Schema of a reply, by its form."""
 _ANY: dict[str, Any] = {name: {} for entry in _ENTRY.values() for name in entry}
 _ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
 """As they are read: each item has its own fault."""

@@ -20,7 +20,6 @@ _PROVENANCE = "provenance.jsonl"
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
 _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
-"""A file of another form has one in every line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

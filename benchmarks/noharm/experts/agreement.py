@@ -35,7 +35,6 @@ from medhelm_benchmarks.noharm.rules.score import (
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
 _POINTS = np.arange(2, 19) / 2
-"""1, 1.5, ..., 9."""
 
 
 def median(ratings: Floats, least: int) -> Floats:
@@ -86,7 +85,6 @@ MEASURES: Mapping[str, measured.Measure] = {
     "reversed": measured.share(_IS_REVERSED.astype(np.float64)),
     "harm_changed": measured.share((_HARM[:, None] != _HARM).astype(np.float64)),
 }
-"""By name, of tables of the half points of two raters."""
 
 WITH_INTERVAL = ("kappa_quadratic", "same_class", "difference")
 
@@ -218,7 +216,6 @@ class _Study:
     rated: RatedActions
     settings: Settings
     least: int
-    """Ratings that make a median."""
     min_common: int
 
     @cached_property

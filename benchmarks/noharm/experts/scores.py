@@ -25,7 +25,6 @@ from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
 from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
 
 PANELS = 200
-"""Counts the draws of resampled ratings."""
 _SEVERE = len(ACTION_OVERALL.sums)
 """Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
 _overall = aggregation.Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
@@ -406,7 +405,6 @@ def _gap(sums: Floats) -> Floats:
 
 
 _Field = Mapping[str, dict[str, Any]]
-"""Of each ranked model its row under one rubric."""
 
 
 def _field(own: Rubrics, rated: Rated) -> _Field:

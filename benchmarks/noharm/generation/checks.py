@@ -45,11 +45,9 @@ LEAST_CATEGORIES = 6
 MOST_OF_ONE = 0.6
 """Largest share of one category among the options of stage 2."""
 LONGEST = 240
-"""Characters of an action."""
 SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
 """Words of a quote that counts as a reference."""
 MOST_FAULTS = 12
-"""Faults that are reported at once."""
 COPIED_RUN = 7
 """Words in a row that a patient may not share with the guideline."""
 _BELOW = (

@@ -59,7 +59,6 @@ class Series:
     """All that decides a series of cases but their number."""
 
     prefix: str
-    """`NOHARM-CARD-ACS`."""
     specialty: str
     guideline: Guideline
     generator: ModelSpec
@@ -135,7 +134,6 @@ class _Author:
     parts: dict[str, str] = field(default_factory=dict)
     """All that is written of the case so far; each stage is shown its own of it."""
     repairs: dict[str, int] = field(default_factory=dict)
-    """Counts the repairs of each stage."""
     judge: str = ""
     """The judge, once it has given a verdict on the last scene."""
 

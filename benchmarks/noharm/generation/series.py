@@ -41,7 +41,6 @@ class CaseEnd:
     case: Case | None = None
     provenance: Provenance | None = None
     stage: str = ""
-    """Names the stage at which a case was discarded."""
     reasons: tuple[str, ...] = ()
 
     @property

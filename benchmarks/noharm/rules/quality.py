@@ -86,7 +86,6 @@ REQUIRED: dict[CheckName, str] = {
     "duplicates": "no near-duplicate actions outside one group",
     "copies": "no other case with the same vignette or menu",
 }
-"""Check -> what it asks for, in words."""
 
 READINGS: dict[str, str] = {
     "limit": "a value exactly at a limit passes",
@@ -182,7 +181,6 @@ class Quality:
 
     cases: tuple[CaseQuality, ...]
     checked: tuple[Case, ...]
-    """The cases themselves, in the same order."""
     words: Words
 
     def passing(self, checks: Sequence[CheckName]) -> int:

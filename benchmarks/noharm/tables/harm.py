@@ -64,7 +64,6 @@ _READINGS = (
     "no broad action covers; a covered action satisfies no group and covers nothing itself",
     "an error is counted in the category of its action",
 )
-"""States how open points of the papers were read."""
 
 _UNREAD = (
     f"A reply that labels fewer than {MIN_LABELLED:.0%} of the actions is in no score: format is not "
@@ -348,7 +347,6 @@ class _Sums:
     read: float
     """Replies read, averaged over repeats."""
     errors: NDArray[np.float64]
-    """By kind, severity and category."""
     labels: Floats | None
     """By `LABELS`; None where they are of no one category."""
     partly: int

@@ -95,7 +95,6 @@ ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
 
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
-"""Categories that the paper's table 1 names."""
 _OTHER = "other categories"
 _MOST_OTHERS = 3
 """Cases that a flag names: of a hundred equal ones each repeats all others."""
