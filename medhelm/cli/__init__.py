@@ -112,10 +112,11 @@ def _boundary(command: Command) -> Iterator[None]:
 
 def _run(command: Command, argv: list[str]) -> int:
     """Run a command; its module is imported here, and by nothing before."""
-    module = command_module(command)
-    if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
-        code: int = module.run(argv)
-        return code
+    if command.options is None:
+        module = command_module(command)
+        if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
+            code: int = module.run(argv)
+            return code
     parser = command_parser(command)
     if command.owner:
         with suppress(argparse.ArgumentError):  # it has the option of its own
@@ -125,14 +126,19 @@ def _run(command: Command, argv: list[str]) -> int:
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    code = module.run(parsed)
+    code = command_module(command).run(parsed)
     return code
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
-    command_module(command).add_arguments(parser)
+    if command.options is None:
+        command_module(command).add_arguments(parser)
+    else:
+        from medhelm.cli.options import add_declared
+
+        add_declared(parser, command.options)
     if command.asks:
         parser.add_argument(OPTION, action="append", metavar="FILE", help=HELP)
     return parser

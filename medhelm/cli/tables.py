@@ -92,9 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how and where tables are printed."""
-    chosen = "output format (default: by the suffix of --out, else terminal)"
-    add_options(parser, "--format", choices=FORMATS, default=None, help=chosen)
-    add_options(parser, "--out")
+    add_options(parser, "--format TABLE", "--out")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,10 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
     help = "which answers of a ward were not read"
     module = "audit"
 
-`asks = true` gives a command that may ask models the option `--env-file FILE`.
-`module` is the module beside the data file that has `add_arguments` and `run`, or `MODULE:NAME` for a
+`asks = true` gives a command that may ask models the option `--env-file FILE`. `options` lists what it takes: the
+names of those that commands share (`{shared = NAME, help = ...}` where something is other here), and tables of what
+argparse takes, with their `name`. With them the help imports no module.
+`module` is the module beside the data file that has `run`, and `add_arguments` where no options are listed, or `MODULE:NAME` for a
 value in it that has both; a name with a dot is taken as it is. Without it a package has one of the
 words (`ward_audit`), a file has itself.
 """
@@ -26,7 +28,7 @@ from medhelm.files.folders import beside
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "module", "also", "asks")
+_KEYS = ("help", "module", "also", "asks", "options")
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -53,6 +55,8 @@ class Command(NamedTuple):
     """The plugin that brings it; empty for those of medhelm."""
     asks: bool = False
     """True if it may ask models, so that it takes `--env-file FILE`."""
+    options: tuple[Any, ...] | None = None
+    """What it takes; None: its module adds that."""
 
     @property
     def name(self) -> str:
@@ -132,8 +136,11 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         )
     also = own.get("also", [])
     module = own.get("module", alone or "_".join(words).replace("-", "_"))
+    options = own.get("options")
     if not isinstance(module, str) or not isinstance(also, list):
         raise PluginError(f"{path}: {name!r}: module is a text, also a list of words")
+    if not isinstance(options, list | None):
+        raise PluginError(f"{path}: {name!r}: options is a list of names and tables")
     if module != alone and "." not in module:
         module = f"{package}.{module}" if package else str(path.with_name(f"{module}.py"))
     return Command(
@@ -144,6 +151,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         origin=str(path),
         owner=owner,
         asks=own.get("asks") is True,
+        options=None if options is None else (*options,),
     )
 
 

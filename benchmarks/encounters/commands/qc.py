@@ -31,18 +31,6 @@ NOT_CHECKED = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "dir", metavar="DIR", help=f"a folder with {CASES}/ and {RUBRICS}, or one of them"
-    )
-    parser.add_argument(
-        "--flags", metavar="FILE", help="write the flags there, one JSON object a line"
-    )
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where a case is flagged")
-    options.add_options(parser, "--format")
-
-
 def run(args: argparse.Namespace) -> int:
     """Print counts and flags; return 0 whatever they are, with --strict 1 where there is a flag."""
     folder = Path(args.dir)

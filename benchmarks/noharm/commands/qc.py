@@ -22,45 +22,6 @@ _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help="cases, one JSON object a line; -: the standard input (default: the bundled cases)",
-    )
-    parser.add_argument(
-        "--table",
-        choices=_TABLES,
-        help="one table (default: all but measures; origins where provenance.jsonl lies beside FILE)",
-    )
-    tables.add_file(parser)
-    parser.add_argument(
-        "--flags", metavar="FILE", help="write flags and leaks there, one JSON object a line"
-    )
-    parser.add_argument(
-        "--embeddings",
-        metavar="MODEL",
-        help="also look for near-duplicates by an encoder: a folder or hub id (needs the extra hf)",
-    )
-    parser.add_argument(
-        "--judge",
-        metavar="MODEL",
-        help="also ask a model which wordings give an action away, and which actions say the same",
-    )
-    parser.add_argument(
-        "--data-class",
-        choices=("public", "gated", "private"),
-        help="which judges may see the cases (default: private, local ones; of the bundled cases public)",
-    )
-    options.add_options(parser, "--results-dir", help="where verdicts are kept")
-    options.add_options(parser, *options.OF_ASKING)
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm_benchmarks.noharm.rules.quality import check_cases
