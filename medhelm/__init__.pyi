@@ -111,7 +111,6 @@ from medhelm.extract import read_number as read_number  # a number
 from medhelm.extract import read_date as read_date  # a date
 from medhelm.extract import read_weeks_days as read_weeks_days  # weeks and days
 from medhelm.extract import Glossary as Glossary  # the names of the values that may be asked for
-from medhelm.extract import Quantity as Quantity  # one of them
 
 # -- A protocol, a strategy
 from medhelm.protocols.protocol import Protocol as Protocol  # how an instance is conducted

@@ -7,8 +7,6 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-import msgspec
-
 from medhelm import (
     DataError,
     Episode,
@@ -44,8 +42,7 @@ _QUOTED_PAIR = re.compile(r"\('(\d+) weeks', '(\d+) days'\)")
 @cache
 def glossary() -> Glossary:
     """Return the names of MedCalc-Bench."""
-    content = (resources.files(__package__) / "medcalc.toml").read_bytes()
-    return msgspec.toml.decode(content, type=Glossary)
+    return Glossary.of_toml((resources.files(__package__) / "medcalc.toml").read_bytes())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ class Command(NamedTuple):
     asks: bool = False
     """True if it may ask models, so that it takes `--env-file FILE`."""
     options: tuple[Any, ...] | None = None
-    """What it takes; None: its module adds that."""
+    """As the data file has them; None: its module adds them."""
 
     @property
     def name(self) -> str:
@@ -175,6 +175,12 @@ def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCo
         for data, _ in data_files(path):
             found = _add(found, read_commands(data, "", str(path), str(path)))
     return KnownCommands(found, tuple(broken))
+
+
+def name_broken(plugins: Iterable[Broken]) -> None:
+    """Name on stderr the plugins that were left out."""
+    for broken in plugins:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
 def _add(

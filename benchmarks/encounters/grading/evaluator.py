@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -28,7 +27,7 @@ from medhelm import (
 )
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
-from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
+from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked, normal
 from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
@@ -119,17 +118,6 @@ _ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
 """As they are read: each item has its own fault."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: a sentence is one run of letters."""
-_SAME = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
-    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"')
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
-)
-
-
-@lru_cache(maxsize=1024)
-def normal(text: str) -> str:
-    """Return a text as it is compared: NFKC, straight quotation marks and dashes, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", text.translate(_SAME)).split())
 
 
 def read_batch(
@@ -153,9 +141,7 @@ def read_batch(
             moved.update(places)
         else:
             extra += 1
-    if (
-        form == QUOTED
-    ):  # an entry with the text of one item and the number of another may mean either
+    if form == QUOTED:  # text of one item and number of another: either may be meant
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Verdicts(items=verdicts, extra=extra)

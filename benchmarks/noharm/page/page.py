@@ -123,7 +123,8 @@ _HERE = Path(__file__).parent
 
 def page_data(runs: PublishedRuns) -> PageData | None:
     """Return the table of harm and whose the ratings are; None where no action is labelled."""
-    from medhelm_benchmarks.noharm.tables.harm import UNVALIDATED, harm, has_labels, validity
+    from medhelm_benchmarks.noharm.tables.harm import harm, has_labels, validity
+    from medhelm_benchmarks.noharm.tables.harm_notes import UNVALIDATED
 
     labelled = [b for b in runs.study.cells if has_labels(runs.study, b)]
     if not labelled:
