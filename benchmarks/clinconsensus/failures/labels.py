@@ -178,10 +178,10 @@ def failures_table(
     answers: Sequence[Answer], labels: Mapping[Name, str], by: str, settings: Settings
 ) -> Table:
     """Return how often each type is the reason. `by`: who labelled."""
-    rows = [*_rows(answers, labels, settings, level="overall")]
+    rows = [*_rows(answers, labels, settings)]
     for model in sorted({a.model for a in answers}):
-        own = [a for a in answers if a.model == model]
-        rows += _rows(own, labels, settings, model, level="model")
+        rows += _rows([a for a in answers if a.model == model], labels, settings, model)
+    shown = ("title", "criteria", "share")
     return make_table(
         "failures",
         "Types of failure over unmet criteria",
@@ -192,19 +192,10 @@ def failures_table(
             "Intervals: bootstrap over whole cases.",
             "The types say what to look at. They are not rates of failures in practice.",
         ],
-        {
-            "draws": settings.draws,
-            "bootstrap_seed": settings.bootstrap_seed,
-            "confidence": settings.confidence,
-        },
+        settings.of_draws,
         parts=(
-            Part(level="overall", title="All models", columns=("title", "criteria", "share")),
-            Part(
-                level="model",
-                title="By model",
-                columns=("title", "criteria", "share"),
-                group=("model",),
-            ),
+            Part("overall", "All models", (), shown),
+            Part("model", "By model", ("model",), shown),
         ),
     )
 
@@ -214,32 +205,22 @@ def _rows(
     labels: Mapping[Name, str],
     settings: Settings,
     model: str | None = None,
-    *,
-    level: str,
 ) -> Iterator[dict[str, object]]:
     names = [(a.name(u.criterion.name), a.episode.instance.id) for a in answers for u in a.unmet]
     given = [(labels[name], case) for name, case in names if name in labels]
-    types = list(failure_types())
+    types = failure_types()
     cases = {case: code for code, case in enumerate(dict.fromkeys(case for _, case in given))}
-    ones = np.zeros((len(given), len(types) + 1))
-    ones[:, -1] = 1
-    for place, (label, _) in enumerate(given):
-        ones[place, types.index(label)] = 1
+    ones = np.asarray([[*(label == own for own in types), True] for label, _ in given], float)
     codes = np.asarray([cases[case] for _, case in given], dtype=np.int64)
     drawn = None
     if len(cases) > 1:
         seed = intervals.seed_of(settings.bootstrap_seed, "failures", model or "")
-        drawn = intervals.bootstrap(
-            intervals.cluster_sums(ones, codes, len(cases)), settings.draws, seed
-        )
-    head: dict[str, object] = {
-        "level": level,
-        "model": model,
-        "labelled": len(given),
-        "unmet": len(names),
-    }
-    for place, own in enumerate(failure_types().values()):
-        hits = int(ones[:, place].sum())
+        sums = intervals.cluster_sums(ones, codes, len(cases))
+        drawn = intervals.bootstrap(sums, settings.draws, seed)
+    head: dict[str, object] = {"level": "model" if model else "overall", "model": model}
+    head |= {"labelled": len(given), "unmet": len(names)}
+    for place, own in enumerate(types.values()):
+        hits = sum(label == own.id for label, _ in given)
         row: dict[str, object] = {**head, "type": own.id, "title": own.title, "criteria": hits}
         if given:
             row["share"] = hits / len(given)
@@ -250,9 +231,5 @@ def _rows(
             )
             row |= {"share_low": found.low, "share_high": found.high, "share_method": found.method}
         yield row
-    yield {
-        **head,
-        "type": UNLABELLED,
-        "title": "No label",
-        "criteria": len(names) - len(given),
-    }
+    rest = {"type": UNLABELLED, "title": "No label", "criteria": len(names) - len(given)}
+    yield head | rest

@@ -175,37 +175,18 @@ COLUMNS = (
     kinds.text("top3", "models in the first three by both scores", "top 3"),
     kinds.text("top5", "models in the first five by both scores", "top 5"),
 )
+_OWN = ("benchmark",)
 _PARTS = (
     Part(
-        level="model",
-        title="Coverage",
-        group=("benchmark",),
-        columns=("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
+        "model",
+        "Coverage",
+        _OWN,
+        ("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
     ),
-    Part(
-        level="score",
-        title="Coverage at other thresholds",
-        group=("benchmark", "measure"),
-        columns=("model", "n", "coverage"),
-    ),
-    Part(
-        level="threshold",
-        title="Ranks by other scores",
-        group=("benchmark",),
-        columns=("measure", "correlation", "top3", "top5"),
-    ),
-    Part(
-        level="slice",
-        title="Slices",
-        group=("benchmark", "axis"),
-        columns=("value", "model", "n", "coverage", "difference"),
-    ),
-    Part(
-        level="length",
-        title="Length of answers",
-        group=("benchmark",),
-        columns=("measure", "n", "correlation"),
-    ),
+    Part("score", "Coverage at other thresholds", (*_OWN, "measure"), ("model", "n", "coverage")),
+    Part("threshold", "Ranks by other scores", _OWN, ("measure", "correlation", "top3", "top5")),
+    Part("slice", "Slices", (*_OWN, "axis"), ("value", "model", "n", "coverage", "difference")),
+    Part("length", "Length of answers", _OWN, ("measure", "n", "correlation")),
 )
 
 

@@ -102,14 +102,9 @@ def cast_parts(own: tuple[str, ...]) -> tuple[Part, ...]:
     scores = ["model", "cast", "cases", "unchecked", "clean", "marked"]
     scores += ["mean", "mean_unmarked", "difference"]
     return (
-        Part(level="role", title="Faults by who played", group=own, columns=roles),
-        Part(
-            level="script",
-            title="How much of its script the patient said",
-            group=own,
-            columns=script,
-        ),
-        Part(level="clinician", title="Scores without marked cases", group=own, columns=(*scores,)),
+        Part("role", "Faults by who played", own, roles),
+        Part("script", "How much of its script the patient said", own, script),
+        Part("clinician", "Scores without marked cases", own, (*scores,)),
     )
 
 

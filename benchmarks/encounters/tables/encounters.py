@@ -140,12 +140,7 @@ def _parts(has_several: bool) -> tuple[Part, ...]:
     """Return the grids; those of several benchmarks name each."""
     own = ("benchmark",) if has_several else ()
     return tuple(
-        Part(
-            level=level,
-            title=title,
-            group=own if level == "model" else (*own, "model"),
-            columns=names,
-        )
+        Part(level, title, own if level == "model" else (*own, "model"), names)
         for (level, title), names in _PARTS.items()
     )
 

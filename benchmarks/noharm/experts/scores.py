@@ -90,21 +90,11 @@ SENSITIVITY = (
     *kinds.measured(*_SEVERE_RATE, prefix="severe_rate"),
 )
 
+_RANKS = ("model", "rank_file", "rank", "rank_single", "rank_drawn", "overall", "severe_rate")
+_ALONE = ("model", "overall", "severe_rate", "rank", "n")
 _PARTS = (
-    Part(
-        level="model",
-        title="Ranks of the models",
-        columns=(
-            *("model", "rank_file", "rank", "rank_single", "rank_drawn"),
-            *("overall", "severe_rate"),
-        ),
-    ),
-    Part(
-        level="rater",
-        title="Under each rater alone",
-        group=("rater",),
-        columns=("model", "overall", "severe_rate", "rank", "n"),
-    ),
+    Part("model", "Ranks of the models", columns=_RANKS),
+    Part("rater", "Under each rater alone", ("rater",), _ALONE),
 )
 
 

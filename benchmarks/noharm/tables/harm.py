@@ -186,10 +186,7 @@ def _parts(has_several: bool, has_gaps: bool) -> tuple[Part, ...]:
         ("category", "Errors by category of actions", (*own, "model"), ("category", *_ROW)),
         ("specialty", "Errors by specialty", (*own, "model"), ("specialty", "n", *_ROW)),
     )
-    return tuple(
-        Part(level=level, title=title, group=group, columns=names)
-        for level, title, group, names in grids
-    )
+    return tuple(Part(*grid) for grid in grids)
 
 
 def has_labels(study: studies.Study, benchmark: str) -> bool:
