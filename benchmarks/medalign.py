@@ -96,7 +96,10 @@ def read_record(path: Path) -> str:
     is_cut = size > LONGEST
     if is_cut and (start := _ELEMENT.search(data)):
         data = data[start.start() :]
-    text = data.decode("utf-8-sig")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path.parent.name}: a record is not UTF-8; unpack it again") from None
     return CUT + text if is_cut else text
 
 

@@ -57,13 +57,16 @@ def to_instance(row: Row) -> Instance:
     golds = [a for a in row["Answers"] if a["ReferenceRank"] == "1"]
     if len(golds) != 1:
         raise DataError(f"Answers: {len(golds)} have ReferenceRank 1, expected one")
+    rating = golds[0]["ReferenceScore"]
+    if rating not in RATINGS:
+        raise DataError(f"ReferenceScore: expected one of {', '.join(RATINGS)}")
     question = row["QuestionText"].strip()
     return Instance(
         id=row["QID"],
         question=question,
         references=(golds[0]["AnswerText"].strip(),),
         cluster=text_key(question),
-        metadata={"gold_rating": RATINGS[golds[0]["ReferenceScore"]]},
+        metadata={"gold_rating": RATINGS[rating]},
     )
 
 

@@ -82,6 +82,8 @@ def to_instance(row: Row) -> Instance:
     """
     choices = tuple(clean(row[letter]) for letter in ascii_uppercase[:4])
     key = row["answer"].strip()
+    if key not in COLUMNS[1:5]:
+        raise DataError("the key is not one of A to D")
     right = choices[ascii_uppercase.index(key)]
     twins = [x for x, text in zip(ascii_uppercase, choices, strict=False) if text == right]
     question = f"{row['subject']}/{row['number']}"
