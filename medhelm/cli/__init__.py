@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,11 @@ from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
     FILE,
-    Broken,
     Command,
     KnownCommands,
     command_module,
     find_commands,
+    name_broken,
     read_commands,
 )
 from medhelm.tables.format.console import drop_output
@@ -150,12 +150,6 @@ def _print_help(word: str, argv: Sequence[str]) -> int:
     print("\n".join(f"  {c.name:<20} {c.help}" for c in known.of(word)))
     print(f"\n`medhelm {word} WORD --help` says more.")
     return 0
-
-
-def name_broken(plugins: Iterable[Broken]) -> None:
-    """Name on stderr the plugins that were left out."""
-    for broken in plugins:
-        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
 def _print_all(argv: Sequence[str]) -> int:

@@ -351,7 +351,8 @@ def _compose_all(
                 composed[shared] = _named(config, config.hydra.runtime.choices)
             if name is not None:
                 composed[shared].benchmark.name = name
-            found.append(dict(OmegaConf.to_container(composed[shared], resolve=True)))
+            values: Any = OmegaConf.to_container(composed[shared], resolve=True)
+            found.append(values)
     return found
 
 

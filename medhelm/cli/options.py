@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import msgspec
 
-from medhelm.cli import name_broken as name_broken
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.models.catalogue import find_model as find_model
+from medhelm.plugins.commands import name_broken as name_broken
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import DataClass

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -198,6 +198,12 @@ def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCo
         for data, _ in data_files(path):
             found = _add(found, read_commands(data, "", str(path), str(path)))
     return KnownCommands(found, tuple(broken))
+
+
+def name_broken(plugins: Iterable[Broken]) -> None:
+    """Name on stderr the plugins that were left out."""
+    for broken in plugins:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
 def _add(

@@ -200,7 +200,11 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     unpriced = [e.model for e in asked if e.usd_limit is None]
     unpriced += [role.model for role in cast if role.usd_limit is None]
     unpriced += [j.judge for j in judged if j.usd_limit is None]
-    parts = {"": asked, "jury_": judged, "cast_": cast}
+    parts: dict[str, Sequence[RunEstimate | PartyEstimate]] = {
+        "": asked,
+        "jury_": judged,
+        "cast_": cast,
+    }
     costs = {
         f"{part}{name}": add_up(getattr(one, name) for one in own)
         for part, own in parts.items()
