@@ -26,24 +26,29 @@ from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_po
 from medhelm.store.mirror import Mirror, Piece, put
 
 _COPY = "/copy"
-"""Its place ends with this for a worker that has a copy of the runs."""
+"""Its place ends with this for a worker that has a copy of the runs, and messages with such begin so."""
 _SPACE = "medhelm"
 _SEND_S, _BEGIN_S = 0.2, 120.0
+_PART = 1 << 16
 _QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": _SPACE}
 _HEAD = {"node:__internal_head__": 0.001}
 
 
 class Desk:
-    """The actor. Its methods are short, and are called one at a time."""
+    """The actor. Its methods are short, and are called one at a time.
+
+    Files go through it in messages, of parts so small that Ray keeps them out of its object store, which may write
+    to the disk.
+    """
 
     def __init__(self, pool: bytes, refusal: str) -> None:
         """`refusal`: the reason why no worker may have a copy of the runs; empty where it may."""
         self._pool = msgspec.json.decode(pool, type=Pool)
         self._refusal = refusal
-        self._pieces: list[Piece] = []
-        self._taken = self._written = 0
-        self._wanted: set[str] = set()
-        self._copies: dict[str, list[Piece]] = {}
+        self._messages: dict[str, bytearray] = {}
+        self._whole: dict[str, None] = {}
+        """Messages of which all is there, in order."""
+        self._wanted: dict[str, None] = {}
 
     def ask(self, name: str, *args: Any) -> Any:
         """Return what a method of the pool gives, by the clock of this process."""
@@ -53,31 +58,51 @@ class Desk:
         """Return the pool as JSON."""
         return msgspec.json.encode(self._pool)
 
-    def copy(self, worker: str) -> tuple[str, list[Piece] | None]:
-        """Return why there is no copy of the runs for a worker, and the copy once the command has made it."""
-        self._wanted.add(worker)
-        return self._refusal, self._copies.pop(worker, None)
+    def want(self, message: str) -> str:
+        """Note that a worker wants a copy of the runs as this message; returns why there is none."""
+        if not self._refusal:
+            self._wanted[message] = None
+        return self._refusal
 
-    def send(self, pieces: Sequence[Piece]) -> int:
-        """Take files of a worker's copy for the command; returns the number of all that were taken."""
-        self._pieces += pieces
-        return self._taken + len(self._pieces)
+    def add(self, message: str, part: bytes, is_last: bool) -> None:
+        """Take a part of a message."""
+        self._messages.setdefault(message, bytearray()).extend(part)
+        if is_last:
+            self._whole[message] = None
 
-    def written(self) -> int:
-        """Return how many files the command has written."""
-        return self._written
+    def part(self, message: str, start: int) -> bytes:
+        """Return a part of a message; nothing at its end."""
+        return bytes(self._messages[message][start : start + _PART])
 
-    def take(self, written: int) -> tuple[set[str], list[Piece]]:
-        """Hand the command who wants a copy, and what was sent; `written`: the number of all that it has written."""
-        wanted, self._wanted = self._wanted, set()
-        pieces, self._pieces = self._pieces, []
-        self._written = written
-        self._taken += len(pieces)
-        return wanted, pieces
+    def drop(self, message: str) -> None:
+        """Forget a message, as it has arrived."""
+        self._whole.pop(message)
+        self._messages.pop(message)
 
-    def give(self, worker: str, pieces: list[Piece]) -> None:
-        """Keep a copy for a worker until it comes for it."""
-        self._copies[worker] = pieces
+    def is_whole(self, message: str) -> bool:
+        """Return whether all of a message is there, and has not arrived."""
+        return message in self._whole
+
+    def look(self) -> tuple[list[str], list[str]]:
+        """Return the copies that are wanted, and the messages that workers have sent."""
+        wanted, self._wanted = [*self._wanted], {}
+        return wanted, [message for message in self._whole if not message.startswith(_COPY)]
+
+
+def _send(desk: Any, message: str, pieces: Sequence[Piece]) -> None:
+    sent = msgspec.msgpack.encode(pieces)
+    for start in range(0, len(sent), _PART):
+        part = sent[start : start + _PART]
+        _get(desk.add.remote(message, part, start + _PART >= len(sent)))
+
+
+def _receive(desk: Any, message: str, root: Path) -> None:
+    """Write the files of a message below a folder, and drop it."""
+    found = bytearray()
+    while part := _get(desk.part.remote(message, len(found))):
+        found += part
+    put(root, msgspec.msgpack.decode(found, type=list[Piece]))
+    _get(desk.drop.remote(message))
 
 
 class RayPool(PoolAccess):
@@ -140,7 +165,7 @@ class RayEngine(Engine):
         self.results, self._folders = path.parent.parent, new.runs
         options = {"name": self._name, "namespace": _SPACE, "num_cpus": 0, "resources": _HEAD}
         self._desk = ray.remote(Desk).options(**options).remote(msgspec.json.encode(new), refusal)
-        _get(self._desk.written.remote(), _BEGIN_S)
+        _get(self._desk.look.remote(), _BEGIN_S)
         return RayPool(self._desk, "", new.workers)
 
     def start(self, command: Sequence[str], output: Path) -> Worker:
@@ -150,11 +175,11 @@ class RayEngine(Engine):
 
     def collect(self) -> bool:
         """Write what workers have sent, and give those a copy of the runs who want one."""
-        wanted, pieces = _get(self._desk.take.remote(self._written))
-        put(self.results, pieces)
-        self._written += len(pieces)
-        for worker in wanted:
-            _get(self._desk.give.remote(worker, Mirror(self.results, self._folders).news()))
+        wanted, sent = _get(self._desk.look.remote())
+        for message in sent:
+            _receive(self._desk, message, self.results)
+        for message in wanted:
+            _send(self._desk, message, Mirror(self.results, self._folders).news())
         return bool(wanted)
 
 
@@ -205,30 +230,37 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
 def _work_on_copy(
     command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
 ) -> Ended:
-    desk, copy = ray.get_actor(name, _SPACE), None
-    sent, pieces = 0, list[Piece]()
-    while copy is None:
-        refusal, copy = _get(desk.copy.remote(output))
-        if refusal:
-            raise RecordError(refusal)
+    desk, message = ray.get_actor(name, _SPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
+    if refusal := _get(desk.want.remote(message)):
+        raise RecordError(refusal)
+    while not _get(desk.is_whole.remote(message)):
         time.sleep(_SEND_S)
     with tempfile.TemporaryDirectory(prefix="medhelm-") as made:
         root = Path(made)
-        put(root, [*copy, Piece(output, 0, b"")])
+        put(root, [Piece(output, 0, b"")])
+        _receive(desk, message, root)
         mirror = Mirror(root, ["runs", output])
         mirror.news()
+        pieces, again_at = list[Piece](), 0.0
 
         def send() -> None:
-            nonlocal sent
+            """Send what is new; once more where Ctrl-C came amid, since files are written at their places."""
+            nonlocal message, again_at
+            if (began := time.monotonic()) < again_at:
+                return
             pieces.extend(mirror.news())
-            if pieces:  # sent twice where Ctrl-C comes amid
-                sent = _get(desk.send.remote(pieces))
+            if pieces:
+                message = f"{output} {secrets.token_hex(4)}"
+                _send(desk, message, pieces)
                 pieces.clear()
+            again_at = time.monotonic() + 4 * (
+                time.monotonic() - began
+            )  # many runs: a fifth of a core
 
         is_last = "shard=0/1" in command
         added[POOL] += "" if is_last else _COPY
-        ended = run_child(command, made, added, output, cwd, send)
+        ended, again_at = run_child(command, made, added, output, cwd, send), 0.0
         send()
-        while _get(desk.written.remote()) < sent:
+        while _get(desk.is_whole.remote(message)):
             time.sleep(_SEND_S)
         return ended
