@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
-from medhelm.tables.format.column_kinds import text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.formats import cell_text
 from medhelm.tables.format.table import Table, make_table, several
 from medhelm_leaderboard import own_words, publish
@@ -21,12 +21,7 @@ Facts = Mapping[str, str]
 _COUNTS = ("instances", "rows left out", "served as")
 """Facts that count: they are of one benchmark, equal or not."""
 _NOT, _ONE_CALL = "not reported", "one request an instance, in a session of its own"
-_COLUMNS = (
-    text("item", "number of the item in the guideline", "item"),
-    text("about", "what is to be reported, in our words", "what is to be reported"),
-    text("record", "what the record says; not reported: it is for the author", "from the record"),
-    text("section", "section of the page with more of it", "section"),
-)
+_COLUMNS = declared(__file__, "checklists")
 
 
 def asked_facts(record: RunRecord) -> Facts:

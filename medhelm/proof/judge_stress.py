@@ -38,28 +38,13 @@ from medhelm.store.records import order_key, read_plan
 from medhelm.tables.clinicians.fidelity import Comparison
 from medhelm.tables.clinicians.rated_answers import Rated, RunChoice
 from medhelm.tables.clinicians.stored_decisions import chosen_runs
-from medhelm.tables.format.column_kinds import count, measured, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.table import Row, Settings, Table, make_table
 
 ANSWERS = 30
 """Answers that each judge is asked about once more, where nobody says how many."""
 _NOT_ASKED = (*MISSING, "oversize")
-_COLUMNS = (
-    text("judge", "who decided", "judge"),
-    text("order", "whether the order was reversed, or has no meaning", "order", ""),
-    count("asked", "answers that were asked about in reverse order", "asked"),
-    count("verdicts", "verdicts on a criterion that could be read in both orders"),
-    count("turned", "those that are not the same", "turned", of="verdicts"),
-    *measured("turned_share", "turned / verdicts", "share", "share", prefix="turned_share"),
-    count("unreadable", "verdicts that could not be read in one of the orders", "unreadable"),
-    count("missing", "answers that were not asked about, or whose call failed", "missing"),
-    text("beyond", "experts whose marks are held fixed; nobody: the plain correlation", "beyond"),
-    count("answers", "answers with a mark of the judge and of these experts", "n"),
-    *measured(
-        "length", "rank correlation of an answer's mean mark and its characters", "", "length"
-    ),
-    text("length_method", "how that interval was made, or why there is none"),
-)
+_COLUMNS = declared(__file__, "stress")
 _NOTES = (
     "Turned: verdicts that are not the same once the criteria are shown in reverse order; a judge at "
     "a temperature above 0 turns some in any order. Not applicable: each criterion is a call of its "
@@ -266,7 +251,6 @@ def stress_table(
         rows,
         _NOTES,
         {"confidence": settings.confidence, "answers": first.most, "sample_seed": first.seed},
-        layout=Layout(main=("order", "turned_share", "beyond", "length")),
     )
 
 

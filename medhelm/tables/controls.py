@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
-from medhelm.tables.format.column_kinds import count, measured, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.judge_errors import LIMIT, grader_of, judge_errors
 from medhelm.tables.study.study import Study
 
 ALL = "all together"
-CONTROLS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "the first metric that rests on the judges", "metric"),
-    text("judge", "name of the judge; all together: what more than half of several say", "judge"),
-    text("what", "false positive: yes where no is due; false negative: no where yes is due", "what"),
-    *measured("share", "wrong verdicts of the valid ones that were due", "share", "share", 3, prefix="share"),
-    count("wrong", "wrong verdicts, over all runs", "wrong", of="verdicts"),
-    count("verdicts", "valid verdicts that were due"),
-    count("invalid", "verdicts that were due and are not valid: in no share", "not valid"),
-    count("cases", "cases of a run with a valid verdict that was due", "cases"),
-    count("runs", "runs with controls: one a model", "runs"),
-    text("empty", "wrong of the valid verdicts on answers without content", "empty"),
-    text("other", "the same of answers to another case", "other case"),
-    text("right", "the same of right answers", "right"),
-)  # fmt: skip
+CONTROLS = declared(__file__, "controls")
 _COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
 
 

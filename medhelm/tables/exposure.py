@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medhelm.tables.format.column_kinds import measured, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-EXPOSURE = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model", "model"),
-    text(
-        "public_since",
-        "when its items became public; missing: not known or not public",
-        "public since",
-        "?",
-    ),
-    text(
-        "training_cutoff",
-        "end of the model's training data, as stated; missing: not stated",
-        "cut-off",
-        "?",
-    ),
-    text(
-        "public_before_cutoff",
-        "yes; no; not known; or the same day, month or year, of which the dates say no more",
-        "public before cut-off",
-    ),
-    *measured(
-        "score", "score on the compared instances", "metric", "score", digits=3, is_main=True
-    ),
-)
+EXPOSURE = declared(__file__, "exposure")
 
 
 def exposure(study: Study) -> Table:

@@ -14,8 +14,10 @@ from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
-from medhelm.tables.format.table import Column, Part, Row, Table
+from medhelm.tables.format.column_kinds import (
+    declared,
+)
+from medhelm.tables.format.table import Part, Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import by_judge
@@ -44,112 +46,8 @@ _BRACKETS = (
     "left out, on the same instances."
 )
 
-_BY_GROUPS = "by the jackknife over groups of instances"
 
-COLUMNS = (
-    text("level", "agreement, judge, model, or left out: a model's score without one judge"),
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("jury", "name of the jury", "jury"),
-    yes(
-        "is_stand_in",
-        "whether the judges are the offline graders, whose scores say nothing about quality",
-    ),
-    text("judge", "name of the judge; in a row `left out`, of the one that is left out", "judge"),
-    text("model", "name of the model", "model"),
-    count("judges", "judges of the jury", "judges"),
-    count("judges_heard", "judges with a verdict on the compared answers: the k of what follows"),
-    count("shown", "answers (of any model) that the judges were shown"),
-    count(
-        "rated",
-        "those with a verdict of the judge, or of as many as the quorum",
-        "rated",
-        of="shown",
-    ),
-    on_request(share("coverage", "rated / shown", "cov")),
-    count(
-        "n",
-        "compared answers of all models with two verdicts; of a judge: that it rated; of a score: "
-        "instances",
-        "n",
-    ),
-    count("n_complete", "compared answers that all judges heard rated: those of the ICC", "n ICC"),
-    *measured(
-        "alpha",
-        "Krippendorff's alpha of the judges' ratings, interval level",
-        "",
-        "alpha",
-        is_main=True,
-        prefix="alpha",
-        how=_BY_GROUPS,
-    ),
-    *measured(
-        "icc_single",
-        "ICC(2,1): absolute agreement of single judges",
-        "",
-        "ICC(2,1)",
-        prefix="icc_single",
-        how=_BY_GROUPS,
-    ),
-    *measured(
-        "icc_mean",
-        "ICC(2,k): absolute agreement of the mean of k judges",
-        "",
-        "ICC(2,k)",
-        is_main=True,
-        prefix="icc_mean",
-        how="from those of icc_single",
-    ),
-    number("correlation", "mean correlation r of the ratings of two judges", "", "r"),
-    number(
-        "effective_votes",
-        "k / (1 + (k - 1) r): independent judges that k are worth at least",
-        "",
-        "votes",
-    ),
-    number("alpha_without", "alpha of the other judges", "", "alpha without", is_main=True),
-    yes("ranked", "whether the model is ranked on this benchmark"),
-    *measured(
-        "score",
-        "score by all judges, or by one; of a metric by majority: the mean of each one's own",
-        "metric",
-        "score",
-        is_main=True,
-        how="instances resampled",
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    Column(
-        name="rank",
-        type="integer",
-        description="rank of the model on this benchmark; missing: not ranked, or by a majority",
-        heading="rank",
-        interval=("rank_best", "rank_worst"),
-    ),
-    count("rank_best", "best rank with one judge left out"),
-    count("rank_worst", "worst rank with one judge left out"),
-    number("score_least", "lowest score with one judge left out", "metric", "least"),
-    number("score_most", "highest score with one judge left out", "metric", "most"),
-    count("rank_shift", "most places by which a model moves without the judge", "moves"),
-    yes("is_own", "whether the judge is of the model's family, or the model has one", "family"),
-    text("own", "judges of the model's family, itself among them; of a judge: the models"),
-    *measured(
-        "score_without_own",
-        "score by the other judges where one is of the model's family",
-        "metric",
-        "without",
-        prefix="without_own",
-        how="instances resampled",
-        is_main=True,
-    ),
-    *ERRORS,
-    on_request(
-        text(
-            "abstained",
-            "how the judgements without a score ended, every try counted",
-            "abstained",
-            "",
-        )
-    ),
-)
+COLUMNS = declared(__file__, "jury", errors=ERRORS)
 
 
 def jury(study: Study) -> Table:

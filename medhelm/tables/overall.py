@@ -13,14 +13,8 @@ from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import (
-    count,
-    ends,
-    measured,
-    number,
+    declared,
     on_request,
-    share,
-    text,
-    yes,
 )
 from medhelm.tables.format.table import Column, RankBy, Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
@@ -33,71 +27,14 @@ _BY: Mapping[RankBy, str] = {
     "macro": "macro-average",
 }
 
-_RESAMPLED = "instances resampled within each benchmark"
 
-OVERALL = (
-    Column(
-        name="rank",
-        type="integer",
-        description="1 + the number of models with a higher win rate (or macro-average, where "
-        "ranked by it); missing: not ranked",
-        heading="rank",
-        interval=("rank_low", "rank_high"),
-    ),
-    count(
-        "rank_low",
-        "1 + the number of models clearly better, over all pairs at once: paired differences of "
-        "win rate and macro-average",
-    ),
-    count("rank_high", "number of ranked models less those clearly worse"),
-    count("tie_group", "the first of a group is not clearly better than the others of it", "tie"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    *measured(
-        "win_rate",
-        "share of rivals and common benchmarks where the score is above the rival's, a tie "
-        "counting one half",
-        "share",
-        "win",
-        is_main=True,
-        prefix="win",
-        how=_RESAMPLED,
-    ),
-    number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
-    *ends("win_suite", "win_rate, benchmarks resampled", "share"),
-    on_request(
-        number(
-            "win_rate_literal",
-            "win rate in which a tie wins for both, as in the paper's text",
-            "share",
-            "literal",
-        )
-    ),
-    *ends("win_literal", f"win_rate_literal, {_RESAMPLED}", "share"),
-    number("win_literal_sd", "SD of win_rate_literal over rivals, ddof 0", "share"),
-    *measured(
-        "macro_average",
-        "unweighted mean of the normalised scores over the common benchmarks",
-        "normalised",
-        "macro",
-        is_main=True,
-        prefix="macro",
-        how=_RESAMPLED,
-    ),
-    number("macro_sd", "SD of the normalised scores over benchmarks, ddof 1", "normalised", "SD"),
-    share("coverage", "rows with a value of all planned", "cov"),
-    share("cut_share", "share of the answers planned that the output budget ended", "cut"),
-    count("benchmarks", "benchmarks in the rank, the win rate and the macro-average", "n"),
-    count("benchmarks_run", "benchmarks with a run"),
-    text("benchmarks_missing", "benchmarks of this table without a run of the model"),
-    text(
-        "benchmarks_flagged",
-        "benchmarks on which the model is not ranked for its coverage, or the share read",
-    ),
-    *without_headings(COSTS[:-2]),
-    replace(COSTS[-2], heading="USD"),
-    on_request(replace(COSTS[-1], heading="USD at most")),
-    FLAGS_COLUMN,
+OVERALL = declared(
+    __file__,
+    "overall",
+    costs=without_headings(COSTS[:-2]),
+    total=(replace(COSTS[-2], heading="USD"),),
+    total_upper=(on_request(replace(COSTS[-1], heading="USD at most")),),
+    flags=(FLAGS_COLUMN,),
 )
 
 _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
@@ -106,29 +43,7 @@ _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
 )
 """Column of each win rate, prefix of the columns that belong to it, definition."""
 
-CATEGORIES = (
-    text("level", "category or subcategory"),
-    text("category", "category of the taxonomy", "category"),
-    text(
-        "subcategory",
-        "subcategory of the taxonomy; missing for a whole category",
-        "subcategory",
-        "all",
-    ),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    *measured(
-        "mean",
-        "unweighted mean of the normalised scores over the common benchmarks of the category",
-        "normalised",
-        "mean",
-        digits=3,
-        is_main=True,
-        how=f"{_RESAMPLED}; that of the benchmark itself where there is one",
-    ),
-    number("sd", "SD over benchmarks, ddof 1", "normalised", "SD"),
-    count("benchmarks", "benchmarks in the mean", "n"),
-)
+CATEGORIES = declared(__file__, "categories")
 
 
 def overall(study: Study) -> Table:

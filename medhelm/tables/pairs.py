@@ -12,34 +12,15 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import PERMUTATIONS, percentile_ends
 from medhelm.tables import notes
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.pair_tests import permutation_ps
 from medhelm.tables.study.study import Study
 
-PAIRS = (
-    text("model_a", "name of the first model, A", "A"),
-    text("model_b", "name of the second model, B", "B"),
-    count("n_benchmarks", "common benchmarks", "benchmarks"),
-    *measured(
-        "difference",
-        "macro-average of A less that of B on the compared instances; above 0 A is better",
-        "normalised",
-        "A - B",
-        digits=3,
-        is_main=True,
-        how="paired bootstrap",
-    ),
-    number("p", "two-sided permutation p of no difference", "", "p", digits=4),
-    number("p_holm", "p adjusted by Holm over the pairs", "", "p Holm", digits=4, is_main=True),
-)
+PAIRS = declared(__file__, "pairs")
 
-RANKS = (
-    text("model", "name of the model", "model"),
-    count("rank", "rank, 1 the best", "rank"),
-    share("share", "share of the draws with this rank", "share"),
-)
+RANKS = declared(__file__, "ranks")
 
 
 def pairs(study: Study) -> Table:

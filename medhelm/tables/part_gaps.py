@@ -18,7 +18,7 @@ from medhelm.stats.intervals import (
     score_limits,
     seed_of,
 )
-from medhelm.tables.format.column_kinds import count, measured, number, text, yes
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.slices import instance_tags
@@ -28,34 +28,7 @@ from medhelm.tables.table_spec import TableRequest
 
 OTHERS = "all others"
 NOTHING = "none (too few clusters, or nothing to compare with)"
-GAPS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the main metric"),
-    text("key", "metadata key of the groups, or `part`"),
-    text(
-        "part", "the group; missing: the mean of all other parts", "group", "(mean of all others)"
-    ),
-    text("reference", "the group that it is compared with, or all others", "against"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    number("score", "score on the group", "metric", "score", digits=3),
-    number("reference_score", "score on what it is compared with", "metric", "of it", digits=3),
-    number("mean", "score on the groups that are shown, together", "metric", "mean", digits=3),
-    yes("worst", "whether the model has its lowest score here, of the groups shown", "worst"),
-    *measured(
-        "gap",
-        "normalised score on the group less that on the reference; below 0 the group is worse",
-        "normalised",
-        "gap",
-        digits=3,
-        is_main=True,
-        how="those of one model and benchmark hold at once",
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    count("n", "compared instances of the group that the model has a value for", "n"),
-    count("reference_n", "the same of the reference"),
-    count("clusters", "clusters of both; one that has both is a pair"),
-)
+GAPS = declared(__file__, "gaps")
 
 
 def gaps(asked: TableRequest) -> Table:

@@ -8,25 +8,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.tables.format.column_kinds import count, measured, number, share, text, yes
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Metadata
 from medhelm.tables.study.study import Panel, Study, estimate, restrict
 
-SLICES = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the main metric"),
-    text("key", "metadata key"),
-    text("value", "its value; missing: instances without the key", "slice", "(none)"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    *measured("score", "score on the slice", "metric", "score", digits=3, is_main=True),
-    text("interval_method", "how the interval was made, or why there is none"),
-    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
-    count("n", "compared instances of the slice that the model has a value for", "n"),
-    share("share", "slice / compared instances", "share"),
-)
+SLICES = declared(__file__, "slices")
 
 
 def slices(study: Study, by: str | None, metadata: Metadata) -> Table:

@@ -26,30 +26,11 @@ from medhelm.tables.clinicians.decisions import Compared
 from medhelm.tables.clinicians.fidelity import figures
 from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.table import Row, Settings, Table, make_table
 from medhelm.tables.study.selection import is_ranked, of_names
 
-MODES = (
-    text("judge", "who decided in both modes", "judge"),
-    text("model", "whose answers were graded; empty: all models", "model"),
-    count("answers", "answers that were graded in both modes", "answers"),
-    count("unpaired", "answers that were graded in one mode alone", "unpaired"),
-    count("cases", "their cases: the clusters of the intervals"),
-    count("decisions", "their criteria", "decisions"),
-    count("same", "decisions that are the same, invalid ones as unmet", "same", of="decisions"),
-    *measured("kappa", "Cohen's kappa", "", "kappa", prefix="kappa"),
-    *measured(
-        "mf1", "macro F1 of batched, invalid replies as unmet", "share", "MF1", 3, prefix="mf1"
-    ),
-    number("mf1_wrong", "macro F1 with what is invalid in either mode wrong", "share", digits=3),
-    count("strict_only", "criteria that the strict mode alone finds met", "strict only"),
-    count("batched_only", "criteria that the batched mode alone finds met", "batched only"),
-    share("met_strict", "share met by the strict mode", "strict", 1),
-    share("met_batched", "share met by the batched mode", "batched", 1),
-    count("invalid_strict", "decisions without a valid reply, strict mode"),
-    count("invalid_batched", "decisions without a valid reply, batched mode"),
-)
+MODES = declared(__file__, "modes")
 
 
 class _Graded(NamedTuple):
@@ -81,7 +62,6 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
             "Where the modes differ this does not say which of them is right.",
         ],
         settings.of_draws,
-        layout=Layout(main=("kappa", "mf1")),
     )
 
 

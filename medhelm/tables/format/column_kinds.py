@@ -1,8 +1,13 @@
-"""Columns of each kind, in one line each."""
+"""Columns of each kind, in one line each, in Python or in a file `columns.toml` beside a module."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from medhelm.tables.format.table import Column
 
@@ -12,10 +17,23 @@ def text(name: str, description: str, heading: str = "", absent: str = "–") ->
     return Column(name=name, type="string", description=description, heading=heading, absent=absent)
 
 
-def count(name: str, description: str, heading: str = "", unit: str = "", of: str = "") -> Column:
+def count(
+    name: str,
+    description: str,
+    heading: str = "",
+    unit: str = "",
+    of: str = "",
+    interval: tuple[str, str] | None = None,
+) -> Column:
     """Return a column of whole numbers."""
     return Column(
-        name=name, type="integer", description=description, heading=heading, unit=unit, of=of
+        name=name,
+        type="integer",
+        description=description,
+        heading=heading,
+        unit=unit,
+        of=of,
+        interval=interval,
     )
 
 
@@ -90,3 +108,33 @@ def measured(
 def on_request(column: Column) -> Column:
     """Return a column that text formats show only where it is asked for."""
     return replace(column, is_default=False)
+
+
+_KINDS: Mapping[str, Callable[..., Column | tuple[Column, ...]]] = {
+    own.__name__: own for own in (text, count, yes, number, share, money, ends, measured)
+}
+
+
+def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns of a table as `columns.toml` beside a module's file declares them.
+
+    A line is a column: first its kind, which is a function of this module, with the description, then other
+    arguments of that function, and `on_request`. A line without any is the place of what is `given` by its name.
+    """
+    found: list[Column] = []
+    for name, line in _read(Path(module).with_name("columns.toml"))[table].items():
+        if not line:
+            found += given[name]
+            continue
+        (kind, description), *more = line.items()
+        options = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
+        is_default = not options.pop("on_request", False)
+        made = _KINDS[kind](name, description, **options)
+        each = made if isinstance(made, tuple) else (made,)
+        found += each if is_default else map(on_request, each)
+    return tuple(found)
+
+
+@cache
+def _read(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    return tomllib.loads(path.read_text("utf-8"))

@@ -11,7 +11,7 @@ from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.aggregation import normalise as on_unit_scale
 from medhelm.stats.intervals import bootstrap, cluster_sums, seed_of
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
+from medhelm.tables.format.column_kinds import declared, text
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.multiple_choice.robustness import rate
 from medhelm.tables.notes import study_table
@@ -24,71 +24,8 @@ _NAMES = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("model", "name of the model, with its asking", "model"),
 )
-CALIBRATION = (
-    *_NAMES,
-    count("n", "answers whose options all have a probability", "n"),
-    *measured("score", "the benchmark's main metric", "metric", "score", 3, is_main=True),
-    *measured(
-        "acc_norm",
-        "share right of the options that are likeliest by log-probability a character",
-        "share",
-        "acc_norm",
-        3,
-        prefix="acc_norm",
-    ),
-    *measured(
-        "brier",
-        "squared error of the probabilities, over all options: 0 best, 2 worst",
-        heading="Brier",
-        digits=3,
-        prefix="brier",
-    ),
-    *measured(
-        "ece",
-        f"expected calibration error: mean distance of confidence and share right in up to {stats.BINS}"
-        " bins of equal mass",
-        "share",
-        "ECE",
-        3,
-        prefix="ece",
-        how="clusters resampled whole; from 0 where chance explains it",
-    ),
-    number(
-        "ece_by_chance",
-        "mean ECE of a calibrated model on as many answers",
-        "share",
-        "by chance",
-        digits=3,
-    ),
-    number("confidence", "mean probability of the chosen option", "share", "sure", digits=3),
-    *(
-        column
-        for level in _THRESHOLDS
-        for column in (
-            share(f"coverage_{level}", f"answers at least {level} % sure", f"≥{level} %"),
-            number(
-                f"score_{level}", "score of these answers, normalised", "share", "right", digits=3
-            ),
-        )
-    ),
-)
-RELIABILITY = (
-    *_NAMES,
-    count("bin", "place of the bin, from the least sure", "bin"),
-    count("n", "answers in it", "n"),
-    number("confidence", "mean probability of the chosen option", "share", "sure", digits=3),
-    *measured(
-        "right",
-        "share right, of other metrics the normalised score",
-        "share",
-        "right",
-        3,
-        is_main=True,
-        how="clusters resampled whole",
-    ),
-    share("coverage", "answers that are left where all less sure ones are withheld", "coverage"),
-    number("kept", "share right of those", "share", "of these right", digits=3),
-)
+CALIBRATION = declared(__file__, "calibration")
+RELIABILITY = declared(__file__, "reliability")
 _NONE = "No run asked for log-probabilities; `medhelm run ... form=logprobs` does."
 _ABOUT = (
     "Over answers whose options all have a probability, each the option's share of all options' probability. "

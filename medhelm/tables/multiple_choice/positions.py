@@ -8,12 +8,11 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.data.variants import ORDER, RIGHT
-from medhelm.tables.format.column_kinds import count, measured, number, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.multiple_choice.robustness import (
     NO_VARIANT,
     ORIGINAL,
-    RESAMPLED,
     by_run,
     rate,
     share_of,
@@ -22,39 +21,7 @@ from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.table_spec import TableRequest
 
-POSITIONS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model", "model"),
-    text("variant", "form of the questions", "variant"),
-    count("position", "place of the option, from 1", "position"),
-    *measured(
-        "score",
-        "mean score of the questions whose right option is in this place",
-        "metric",
-        "score",
-        digits=3,
-        is_main=True,
-        how=RESAMPLED,
-    ),
-    count("n", "these questions", "n"),
-    *measured(
-        "chosen",
-        "share of the answers read, of questions with such a place, that choose it",
-        "share",
-        "chosen",
-        digits=3,
-        is_main=True,
-        prefix="chosen",
-    ),
-    number(
-        "right",
-        "share of the same questions whose right option is in this place",
-        "share",
-        "right",
-        digits=3,
-    ),
-    count("answers", "the answers read", "answers"),
-)
+POSITIONS = declared(__file__, "positions")
 
 
 def positions(asked: TableRequest) -> Table:

@@ -16,7 +16,7 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import count, measured, number, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
@@ -24,56 +24,7 @@ from medhelm.tables.study.study import Panel, Study, estimate
 from medhelm.tables.table_spec import TableRequest
 
 ORIGINAL = "original"
-RESAMPLED = "clusters resampled whole"
-ROBUSTNESS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the main metric"),
-    text("model", "name of the model", "model"),
-    text("variant", "form of the questions", "variant"),
-    *measured(
-        "score",
-        "score on the questions that have a value in this form and in the original one",
-        "metric",
-        "score",
-        digits=3,
-        is_main=True,
-        how=RESAMPLED,
-    ),
-    number("original", "score of the original form on the same questions", "metric", digits=3),
-    *measured(
-        "difference",
-        "normalised score of this form less that of the original one, paired",
-        "normalised",
-        "difference",
-        digits=3,
-        is_main=True,
-        prefix="difference",
-    ),
-    count("lost", "questions with a lower value in this form than in the original one", "lost"),
-    count("gained", "questions with a higher value in this form", "gained"),
-    number("p", "p of the paired test of the difference, not corrected for the number of tests"),
-    number("p_holm", "p adjusted by Holm over the forms here", "", "p Holm", digits=4),
-    text("test", "McNemar exact, or permutation"),
-    *measured(
-        "flipped",
-        "share of the pairs with both answers read that give another answer in this form",
-        "share",
-        "flipped",
-        digits=3,
-        prefix="flipped",
-    ),
-    count("pairs", "pairs of answers that were both read", "pairs"),
-    count("n", "questions with a value in both forms", "n"),
-    count("clusters", "clusters of these questions"),
-    count("left_out", "questions of the original run that have no such form", "left out"),
-    count(
-        "unread",
-        "answers without an option that could be read: they count with the floor",
-        "unread",
-    ),
-    count("refused", "answers that the endpoint refused: they count with the floor", "refused"),
-    count("failed", "requests without an answer, in no score", "failed"),
-)
+ROBUSTNESS = declared(__file__, "robustness")
 
 
 def robustness(asked: TableRequest) -> Table:

@@ -10,19 +10,12 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.files.durable import make_private, write_whole
 from medhelm.tables.benchmarks import benchmarks
-from medhelm.tables.format.column_kinds import count, measured, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-AS_PUBLISHED = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model, or as the publication has it", "model"),
-    text("source", "runs: a graded run; as published: a score without instances", "source"),
-    text("metric", "name of the metric, or as the publication has it", "metric"),
-    *measured("score", "the score", "metric", "score", digits=3, is_main=True),
-    count("n", "instances with a value; missing of what is published", "n"),
-)
+AS_PUBLISHED = declared(__file__, "as_published")
 _BETWEEN = " - "
 
 

@@ -15,27 +15,12 @@ from medhelm.stats.aggregation import TIE
 from medhelm.store.imported import Imported, TheirScore, read_imported
 from medhelm.store.records import find_gradings
 from medhelm.store.runlog import read_log
-from medhelm.tables.format.column_kinds import count, number, text
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import Part, Row, Table, make_table
 from medhelm.tables.instances import Line, data_class, places_of, read_lines
 from medhelm.tables.study.selection import GradedRun, newest_gradings, of_names, read_graded
 
-COLUMNS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model, with the tool that asked", "model"),
-    text("level", "benchmark, or instance: an answer that both scored otherwise"),
-    text("their_metric", "the tool's name of its score", "their metric"),
-    text("metric", "name of our main metric", "our metric"),
-    text("instance_id", "id of the instance", "instance"),
-    count("repeat", "place of the repeat, from 0", "repeat"),
-    count("n", "answers that both gave a value", "n"),
-    number("theirs", "the tool's score, or its mean over n", "", "theirs", None, 3, is_main=True),
-    number("ours", "our score, or its mean over n", "metric", "ours", None, 3, is_main=True),
-    count("differ", "answers whose scores differ, or of which one has none", "differ"),
-    text("their_read", "the answer that the tool read", "they read", absent=""),
-    text("read", "the answer that we read", "we read", absent=""),
-    text("why", "why the two differ", "why", absent=""),
-)
+COLUMNS = declared(__file__, "scorers")
 _SHARED = ("benchmark", "model", "their_metric")
 _PARTS = (
     Part(
