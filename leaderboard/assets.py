@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from medhelm.errors import UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.schema.page import Page
 
 _SCRIPTS, _STYLES = "<!-- scripts of plugins -->", "<!-- styles of plugins -->"
@@ -47,19 +47,15 @@ def logo_file(path: Path) -> tuple[str, bytes]:
     suffix = path.suffix.lower()
     if suffix not in _PICTURES:
         raise UsageError(f"logo {path}: give a picture that ends in {', '.join(_PICTURES)}")
-    try:
+    with os_errors_as(UsageError, f"logo {path}"):
         return f"app/logo{suffix}", path.read_bytes()
-    except OSError as e:
-        raise UsageError(f"logo {path}: {why(e)}") from None
 
 
 def _of_plugins(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
     for page in pages:
         for path in filter(None, (page.script, page.style)):
-            try:
+            with os_errors_as(UsageError, f"page {page.name!r} in {page.origin}: {path}"):
                 yield f"app/pages/{page.name}{path.suffix}", path.read_bytes()
-            except OSError as e:
-                raise UsageError(f"page {page.name!r} in {page.origin}: {path}: {why(e)}") from None
 
 
 def _plotly() -> bytes:

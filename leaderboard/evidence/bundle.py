@@ -10,8 +10,9 @@ from typing import Literal
 import msgspec
 
 from medhelm import __version__
+from medhelm.data.sources import hash_file
 from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.store.records import find_gradings
 from medhelm.tables.format import formats
 from medhelm.tables.study.selection import GradedRun
@@ -74,11 +75,8 @@ def _stored(run: GradedRun) -> dict[str, str]:
 
 def sha256_of(path: Path) -> str:
     """Return the hash of a file; raises RecordError."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise RecordError(f"cannot read {path}: {why(e)}") from None
+    with os_errors_as(RecordError, f"cannot read {path}"):
+        return hash_file(path)
 
 
 def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
@@ -116,11 +114,9 @@ def _found(folder: Path) -> dict[str, Path]:
 def _manifest(folder: Path) -> Manifest | None:
     """Return the manifest of a folder, None where there is none; raises RecordError where it is damaged."""
     path = folder / MANIFEST
+    with os_errors_as(RecordError, f"cannot read {path}"):
+        content = path.read_bytes() if path.exists() else None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as e:
-        raise RecordError(f"cannot read {path}: {why(e)}") from None
+        return None if content is None else msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is damaged, or of another version") from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.grid import to_html as grid_html
@@ -372,8 +372,6 @@ def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:
 
 def write(path: Path, content: bytes) -> None:
     """Write a rendered table; raises RecordError where it cannot be written."""
-    try:
+    with os_errors_as(RecordError, f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
