@@ -7,11 +7,11 @@ from pathlib import Path
 
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import TIE
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm_leaderboard.files import Build, Rank, Score, read_build
 
-COLUMNS = declared(__file__, "diff")
+DIFF = form(__file__, "diff")
 
 
 def diff(old: Path, new: Path) -> Table:
@@ -28,14 +28,7 @@ def diff(old: Path, new: Path) -> Table:
             f"Intervals differ where scores do not, {moved:,} of {len(after.scores):,}: other "
             "draws, seed or confidence, or other models resampled with them."
         )
-    return make_table(
-        "diff",
-        "Changes from the old build to the new one",
-        COLUMNS,
-        rows,
-        notes,
-        {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm},
-    )
+    return DIFF.table(rows, notes, {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm})
 
 
 def _build(site: Path) -> Build:

@@ -252,7 +252,9 @@ def _view(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...])
     page: Content = {
         "benchmarks": chosen,
         "half": page_table(overall(part)),
-        "literal": page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
+        "literal": page_table(
+            replace(overall(study.on(chosen, "literal")), columns=OVERALL.columns)
+        ),
         "categories": page_table(categories(part)),
     }
     return site.put_data(f"view-{short_hash(scoring, *chosen)}", page)

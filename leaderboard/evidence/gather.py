@@ -151,7 +151,7 @@ def _of_pages(
 def _fidelity(runs: PublishedRuns) -> Table:
     """Return how judges agree with experts, in the columns of `medhelm fidelity`."""
     kept = {*Agreement.__struct_fields__}
-    columns = [c for c in FIDELITY if c.name in kept and kept.issuperset(c.interval or ())]
+    columns = [c for c in FIDELITY.columns if c.name in kept and kept.issuperset(c.interval or ())]
     rows = [
         {"benchmark": benchmark, **{c.name: getattr(a, c.name) for c in columns}}
         for benchmark, every in runs.fidelity.items()

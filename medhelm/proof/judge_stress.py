@@ -38,21 +38,13 @@ from medhelm.store.records import order_key, read_plan
 from medhelm.tables.clinicians.fidelity import Comparison
 from medhelm.tables.clinicians.rated_answers import Rated, RunChoice
 from medhelm.tables.clinicians.stored_decisions import chosen_runs
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 
 ANSWERS = 30
 """Answers that each judge is asked about once more, where nobody says how many."""
 _NOT_ASKED = (*MISSING, "oversize")
-_COLUMNS = declared(__file__, "stress")
-_NOTES = (
-    "Turned: verdicts that are not the same once the criteria are shown in reverse order; a judge at "
-    "a temperature above 0 turns some in any order. Not applicable: each criterion is a call of its "
-    "own. Intervals: Wilson's, of clustered trials.",
-    "Length: Spearman's correlation of a judge's mean mark of an answer with its characters. Beyond "
-    "experts it is the partial one, given their marks, whose errors remain in it; beyond nobody the "
-    "plain one, in which good answers may be long. Intervals: jackknife over cases.",
-)
+_FORM = form(__file__, "stress")
 
 
 class _Answer(NamedTuple):
@@ -244,14 +236,9 @@ def stress_table(
             rows.append(row | order | _length(marks, settings.confidence))
             order = {}
     first = judges[0]
-    return make_table(
-        "stress",
-        f"Judges of {first.benchmark.name} under stress",
-        _COLUMNS,
-        rows,
-        _NOTES,
-        {"confidence": settings.confidence, "answers": first.most, "sample_seed": first.seed},
-    )
+    title = f"Judges of {first.benchmark.name} under stress"
+    more = {"confidence": settings.confidence, "answers": first.most, "sample_seed": first.seed}
+    return _FORM.table(rows, settings=more, title=title)
 
 
 def _mean(marks: Floats) -> float:

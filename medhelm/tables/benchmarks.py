@@ -12,9 +12,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Outcome
 from medhelm.stats import aggregation as stats
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import (
-    declared,
-)
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, NOT_GRADED, study_table
 from medhelm.tables.spending import (
@@ -31,7 +29,7 @@ from medhelm.tables.study.study import Panel, Study
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-BENCHMARKS = declared(
+BENCHMARKS = form(
     __file__,
     "benchmarks",
     spending=without_headings((*USAGE, *COSTS)),
@@ -53,19 +51,9 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
         for name in names if metrics == "all" else names[:1]:
             rows += _benchmark_rows(study, benchmark, name)
     methods = sorted({str(r["interval_method"]) for r in rows if "interval_method" in r})
-    return study_table(
-        study,
-        "benchmarks",
-        "Scores by benchmark",
-        BENCHMARKS,
-        rows,
-        [
-            *notes.of_runs(rows, study),
-            f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
-        ],
-        is_ranking=True,
-        group=("benchmark", "metric"),
-    )
+    said = f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}."
+    own = [*notes.of_runs(rows, study), said]
+    return study_table(study, BENCHMARKS, rows, own, is_ranking=True)
 
 
 _OF_ONE = ("score", "n", "scored", "not_scored", "total_cost_usd", "answer_s")

@@ -30,7 +30,7 @@ from medhelm.stats.intervals import (
     swap_differences,
 )
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.study.cells import Cell, shared_pooling
@@ -38,7 +38,7 @@ from medhelm.tables.study.selection import is_named
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import grouped
 
-COMPARE = declared(__file__, "compare", flags=(FLAGS_COLUMN,))
+COMPARE = form(__file__, "compare", flags=(FLAGS_COLUMN,))
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,6 @@ def compare(study: Study, a: str, b: str) -> Table:
         rows.append(named | _overall(own, study.settings))
     return study_table(
         study,
-        "compare",
-        f"A = {a} and B = {b} on the same instances",
         COMPARE,
         rows,
         [
@@ -125,6 +123,7 @@ def compare(study: Study, a: str, b: str) -> Table:
             *_scales(study, rows),
             *_not_compared(rows),
         ],
+        title=f"A = {a} and B = {b} on the same instances",
         more={"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
     )
 

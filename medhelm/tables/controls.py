@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.judge_errors import LIMIT, grader_of, judge_errors
 from medhelm.tables.study.study import Study
 
 ALL = "all together"
-CONTROLS = declared(__file__, "controls")
+CONTROLS = form(__file__, "controls")
 _COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
 
 
@@ -25,15 +25,8 @@ def controls(study: Study) -> Table:
         "independent verdicts as those of the cases are worth; runs on the same cases count once. Judges "
         f"whose false positives may be above {LIMIT:.0%} rank nobody."
     )
-    return study_table(
-        study,
-        "controls",
-        "Judges on answers whose verdicts are known",
-        CONTROLS,
-        rows,
-        [said if rows else "No judge here was asked about controls."],
-        group=("benchmark", "metric"),
-    )
+    none = "No judge here was asked about controls."
+    return study_table(study, CONTROLS, rows, [said if rows else none])
 
 
 def _rows(study: Study) -> Iterator[Row]:

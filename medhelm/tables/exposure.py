@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-EXPOSURE = declared(__file__, "exposure")
+EXPOSURE = form(__file__, "exposure")
 
 
 def exposure(study: Study) -> Table:
     """Return one row per benchmark and model: when items and training data are from, the score."""
-    return study_table(
-        study,
-        "exposure",
-        "Benchmarks that were public before the training data of a model end",
-        EXPOSURE,
-        _rows(study),
-        [
-            "Public before the cut-off means that a model can have been trained on the items, not "
-            "that it was. After it, copies and translations may be older. Overlaps with other sets: "
-            "`medhelm describe BENCHMARK`.",
-        ],
-        group=("benchmark",),
-    )
+    return study_table(study, EXPOSURE, _rows(study))
 
 
 def _rows(study: Study) -> Iterator[Row]:

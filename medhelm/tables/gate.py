@@ -17,8 +17,8 @@ from medhelm.plugins.profiles import Profile
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import worst_case
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure, grader_of
 from medhelm.tables.study.selection import is_ranked
@@ -41,13 +41,12 @@ _SEEDS = 5
 """Bootstraps that must come to one verdict: an interval's end moves with the seed."""
 
 
-COLUMNS = declared(__file__, "gate", errors=ERRORS, flags=(notes.FLAGS_COLUMN,))
+GATE = form(__file__, "gate", errors=ERRORS, flags=(notes.FLAGS_COLUMN,))
 
 
 # Verdicts --------------------------------------------------------------------------------------
 
 _SETTINGS = ("bootstrap_seed", "draws", "confidence", "min_coverage", "data", "scoring")
-_BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "benchmark"))
 
 
 def gate(
@@ -89,10 +88,9 @@ def gate(
     is_sample = shown.any_record.spec.data == "sample"
     warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
     title = f"Gate {profile.name}: {worst} (by {_BY[decision]}){warning}"
-    return make_table(
-        "gate",
-        title,
-        COLUMNS,
+    by_model, by_threshold = GATE.parts
+    own_form = replace(GATE, parts=(replace(by_model, title=title), by_threshold))
+    return own_form.table(
         rows,
         [
             f"Profile {profile.name} (sha256 {profile.sha256[:12]}). {profile.description}",
@@ -104,7 +102,7 @@ def gate(
         {name: value for name, value in notes.settings(shown).items() if name in _SETTINGS}
         | {"profile": profile.name, "profile_sha256": profile.sha256}
         | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
-        parts=(Part(level="model", title=title), _BY_THRESHOLD),
+        title=title,
     )
 
 

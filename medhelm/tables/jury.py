@@ -14,10 +14,8 @@ from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import (
-    declared,
-)
-from medhelm.tables.format.table import Part, Row, Table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm.tables.jury_ratings import Jury
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import by_judge
@@ -26,28 +24,13 @@ from medhelm.tables.study.study import Study
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 
-_PARTS = (
-    Part(level=AGREEMENT, title="Jury: agreement of the judges"),
-    Part(level=JUDGE, title="Jury: its judges", group=("benchmark", "jury")),
-    Part(
-        level=MODEL,
-        title="Jury: scores, and what one judge changes",
-        group=("benchmark", "jury"),
-    ),
-    Part(
-        level=LEFT_OUT,
-        title="Jury: scores and ranks without one judge",
-        group=("benchmark", "jury", "model"),
-    ),
-)
-
 _BRACKETS = (
     "Brackets behind a rank, and least and most of a score, are what they become with one judge "
     "left out, on the same instances."
 )
 
 
-COLUMNS = declared(__file__, "jury", errors=ERRORS)
+JURY_TABLE = form(__file__, "jury", errors=ERRORS)
 
 
 def jury(study: Study) -> Table:
@@ -55,15 +38,7 @@ def jury(study: Study) -> Table:
     judged = ((b, dict.fromkeys(by_judge(study.metrics(b)).values())) for b in study.cells)
     juries = [Jury(study, b, metric) for b, metrics in judged for metric in metrics]
     rows = [row for own in juries for row in _rows(own)]
-    return study_table(
-        study,
-        "jury",
-        "Jury: agreement of the judges, and scores without each of them",
-        COLUMNS,
-        rows,
-        _juries_in_words(juries),
-        parts=_PARTS,
-    )
+    return study_table(study, JURY_TABLE, rows, _juries_in_words(juries))
 
 
 def _rows(own: Jury) -> Iterator[Row]:

@@ -18,7 +18,7 @@ from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, T
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
+from medhelm.tables.format.table import Form, Row, Table, Value, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
@@ -154,34 +154,28 @@ _several = partial(several, most=_MANY)
 
 def study_table(
     study: Study,
-    name: str,
-    title: str,
-    columns: Sequence[Column],
+    form: Form,
     rows: Iterable[Row],
     said: Iterable[str] = (),
     *,
+    title: str = "",
     is_ranking: bool = False,
     more: Mapping[str, Value] | None = None,
-    group: tuple[str, ...] = (),
-    parts: tuple[Part, ...] = (),
 ) -> Table:
     """Return a table of a study's runs with the notes that all of them carry.
 
-    `said`: the table's own notes. `is_ranking`: whether a reader must know who is ranked, and on
-    what. `more`: settings besides those of the study.
+    `said`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
+    know who is ranked, and on what. `more`: settings besides those of the study.
     """
-    reduction = read_reduction(study.settings.reduce)
-    table = make_table(
-        name,
-        title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
-        columns,
+    reduction, title = read_reduction(study.settings.reduce), title or form.title
+    own = (*common(study), *(ranking(study) if is_ranking else ()), *form.notes)
+    table = replace(form, notes=own).table(
         rows,
-        [*common(study), *(ranking(study) if is_ranking else []), *said],
+        said,
         settings(study) | dict(more or {}),
-        group=group,
-        parts=parts,
+        title=title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
     )
-    known = {c.name for c in columns}
+    known = {c.name for c in form.columns}
     last = few_clusters(table.rows) if {"clusters", "interval_method"} <= known else []
     if "flags" in known:
         last += flag_legend(str(row["flags"] or "") for row in table.rows)

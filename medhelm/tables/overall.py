@@ -12,10 +12,7 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import (
-    declared,
-    on_request,
-)
+from medhelm.tables.format.column_kinds import form, on_request
 from medhelm.tables.format.table import Column, RankBy, Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.spending import COSTS, cost_columns, without_headings
@@ -28,7 +25,7 @@ _BY: Mapping[RankBy, str] = {
 }
 
 
-OVERALL = declared(
+OVERALL = form(
     __file__,
     "overall",
     costs=without_headings(COSTS[:-2]),
@@ -43,7 +40,7 @@ _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
 )
 """Column of each win rate, prefix of the columns that belong to it, definition."""
 
-CATEGORIES = declared(__file__, "categories")
+CATEGORIES = form(__file__, "categories")
 
 
 def overall(study: Study) -> Table:
@@ -67,22 +64,21 @@ def overall(study: Study) -> Table:
         _add_ranks(study, rows)
     ordered = sorted(study.models, key=lambda m: (_place(rows[m]), m))
     count = len(ranking.benchmarks)
+    by = study.settings.rank_by
     return study_table(
         study,
-        "overall",
-        f"Models over {count} common benchmark{'s' * (count != 1)}, by "
-        f"{_BY[study.settings.rank_by]}",
-        _by_literal(OVERALL) if study.settings.rank_by == "literal" else OVERALL,
+        replace(OVERALL, columns=_by_literal(OVERALL.columns)) if by == "literal" else OVERALL,
         [rows[m] for m in ordered],
         [
             *([notes.WIN_RATES, notes.rank_sets(study)] if ranking.is_defined else []),
             *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
         ],
+        title=f"Models over {count} common benchmark{'s' * (count != 1)}, by {_BY[by]}",
         is_ranking=True,
     )
 
 
-def _by_literal(columns: Sequence[Column]) -> list[Column]:
+def _by_literal(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns with the literal win rate shown as the one that ranks."""
     shown = {
         "win_rate": {"interval": None},
@@ -94,7 +90,7 @@ def _by_literal(columns: Sequence[Column]) -> list[Column]:
         },
         "win_literal_sd": {"heading": "SD"},
     }
-    return [replace(c, **shown.get(c.name, {})) for c in columns]  # type: ignore[arg-type]
+    return tuple(replace(c, **shown.get(c.name, {})) for c in columns)  # type: ignore[arg-type]
 
 
 def _place(row: Row) -> tuple[float, float]:
@@ -179,18 +175,9 @@ def categories(study: Study) -> Table:
                     **_mean_over(study, members, model),
                 }
             )
-    return study_table(
-        study,
-        "categories",
-        "Mean normalised scores by category and subcategory",
-        CATEGORIES,
-        rows,
-        [notes.pooled_intervals(study)]
-        if rows
-        else ["No category has a common benchmark: no means."],
-        is_ranking=True,
-        group=("category", "subcategory"),
-    )
+    none = "No category has a common benchmark: no means."
+    said = [notes.pooled_intervals(study) if rows else none]
+    return study_table(study, CATEGORIES, rows, said, is_ranking=True)
 
 
 def _mean_over(study: Study, members: list[str], model: str) -> Row:

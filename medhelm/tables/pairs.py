@@ -12,15 +12,14 @@ from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import PERMUTATIONS, percentile_ends
 from medhelm.tables import notes
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table, Value
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.pair_tests import permutation_ps
 from medhelm.tables.study.study import Study
 
-PAIRS = declared(__file__, "pairs")
-
-RANKS = declared(__file__, "ranks")
+PAIRS = form(__file__, "pairs")
+RANKS = form(__file__, "ranks")
 
 
 def pairs(study: Study) -> Table:
@@ -32,16 +31,8 @@ def pairs(study: Study) -> Table:
     rows = _rows(study) if study.ranking.is_defined else []
     is_there = study.ranking.is_defined
     said = [notes.pooled_intervals(study)] if is_there else ["Fewer than two models are ranked."]
-    return study_table(
-        study,
-        "pairs",
-        "Paired differences of macro-averages, A less B",
-        PAIRS,
-        rows,
-        said,
-        is_ranking=True,
-        more={"permutations": PERMUTATIONS},
-    )
+    more: dict[str, Value] = {"permutations": PERMUTATIONS}
+    return study_table(study, PAIRS, rows, said, is_ranking=True, more=more)
 
 
 def _rows(study: Study) -> Iterator[Row]:
@@ -93,19 +84,8 @@ def _ends(study: Study) -> Floats:
 
 def ranks(study: Study) -> Table:
     """Return one row per ranked model and rank: the share of draws in which it has that rank."""
-    return study_table(
-        study,
-        "ranks",
-        "Where each model stands when instances are resampled",
-        RANKS,
-        _shares(study) if study.ranking.is_defined else [],
-        [
-            "Shares of the draws are no confidence set, and too narrow at near ties: rank_low and "
-            "rank_high of the table overall say which ranks a model may have.",
-        ],
-        is_ranking=True,
-        group=("model",),
-    )
+    rows = _shares(study) if study.ranking.is_defined else []
+    return study_table(study, RANKS, rows, is_ranking=True)
 
 
 def _shares(study: Study) -> Iterator[Row]:

@@ -18,8 +18,8 @@ from medhelm.stats.intervals import (
     score_limits,
     seed_of,
 )
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table
 from medhelm.tables.slices import instance_tags
 from medhelm.tables.study.cells import Keys
@@ -28,7 +28,7 @@ from medhelm.tables.table_spec import TableRequest
 
 OTHERS = "all others"
 NOTHING = "none (too few clusters, or nothing to compare with)"
-GAPS = declared(__file__, "gaps")
+GAPS = form(__file__, "gaps")
 
 
 def gaps(asked: TableRequest) -> Table:
@@ -63,17 +63,9 @@ def gaps(asked: TableRequest) -> Table:
         raise UnknownName("metadata key", by, known, f"keys of these runs: {', '.join(known)}")
     if not rows:
         said.append("No benchmark of these runs has a part to compare others with; see --by KEY.")
-    return study_table(
-        study,
-        "gaps",
-        f"Gaps between groups by {by}" if by else "Gaps between the parts of a benchmark",
-        GAPS,
-        rows,
-        said,
-        is_ranking=True,
-        more={"min_group": least},
-        group=("benchmark", "part"),
-    )
+    title = f"Gaps between groups by {by}" if by else ""
+    more: dict[str, Value] = {"min_group": least}
+    return study_table(study, GAPS, rows, said, title=title, is_ranking=True, more=more)
 
 
 def _parts(panel: Panel) -> dict[int, str]:

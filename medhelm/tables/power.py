@@ -7,12 +7,12 @@ import numpy as np
 from medhelm.schema.run import MetricRef
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Panel, Study
 
-MDE = declared(__file__, "mde")
+MDE = form(__file__, "mde")
 
 _BEYOND = (
     "The MDE is more than the range on {}: with so few instances no difference of two models, not "
@@ -42,8 +42,6 @@ def mde(study: Study) -> Table:
     title = f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})"
     return study_table(
         study,
-        "mde",
-        f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
         MDE,
         rows,
         [
@@ -53,6 +51,7 @@ def mde(study: Study) -> Table:
             *_scale(study),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
+        title=f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
         is_ranking=True,
     )
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table, Value
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Metadata
 from medhelm.tables.study.study import Panel, Study, estimate, restrict
 
-SLICES = declared(__file__, "slices")
+SLICES = form(__file__, "slices")
 
 
 def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
@@ -31,21 +31,10 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     having = [b for b, found in tags.items() if any(by in tag for tag in found.values())]
     rows = [row for b in having for row in _slice_rows(study, b, by, tags[b])]
     without = [b for b in tags if b not in having]
-    return study_table(
-        study,
-        "slices",
-        f"Scores by {by}",
-        SLICES,
-        rows,
-        [
-            "Slices explore: their differences are not tested and not corrected for their number; "
-            "`--table gaps --by KEY` does both.",
-            *([f"Without the key {by}: {', '.join(without)}."] if without else []),
-        ],
-        is_ranking=True,
-        more={"min_group": study.settings.min_group},
-        group=("benchmark", "value"),
-    )
+    said = [f"Without the key {by}: {', '.join(without)}."] if without else []
+    more: dict[str, Value] = {"min_group": study.settings.min_group}
+    title = f"Scores by {by}"
+    return study_table(study, SLICES, rows, said, title=title, is_ranking=True, more=more)
 
 
 def instance_tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:

@@ -11,7 +11,7 @@ from medhelm.models.costs import batch_price, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
-from medhelm.tables.format.column_kinds import count, declared, money
+from medhelm.tables.format.column_kinds import count, declared, form, money
 from medhelm.tables.format.table import Column, Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
@@ -36,7 +36,7 @@ def without_headings(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(replace(c, heading="", is_main=False) for c in columns)
 
 
-COST = declared(__file__, "cost", usage=USAGE, upper_costs=COSTS[1::2], costs=COSTS[::2])
+COST = form(__file__, "cost", usage=USAGE, upper_costs=COSTS[1::2], costs=COSTS[::2])
 
 
 @dataclass(frozen=True)
@@ -191,20 +191,9 @@ def cost(study: Study) -> Table:
         paid += records
     if len(rows) > 1:
         rows.append({"level": "all", **_sums(paid)})
-    known = [
-        "The upper bound takes each answer at its output limit, as in the MedHELM paper; a cost is "
-        "missing where the price is unknown.",
-        *_unpriced(paid),
-    ]
     has_judges = any(row.get("jury_requests") is not None for row in rows)
-    return study_table(
-        study,
-        "cost",
-        "Tokens and cost of the benchmark runs",
-        [*_costs_shown(has_judges), *role_columns(roles_of(paid))],
-        rows,
-        known,
-    )
+    columns = (*_costs_shown(has_judges), *role_columns(roles_of(paid)))
+    return study_table(study, replace(COST, columns=columns), rows, _unpriced(paid))
 
 
 def _costs_shown(has_judges: bool) -> list[Column]:
@@ -213,7 +202,7 @@ def _costs_shown(has_judges: bool) -> list[Column]:
         replace(c, is_main=has_judges, heading=c.heading * has_judges)
         if c.name.startswith(("jury_cost", "total_cost"))
         else c
-        for c in COST
+        for c in COST.columns
     ]
 
 

@@ -24,8 +24,8 @@ from medhelm.stats.intervals import Interval, percentile, seed_of
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.clinicians.ratings import several
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table, Value, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 
 ZScores = Literal["before", "after"]
 """Clinicians' ratings are z-scored before averaging, or their plain mean after."""
@@ -36,7 +36,7 @@ MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
 COMBINED = "combined"
 CLINICIANS = "clinicians"
 
-COLUMNS = declared(__file__, "agreement")
+AGREEMENT = form(__file__, "agreement")
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,12 @@ def agreement_table(
                 row |= _votes(group, rated.judges)
             rows.append(row)
         rows.append(_among(group, min_common, settings.confidence))
-    return make_table(
-        "agreement",
-        f"Agreement with clinicians, jury {jury_name(rated)}",
-        COLUMNS,
+    chosen: dict[str, Value] = {"min_common": min_common, "z_scores": z_scores}
+    return AGREEMENT.table(
         rows,
         [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
-        {
-            **settings.of_draws,
-            "min_common": min_common,
-            "z_scores": z_scores,
-            **rated_settings(rated),
-        },
-        ("benchmark",),
+        settings.of_draws | chosen | rated_settings(rated),
+        title=f"Agreement with clinicians, jury {jury_name(rated)}",
     )
 
 

@@ -15,13 +15,17 @@ import numpy as np
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.two_class import corrected_share
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table, Value, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 
-SHARES = declared(__file__, "corrected")
+SHARES = form(__file__, "corrected")
 _ALWAYS_SHARES = ("sensitivity", "specificity")
-SCORES = tuple(
-    c if c.name in _ALWAYS_SHARES else replace(c, unit=c.unit and "metric") for c in SHARES
+SCORES = replace(
+    SHARES,
+    columns=tuple(
+        c if c.name in _ALWAYS_SHARES else replace(c, unit=c.unit and "metric")
+        for c in SHARES.columns
+    ),
 )
 
 
@@ -74,14 +78,10 @@ def corrected_table(
             "others, right where the judge is as right about this model as about those. Refused "
             "where sensitivity + specificity is below 1.1 or cannot be told from 1."
         )
-    return make_table(
-        "corrected",
-        title,
-        SHARES if is_share else SCORES,
-        rows,
-        [*said, *notes],
-        {"confidence": settings.confidence, **(more or {})},
-        tuple(name for name in ("benchmark", "judge", "reference") if rows and rows[0].get(name)),
+    named = ("benchmark", "judge", "reference")
+    group = tuple(name for name in named if rows and rows[0].get(name))
+    return replace(SHARES if is_share else SCORES, group=group).table(
+        rows, [*said, *notes], {"confidence": settings.confidence, **(more or {})}, title=title
     )
 
 

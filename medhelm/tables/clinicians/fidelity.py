@@ -29,9 +29,9 @@ from medhelm.tables.clinicians.decisions import (
     plain,
     plain_name,
 )
-from medhelm.tables.format.column_kinds import declared, text
+from medhelm.tables.format.column_kinds import form, text
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Row, Settings, Table
 
 BELOW = 0.6
 """An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""
@@ -47,13 +47,13 @@ _PAIR = (
     text("grader", "the judge, or the second group of experts", "grader"),
 )
 
-FIDELITY = declared(__file__, "fidelity")
+FIDELITY = form(__file__, "fidelity")
 
-GRADERS = declared(__file__, "graders")
+GRADERS = form(__file__, "graders")
 
-LOW = declared(__file__, "low_agreement")
+LOW = form(__file__, "low_agreement")
 
-ALIGNMENT = declared(__file__, "alignment")
+ALIGNMENT = form(__file__, "alignment")
 
 
 class Comparison:
@@ -104,42 +104,7 @@ def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Ta
     rows += _means(rows)
     order = {"overall": 0, "mean": 1, "model": 2}
     rows.sort(key=lambda row: order[str(row["level"])])
-    own = ("reference", "grader", "kind", *_SHOWN)
-    return make_table(
-        "fidelity",
-        "Fidelity of graders to experts",
-        FIDELITY,
-        rows,
-        list(_notes(compared, rows)),
-        {**settings.of_draws, "below": BELOW},
-        parts=(
-            Part(level="overall", title="Fidelity of graders to experts", columns=own),
-            Part(
-                level="mean",
-                title="Mean over the groups of experts",
-                columns=("grader", "kind", "mf1", "mf1_wrong"),
-            ),
-            Part(
-                level="model",
-                title="Of the answers of each model",
-                columns=("reference", "grader", "model", *_SHOWN),
-                group=(),
-            ),
-        ),
-    )
-
-
-_SHOWN = (
-    "decisions",
-    "answers",
-    "mf1",
-    "mf1_wrong",
-    "below_share",
-    "positive_reference",
-    "positive",
-    "invalid",
-    "kappa",
-)
+    return FIDELITY.table(rows, _notes(compared, rows), {**settings.of_draws, "below": BELOW})
 
 
 def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
@@ -294,18 +259,7 @@ def graders_table(compared: Comparison) -> Table:
     """Return for every two graders whether they put the models in one order."""
     graders = (*compared.experts, *compared.judges)
     rows = [_orders(compared.aligned(a, b)) for a, b in combinations(graders, 2)]
-    return make_table(
-        "graders",
-        "Models under different graders",
-        GRADERS,
-        rows,
-        [
-            "Of each model the share of criteria met, on the criteria that both graders decided; "
-            "invalid replies are unmet. Models that tie for the last places of a top share them "
-            "in equal parts. Below three models there is no correlation."
-        ],
-        {},
-    )
+    return GRADERS.table(rows)
 
 
 def _orders(pair: Aligned) -> Row:
@@ -332,18 +286,7 @@ def low_agreement_table(
 ) -> Table:
     """Return the answers on which two graders agree least, `largest` of every two; None: all."""
     rows = [row for pair in compared.pairs() for row in _lowest(pair, compared, largest, with_text)]
-    return make_table(
-        "low_agreement",
-        "Answers of low agreement",
-        LOW,
-        rows,
-        [
-            "Best model: the answer to the same case on which the same two agree most. Low "
-            "agreement does not say which of the two is right."
-        ],
-        {"largest": largest},
-        ("reference", "grader"),
-    )
+    return LOW.table(rows, settings={"largest": largest})
 
 
 def _lowest(
@@ -398,16 +341,4 @@ def alignment_table(compared: Comparison) -> Table:
             names = {"reference": pair.reference.name, "grader": pair.grader.name}
             found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
             rows.append({**names, **found, **asdict(lost)})
-    return make_table(
-        "alignment",
-        "Answers of the files, matched and lost",
-        ALIGNMENT,
-        rows,
-        [
-            "Answers are matched by model and text of the case, repeated ones in the order of "
-            "their files, criteria by their text; spaces, case of letters and width of characters "
-            "do not count."
-        ],
-        {},
-        ("reference", "grader"),
-    )
+    return ALIGNMENT.table(rows)

@@ -26,11 +26,11 @@ from medhelm.tables.clinicians.decisions import Compared
 from medhelm.tables.clinicians.fidelity import figures
 from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.study.selection import is_ranked, of_names
 
-MODES = declared(__file__, "modes")
+MODES = form(__file__, "modes")
 
 
 class _Graded(NamedTuple):
@@ -51,18 +51,7 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
             f"modes: run it with grader.{MODE}={BATCHED} and without, everything else the same"
         )
     rows = [row for judge, own in judged.items() for row in _rows(judge, own, settings)]
-    return make_table(
-        "modes",
-        "Criteria decided on one by one, and all in one call",
-        MODES,
-        rows,
-        [
-            "Both modes of a judge on the same stored answers; strict, one criterion a call, is the "
-            "reference. Intervals: bootstrap over whole cases.",
-            "Where the modes differ this does not say which of them is right.",
-        ],
-        settings.of_draws,
-    )
+    return MODES.table(rows, settings=settings.of_draws)
 
 
 def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, list[_Graded]]:
@@ -134,7 +123,7 @@ def _compared(
         absent=np.zeros(len(one), dtype=np.bool_),
     )
     row = figures(both, settings, names)
-    kept = {c.name for c in MODES}
+    kept = {c.name for c in MODES.columns}
     return {name: value for name, value in row.items() if name in kept} | {
         "same": int((one == other).sum()),
         "strict_only": int((one & ~other).sum()),

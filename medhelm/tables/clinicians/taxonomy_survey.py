@@ -18,8 +18,8 @@ from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.stats.student_t import t_quantile
 from medhelm.tables.clinicians.ratings import Item, Rating, RatingTable, Scale, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 
 COVERAGE = "comprehensiveness"
 _CATEGORY = "category"
@@ -32,7 +32,7 @@ _COVERED = Scale(
     ),
 )
 
-COLUMNS = declared(__file__, "taxonomy")
+SURVEY = form(__file__, "taxonomy")
 
 
 def survey_units(taxonomy: Taxonomy) -> tuple[Unit, ...]:
@@ -65,17 +65,8 @@ def survey_sheet(taxonomy: Taxonomy, sample: Sample) -> RatingSheet:
 
 def survey_table(rated: RatingTable[str], taxonomy: Taxonomy, settings: Settings) -> Table:
     """Return agreement with the taxonomy, overall and by subcategory, and the comprehensiveness."""
-    return make_table(
-        "taxonomy",
-        "Clinicians on the taxonomy",
-        COLUMNS,
-        _rows(rated, taxonomy, settings.confidence),
-        (
-            "Agreement: answers that name the taxonomy's category; the answers of one clinician are "
-            "one cluster. The paper: 96.7 % of the subcategories, 4.21 of 5, 29 clinicians.",
-        ),
-        {"confidence": settings.confidence},
-    )
+    rows = _rows(rated, taxonomy, settings.confidence)
+    return SURVEY.table(rows, settings={"confidence": settings.confidence})
 
 
 def _rows(rated: RatingTable[str], taxonomy: Taxonomy, confidence: float) -> Iterator[Row]:

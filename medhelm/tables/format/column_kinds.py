@@ -1,4 +1,4 @@
-"""Columns of each kind, in one line each, in Python or in a file `columns.toml` beside a module."""
+"""Columns of each kind, in one line each, in Python or in a file `tables.toml` beside a module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from medhelm.tables.format.table import Column
+import msgspec
+
+from medhelm.tables.format.table import Column, Form, Part
 
 
 def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:
@@ -116,13 +118,13 @@ _KINDS: Mapping[str, Callable[..., Column | tuple[Column, ...]]] = {
 
 
 def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns of a table as `columns.toml` beside a module's file declares them.
+    """Return the columns of a table as `tables.toml` beside a module's file declares them.
 
     A line is a column: first its kind, which is a function of this module, with the description, then other
     arguments of that function, and `on_request`. A line without any is the place of what is `given` by its name.
     """
     found: list[Column] = []
-    for name, line in _read(Path(module).with_name("columns.toml"))[table].items():
+    for name, line in _read(Path(module).with_name("tables.toml"))[table]["columns"].items():
         if not line:
             found += given[name]
             continue
@@ -135,6 +137,20 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
     return tuple(found)
 
 
+def form(module: str, table: str, **given: Sequence[Column]) -> Form:
+    """Return a table as `tables.toml` beside a module's file declares it, with its `declared` columns."""
+    own = _read(Path(module).with_name("tables.toml"))[table]
+    return Form(
+        name=table,
+        title=own["title"],
+        columns=declared(module, table, **given),
+        help=own.get("help", ""),
+        group=tuple(own.get("group", ())),
+        parts=msgspec.convert(own.get("parts", ()), tuple[Part, ...]),
+        notes=tuple(own.get("notes", ())),
+    )
+
+
 @cache
-def _read(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(path.read_text("utf-8"))

@@ -11,7 +11,7 @@ from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.aggregation import normalise as on_unit_scale
 from medhelm.stats.intervals import bootstrap, cluster_sums, seed_of
-from medhelm.tables.format.column_kinds import declared, text
+from medhelm.tables.format.column_kinds import form, text
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.multiple_choice.robustness import rate
 from medhelm.tables.notes import study_table
@@ -24,13 +24,9 @@ _NAMES = (
     text("benchmark", "name of the benchmark", "benchmark"),
     text("model", "name of the model, with its asking", "model"),
 )
-CALIBRATION = declared(__file__, "calibration")
-RELIABILITY = declared(__file__, "reliability")
+CALIBRATION = form(__file__, "calibration")
+RELIABILITY = form(__file__, "reliability")
 _NONE = "No run asked for log-probabilities; `medhelm run ... form=logprobs` does."
-_ABOUT = (
-    "Over answers whose options all have a probability, each the option's share of all options' probability. "
-    "Text that a model writes is not looked at."
-)
 
 
 def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
@@ -51,22 +47,13 @@ def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
 def calibration(study: Study) -> Table:
     """Return one row per benchmark and model that was asked for log-probabilities."""
     rows = [_row(study, *place) for place in _rated(study)]
-    notes = [
-        _ABOUT,
-        "ECE is above 0 by chance alone: compare it with the column beside it.",
-        *([] if rows else [_NONE]),
-    ]
-    title = "Calibration of the options' probabilities"
-    return study_table(study, "calibration", title, CALIBRATION, rows, notes, group=("benchmark",))
+    return study_table(study, CALIBRATION, rows, [] if rows else [_NONE])
 
 
 def reliability(study: Study) -> Table:
     """Return the bins of each benchmark and model, for a reliability plot and an abstention curve."""
     rows = [row for place in _rated(study) for row in _bins(study.settings, *place)]
-    notes = [_ABOUT, *([] if rows else [_NONE])]
-    title = "Confidence and share right, by bins of equal mass"
-    group = ("benchmark", "model")
-    return study_table(study, "reliability", title, RELIABILITY, rows, notes, group=group)
+    return study_table(study, RELIABILITY, rows, [] if rows else [_NONE])
 
 
 def _rated(study: Study) -> Iterator[tuple[str, str, Cell]]:

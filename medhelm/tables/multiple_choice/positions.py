@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.data.variants import ORDER, RIGHT
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.multiple_choice.robustness import (
     NO_VARIANT,
@@ -21,7 +21,7 @@ from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.table_spec import TableRequest
 
-POSITIONS = declared(__file__, "positions")
+POSITIONS = form(__file__, "positions")
 
 
 def positions(asked: TableRequest) -> Table:
@@ -31,19 +31,7 @@ def positions(asked: TableRequest) -> Table:
         for benchmark, model, original, forms in by_run(asked.study, asked.variants())
         for row in _rows(asked, benchmark, model, original, forms)
     ]
-    return study_table(
-        asked.study,
-        "positions",
-        "Scores and choices by the place of the option",
-        POSITIONS,
-        rows,
-        [
-            "Questions with one right option that have another form. A model without a favourite "
-            "place chooses each as often as it is right, as far as it knows the answer.",
-            *([] if rows else [NO_VARIANT]),
-        ],
-        group=("benchmark", "model", "variant"),
-    )
+    return study_table(asked.study, POSITIONS, rows, [] if rows else [NO_VARIANT])
 
 
 def _rows(

@@ -16,7 +16,7 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
@@ -24,7 +24,7 @@ from medhelm.tables.study.study import Panel, Study, estimate
 from medhelm.tables.table_spec import TableRequest
 
 ORIGINAL = "original"
-ROBUSTNESS = declared(__file__, "robustness")
+ROBUSTNESS = form(__file__, "robustness")
 
 
 def robustness(asked: TableRequest) -> Table:
@@ -37,20 +37,10 @@ def robustness(asked: TableRequest) -> Table:
         for row, p in zip(tested, holm([float(str(row["p"])) for row in tested]), strict=True):
             row["p_holm"] = p
         rows += found
-    return study_table(
-        study,
-        "robustness",
-        "Questions in other forms",
-        ROBUSTNESS,
-        rows,
-        [
-            "An answer flips where it chooses another option, not another letter; `none of these` is "
-            "the option whose place it has. Only pairs of answers that were both read are counted.",
-            *([ALWAYS_RIGHT] if any(row["variant"] == "none_of_these" for row in rows) else []),
-            *([] if rows else [NO_VARIANT]),
-        ],
-        group=("benchmark", "model"),
-    )
+    said = [] if rows else [NO_VARIANT]
+    if any(row["variant"] == "none_of_these" for row in rows):
+        said.append(ALWAYS_RIGHT)
+    return study_table(study, ROBUSTNESS, rows, said)
 
 
 ALWAYS_RIGHT = (

@@ -10,12 +10,12 @@ from pathlib import Path
 from medhelm.errors import UsageError
 from medhelm.files.durable import make_private, write_whole
 from medhelm.tables.benchmarks import benchmarks
-from medhelm.tables.format.column_kinds import declared
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-AS_PUBLISHED = declared(__file__, "as_published")
+AS_PUBLISHED = form(__file__, "as_published")
 _BETWEEN = " - "
 
 
@@ -80,10 +80,7 @@ def as_published(study: Study) -> Table:
         if found
         else "Nothing published is here: `medhelm import medhelm_paper FILE` brings the paper's scores."
     )
-    title = "Runs and published scores"
-    return study_table(
-        study, "as_published", title, AS_PUBLISHED, rows, [said], group=("benchmark",)
-    )
+    return study_table(study, AS_PUBLISHED, rows, [said])
 
 
 def _title_of(names: Iterable[str], titles: Iterable[str]) -> str | None:

@@ -15,26 +15,12 @@ from medhelm.stats.aggregation import TIE
 from medhelm.store.imported import Imported, TheirScore, read_imported
 from medhelm.store.records import find_gradings
 from medhelm.store.runlog import read_log
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import Part, Row, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm.tables.instances import Line, data_class, places_of, read_lines
 from medhelm.tables.study.selection import GradedRun, newest_gradings, of_names, read_graded
 
-COLUMNS = declared(__file__, "scorers")
-_SHARED = ("benchmark", "model", "their_metric")
-_PARTS = (
-    Part(
-        level="benchmark",
-        title="Means over the answers that both gave a value",
-        columns=(*_SHARED, "metric", "n", "theirs", "ours", "differ"),
-    ),
-    Part(
-        level="instance",
-        title="Answers whose two scores differ",
-        group=_SHARED,
-        columns=("instance_id", "repeat", "theirs", "ours", "their_read", "read", "why"),
-    ),
-)
+SCORERS = form(__file__, "scorers")
 
 
 def scorers(
@@ -48,11 +34,7 @@ def scorers(
     damaged: list[str] = []
     graded = read_graded(find_gradings(results), damaged)
     wanted = [run for run in graded if run.record.grading.scoring == scoring]
-    notes = [
-        "Both scored the same replies. Their mean is over the answers that both gave a value, so that it "
-        "is not the mean that the tool reports where some are missing.",
-        *[f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged),
-    ]
+    notes = [f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged)
     for run in of_names(newest_gradings(wanted), benchmarks, models):
         if (own := read_imported(run.path.parents[1])) is None:
             continue
@@ -66,7 +48,7 @@ def scorers(
             notes.append(f"{cell}: ids and texts are withheld, the data are not public.")
     if not rows:
         raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
-    return make_table("scorers", "theirs and ours", COLUMNS, rows, notes, {}, parts=_PARTS)
+    return SCORERS.table(rows, notes)
 
 
 def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
