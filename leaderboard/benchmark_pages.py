@@ -48,7 +48,6 @@ def write_benchmark(
 
 
 def _page(record: RunRecord, panel: Panel) -> Content:
-    """Return what a benchmark is and how it is scored."""
     card, spec, terms = record.column_card, record.spec, record.grading.jury
     is_open = card.data_class == "public"
     return {

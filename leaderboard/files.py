@@ -219,7 +219,6 @@ class SiteFolder:
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Return whether a file holds just this."""
     try:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except FileNotFoundError:

@@ -263,7 +263,6 @@ def _stripped_party(party: Party) -> Party:
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
-    """Return what may be known of a model."""
     return ModelSpec(
         **fields_of(model, "name", "provider", "family", "endpoint_class", "weights", "reasoning"),
         **fields_of(model, "max_output_tokens", "context_window", "json_schema", "price"),

@@ -62,8 +62,6 @@ class Made:
 
 @dataclass(frozen=True)
 class _Rendered:
-    """A table as the site holds it."""
-
     title: str
     data: bytes
     files: Mapping[str, bytes]

@@ -48,8 +48,6 @@ _FORM = form(__file__, "stress")
 
 
 class _Answer(NamedTuple):
-    """A stored answer, and what a judge decided about it."""
-
     model: str
     shown: Shown
     state: Mapping[str, Any]
@@ -242,7 +240,6 @@ def stress_table(
 
 
 def _mean(marks: Floats) -> float:
-    """Return the mean of what is known; NaN where nothing is."""
     given = marks[~np.isnan(marks)]
     return fmean(given) if len(given) else np.nan
 

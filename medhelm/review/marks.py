@@ -154,7 +154,6 @@ class Marks(AppendLog):
 
 
 def _read_review(path: Path) -> tuple[Review, str]:
-    """Return the sheet and its hash; raises UsageError."""
     with os_errors_as(UsageError, f"cannot read {path}"):
         content = path.read_bytes()
     try:

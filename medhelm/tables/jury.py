@@ -195,7 +195,6 @@ def _model(own: Jury, model: str) -> Row:
 
 
 def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
-    """Return what must be said of these juries."""
     if not juries:
         return ["No benchmark here was rated by a jury."]
     found = [

@@ -17,7 +17,7 @@ from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
-from medhelm.tables.format.column_kinds import text
+from medhelm.tables.format.column_kinds import read_tables, text
 from medhelm.tables.format.table import Form, Row, Table, Value, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
@@ -31,32 +31,10 @@ NOT_GRADED = "not graded"
 NOT_SCORED = "Not scored"
 """Beginning of the note on the outcomes of runs."""
 
-FLAGS = {
-    "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
-    "unread": (
-        "R",
-        f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
-    ),
-    "cut": ("T", "answers ended at the output budget"),
-    "partial": ("P", "the run was stopped before its end"),
-    "parts": (
-        "M",
-        "some parts of the benchmark have no instance with a value; the mean is over the rest",
-    ),
-    "budget": ("B", "the model's own output budget replaced the benchmark's"),
-    "drift": ("D", "an endpoint served more than one model id or fingerprint"),
-    "usage": ("U", "usage of some requests is unknown and not in the cost"),
-    "judges": (
-        "J",
-        "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
-    ),
-    "controls": (
-        "E",
-        "its judges err too often, and rank nobody; `medhelm tables --table controls`",
-    ),
-    "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
-    "family": ("F", "one of the judges is of the model's family; `medhelm tables --table jury`"),
-    "again": ("A", "answers or verdicts were asked for once more, as the user wanted"),
+_LEAST = {"coverage": MIN_COVERAGE, "read": MIN_READ}
+FLAGS: Mapping[str, tuple[str, str]] = {
+    flag: (mark, meaning.format(**_LEAST))
+    for flag, (mark, meaning) in read_tables(__file__)["flags"].items()
 }
 """Flag -> the mark in text formats, and what it means."""
 FLAGS_COLUMN = replace(

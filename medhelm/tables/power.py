@@ -131,7 +131,6 @@ def _within(largest: float, **found: float) -> Row:
 
 
 def _values(panel: Panel, model: str) -> Floats:
-    """Return a ranked model's values on the compared instances."""
     scores = panel.scores(model)
     return np.asarray(scores.values[scores.among(panel.ids)])
 

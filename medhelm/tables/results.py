@@ -309,8 +309,6 @@ class Results:
 
 
 class _Tables(Mapping[str, Table]):
-    """The tables of results under the default settings."""
-
     def __init__(self, results: Results) -> None:
         self._results = results
 

@@ -11,7 +11,7 @@ from medhelm.models.costs import batch_price, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
-from medhelm.tables.format.column_kinds import count, declared, form, money
+from medhelm.tables.format.column_kinds import declared, form
 from medhelm.tables.format.table import Column, Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
@@ -121,18 +121,12 @@ def roles_of(records: Sequence[RunRecord]) -> list[str]:
 
 def role_columns(roles: Sequence[str]) -> list[Column]:
     """Return the columns of roles in the cost table, beside those of the model under test."""
-    found = []
-    for role in roles:
-        name = f"the models in the role {role}"
-        found += [
-            count(f"{role}_requests", f"answered requests of {name}"),
-            count(f"{role}_input_tokens", f"input tokens of {name}", f"{role} in", "tokens"),
-            count(f"{role}_output_tokens", f"output tokens of {name}", f"{role} out", "tokens"),
-            count(f"{role}_usage_unknown", f"answered requests of {name} without usage"),
-            money(f"{role}_cost_usd", f"actual cost of {name}", f"{role} USD"),
-            money(f"{role}_cost_upper_usd", f"upper bound for {name}"),
-        ]
-    return found
+    words = ("name", "description", "heading")
+    return [
+        replace(c, **{word: getattr(c, word).format(role=role) for word in words})
+        for role in roles
+        for c in declared(__file__, "role")
+    ]
 
 
 def _role_sums(records: Sequence[RunRecord]) -> Row:

@@ -41,8 +41,6 @@ AGREEMENT = form(__file__, "agreement")
 
 @dataclass(frozen=True)
 class _Group:
-    """The rated answers of one benchmark, or of all."""
-
     name: str
     level: str
     ratings: Floats
@@ -139,7 +137,6 @@ def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]
 
 
 def _against(group: _Group, measure: str, confidence: float) -> Row:
-    """Return the row of one measure against the clinicians' mean."""
     values = group.measures[measure]
     mean = np.atleast_2d(group.consensus(agreement.once(len(values))))[0]
     used = ~(np.isnan(values) | np.isnan(mean))

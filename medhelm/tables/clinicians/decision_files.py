@@ -86,8 +86,6 @@ def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[Decisi
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the decisions of one grader."""
-
     cases: Cases
     is_judge: bool
 
@@ -249,7 +247,6 @@ def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
 
 
 def _asked(row: Mapping[str, Any], where: str) -> str:
-    """Return the text of a case where an object holds it."""
     if "case" in row:
         return _text(row["case"], "case", where)
     parts = (_text(row.get(name), name, where) for name in ("clinical_context", "user_request"))

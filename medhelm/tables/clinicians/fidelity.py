@@ -125,7 +125,6 @@ def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]
 
 
 def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator[Row]:
-    """Yield the row of all models, then one of each."""
     head: Row = {
         "reference": pair.reference.name,
         "grader": pair.grader.name,
@@ -194,7 +193,6 @@ def figures(
 
 
 def _sums(counts: Floats, numbers: Ints) -> Floats:
-    """Return the counts summed over each answer."""
     codes = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return cluster_sums(counts, codes, int(codes.max()) + 1)
 

@@ -97,7 +97,6 @@ def _read_run(
 
 
 def _rows(judge: str, answers: Sequence[_Graded], settings: Settings) -> Iterator[Row]:
-    """Yield the row of all models, then one of each."""
     for model in (None, *sorted({a.model for a in answers if a.strict and a.batched})):
         own = [a for a in answers if model in (None, a.model)]
         pairs = [(a.case, a.strict.met, a.batched.met) for a in own if a.strict and a.batched]

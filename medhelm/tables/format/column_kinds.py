@@ -124,7 +124,7 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
     arguments of that function, and `on_request`. A line without any is the place of what is `given` by its name.
     """
     found: list[Column] = []
-    for name, line in _read(Path(module).with_name("tables.toml"))[table]["columns"].items():
+    for name, line in read_tables(module)[table]["columns"].items():
         if not line:
             found += given[name]
             continue
@@ -139,7 +139,7 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
 
 def form(module: str, table: str, **given: Sequence[Column]) -> Form:
     """Return a table as `tables.toml` beside a module's file declares it, with its `declared` columns."""
-    own = _read(Path(module).with_name("tables.toml"))[table]
+    own = read_tables(module)[table]
     return Form(
         name=table,
         title=own["title"],
@@ -152,5 +152,6 @@ def form(module: str, table: str, **given: Sequence[Column]) -> Form:
 
 
 @cache
-def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(path.read_text("utf-8"))
+def read_tables(module: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return what `tables.toml` beside a module's file holds."""
+    return tomllib.loads(Path(module).with_name("tables.toml").read_text("utf-8"))
