@@ -23,13 +23,12 @@ from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.assets import assets, logo_file
-from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import SCHEMA, Content, Problem, page_table
 from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import fingerprint
-from medhelm_leaderboard.scoring_pages import Made, SiteOptions, write_scoring
+from medhelm_leaderboard.scoring_pages import Made, SiteOptions, embedded, write_scoring
 from medhelm_leaderboard.worker_pool import WorkerPool
 
 _DAMAGED = "left out: it cannot be read; measure it again with `medhelm fidelity --keep`"

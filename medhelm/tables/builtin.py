@@ -20,7 +20,7 @@ from medhelm.tables import (
     spending,
 )
 from medhelm.tables.format.table import Form, Table
-from medhelm.tables.multiple_choice import calibration, positions, robustness
+from medhelm.tables.multiple_choice import calibration, robustness
 from medhelm.tables.others import as_published
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import Option, TableRequest, TableSpec, publish_rows, publish_whole
@@ -59,7 +59,7 @@ _TABLES = (
     _spec(part_gaps.GAPS, part_gaps.gaps, "by", "min_group", "reduce"),
     _spec(exposure.EXPOSURE, _of(exposure.exposure)),
     _spec(robustness.ROBUSTNESS, robustness.robustness),
-    _spec(positions.POSITIONS, positions.positions),
+    _spec(robustness.POSITIONS, robustness.positions),
     _spec(calibration.CALIBRATION, _of(calibration.calibration), publish=publish_rows),
     _spec(calibration.RELIABILITY, _of(calibration.reliability), publish=publish_rows),
     _spec(as_published.AS_PUBLISHED, _of(as_published.as_published)),
