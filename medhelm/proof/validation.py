@@ -8,13 +8,11 @@ Both readings stream. A finding shows text of bundled samples and public data on
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Literal
 
 import msgspec
@@ -23,13 +21,10 @@ from medhelm.data.dataset import Dataset, find_duplicate_ids, open_dataset
 from medhelm.data.instance_ids import copies_note
 from medhelm.data.rubrics import load_rubric
 from medhelm.errors import MedhelmError
-from medhelm.extract.json_reply import BadReply
 from medhelm.grading.answer_form import stated
 from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
-from medhelm.grading.graders.grader import GradedMetric, GraderVerdict
+from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.jury.metric import jury_metrics
-from medhelm.grading.jury.prompt import judge_messages, read_reply
 from medhelm.grading.panels import with_stand_ins
 from medhelm.grading.sum_columns import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
@@ -44,6 +39,7 @@ from medhelm.proof.checks import (
     declaration_faults,
     holds_gold,
     is_data_present,
+    jury_fault,
     plain,
     prompt_fault,
     shown_text,
@@ -53,7 +49,7 @@ from medhelm.proof.reading_trial import ReadingTrial
 from medhelm.runs.asking import as_proved, gold_reply
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking
-from medhelm.schema.data import Benchmark, Instance, Rubric
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import Metric, Score, Scoring
@@ -481,39 +477,3 @@ class _Grader:
                     f"a gold of {LONG_GOLD} or more words is verbatim in the prompt",
                     instance=instance.id,
                 )
-
-
-_RATED = Instance(id="check", context="A case.", question="A question?", references=("A gold.",))
-
-
-class _Scripted:
-    """Judges that give the scores set here; None abstains."""
-
-    def __init__(self, scores: dict[str, tuple[int, ...] | None]) -> None:
-        self.judges = tuple(scores)
-        self._scores = scores
-
-    def verdicts(self, instance: Instance, episode: Episode) -> tuple[GraderVerdict, ...]:
-        said = ((j, {"scores": [*s]} if s else None) for j, s in self._scores.items())
-        return tuple(GraderVerdict(judge=j, state=state) for j, state in said)
-
-
-def jury_fault(rubric: Rubric) -> str:
-    """Return what is wrong with a jury by this rubric; empty if scripted judges are heard."""
-    names = [c.name for c in rubric.criteria]
-    low, high = rubric.minimum, rubric.maximum
-    if not all(name in judge_messages(rubric, _RATED, "An answer.")[0].content for name in names):
-        return f"rubric {rubric.name}: a judge is not told of every criterion"
-    judged: dict[str, tuple[int, ...] | None] = {"abstains": None}
-    for said, form in ((low, {"score": low, "reason": "So it is."}), (high, high)):
-        reply = json.dumps(dict.fromkeys(names, form))
-        try:
-            judged[f"says {said}"] = read_reply(reply, rubric.criteria, low, high).scores
-        except BadReply as e:
-            return f"rubric {rubric.name}: a reply in the form that is asked for is not read: {e}"
-    score = jury_metrics(rubric, _Scripted(judged), 2)[0].score(
-        _RATED, Episode(instance=_RATED, response=Response(instance_id="check", text="An answer."))
-    )
-    if score.value != fmean((low, high)):
-        return f"rubric {rubric.name}: {low} and {high} of two judges give {score.value}"
-    return ""

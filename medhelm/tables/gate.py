@@ -166,18 +166,13 @@ def cases_needed(score: float, low: float, high: float, n: int, bar: Requirement
     return math.ceil(needed - TIE) if needed <= _MOST_CASES else None
 
 
-def rule_in_words(confidence: float, decision: Decision, seeds: int) -> str:
-    """Return the rule in force, in words."""
-    if decision == "point":
-        return (
-            "PASS: the score is at or beyond the threshold. FAIL: it is short of it. INCONCLUSIVE: "
-            "there is no score that says anything."
-        )
-    return (
-        f"PASS: the whole {confidence:.0%} interval is at or beyond the threshold. FAIL: "
-        f"all of it is short, for {seeds} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in "
-        "it, or nothing can be said."
-    )
+_RULES: Mapping[Decision, str] = {
+    "point": "PASS: the score is at or beyond the threshold. FAIL: it is short of it. INCONCLUSIVE: "
+    "there is no score that says anything.",
+    "interval": "PASS: the whole {0:.0%} interval is at or beyond the threshold. FAIL: all of it is "
+    "short, for {1} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in it, or nothing can be "
+    "said.",
+}
 
 
 # Verdicts --------------------------------------------------------------------------------------
@@ -475,8 +470,9 @@ def _notes(
         "the second on the score alone, whatever it owes to chance."
     )
     yield (
-        f"{rule_in_words(settings.confidence, decision, _SEEDS)} Over all: FAIL if any is, else INCONCLUSIVE if any is. "
-        + ("Every model is judged by its own run alone; `medhelm compare` compares two.")
+        f"{_RULES[decision].format(settings.confidence, _SEEDS)} Over all: FAIL if any is, else "
+        "INCONCLUSIVE if any is. Every model is judged by its own run alone; `medhelm compare` "
+        "compares two."
     )
     yield from _reasons(rows)
     if any(row.get("cases") for row in rows):

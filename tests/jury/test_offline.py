@@ -15,7 +15,7 @@ from medhelm.grading.graders.panel import Judging, StoredVerdicts
 from medhelm.grading.jury.grader import jury_grader
 from medhelm.grading.jury.metric import jury_metrics, offline_jury
 from medhelm.grading.jury.offline import longest_order, overlap, readability
-from medhelm.proof.validation import jury_fault
+from medhelm.proof.checks import jury_fault
 from medhelm.protocols.completion import COMPLETION
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
