@@ -11,12 +11,11 @@ from medhelm.tables import (
     benchmarks,
     controls,
     exposure,
+    groups,
     jury,
     overall,
     pairs,
-    part_gaps,
     power,
-    slices,
     spending,
 )
 from medhelm.tables.format.table import Form, Table
@@ -56,7 +55,7 @@ _TABLES = (
     _published(spending.COST, _of(spending.cost)),
     _published(pairs.PAIRS, _of(pairs.pairs), "reduce", is_of_suite=True),
     _published(pairs.RANKS, _of(pairs.ranks), "reduce", is_of_suite=True),
-    _spec(part_gaps.GAPS, part_gaps.gaps, "by", "min_group", "reduce"),
+    _spec(groups.GAPS, groups.gaps, "by", "min_group", "reduce"),
     _spec(exposure.EXPOSURE, _of(exposure.exposure)),
     _spec(robustness.ROBUSTNESS, robustness.robustness),
     _spec(robustness.POSITIONS, robustness.positions),
@@ -64,8 +63,8 @@ _TABLES = (
     _spec(calibration.RELIABILITY, _of(calibration.reliability), publish=publish_rows),
     _spec(as_published.AS_PUBLISHED, _of(as_published.as_published)),
     _spec(
-        slices.SLICES,
-        lambda asked: slices.slices(asked.study, asked.by, asked.metadata),
+        groups.SLICES,
+        lambda asked: groups.slices(asked.study, asked.by, asked.metadata),
         "by",
         "min_group",
         "reduce",
