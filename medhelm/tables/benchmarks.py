@@ -1,7 +1,8 @@
-"""The table benchmarks: a row of each benchmark and model."""
+"""The tables with a row of each benchmark and model: benchmarks, and exposure, which says what was public when."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import get_args
 
@@ -161,3 +162,38 @@ def _answer_seconds(record: RunRecord, answers: int) -> float | None:
     waited = float(record.provenance.get("answer_seconds", "0"))
     timed = int(record.provenance.get("answers_timed", answers))
     return waited / timed if waited and timed else None
+
+
+EXPOSURE = form(__file__, "exposure")
+
+
+def exposure(study: Study) -> Table:
+    """Return one row per benchmark and model: when items and training data are from, the score."""
+    return study_table(study, EXPOSURE, _exposure_rows(study))
+
+
+def _exposure_rows(study: Study) -> Iterator[Row]:
+    for benchmark, panel in study.panels.items():
+        found = study.estimates(benchmark)
+        for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
+            since = panel.card.public_since
+            cutoff = panel.cells[model].record.spec.model.training_cutoff
+            yield {
+                "benchmark": benchmark,
+                "model": model,
+                "public_since": since or None,
+                "training_cutoff": cutoff or None,
+                "public_before_cutoff": was_public(since, cutoff),
+                **found[model].row(),
+            }
+
+
+def was_public(since: str, cutoff: str) -> str:
+    """Return yes, no, or why it cannot be said, from two dates of any precision."""
+    if not since or not cutoff:
+        return "not known"
+    precision = min(len(since), len(cutoff))
+    one, two = since[:precision], cutoff[:precision]
+    if one == two:
+        return "same day" if precision == 10 else "same month" if precision == 7 else "same year"
+    return "yes" if one < two else "no"

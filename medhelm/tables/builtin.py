@@ -9,10 +9,9 @@ from typing import Any
 from medhelm.plugins.hookspecs import hookimpl
 from medhelm.tables import (
     benchmarks,
-    controls,
-    exposure,
     groups,
     jury,
+    other_scores,
     overall,
     pairs,
     power,
@@ -20,7 +19,6 @@ from medhelm.tables import (
 )
 from medhelm.tables.format.table import Form, Table
 from medhelm.tables.multiple_choice import calibration, robustness
-from medhelm.tables.others import as_published
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import Option, TableRequest, TableSpec, publish_rows, publish_whole
 
@@ -49,19 +47,19 @@ _TABLES = (
         is_default=True,
     ),
     _published(jury.JURY_TABLE, _of(jury.jury)),
-    _published(controls.CONTROLS, _of(controls.controls)),
+    _published(jury.CONTROLS, _of(jury.controls)),
     _published(overall.CATEGORIES, _of(overall.categories), "reduce", is_of_suite=True),
     _published(power.MDE, _of(power.mde), "mde", "reduce"),
     _published(spending.COST, _of(spending.cost)),
     _published(pairs.PAIRS, _of(pairs.pairs), "reduce", is_of_suite=True),
     _published(pairs.RANKS, _of(pairs.ranks), "reduce", is_of_suite=True),
     _spec(groups.GAPS, groups.gaps, "by", "min_group", "reduce"),
-    _spec(exposure.EXPOSURE, _of(exposure.exposure)),
+    _spec(benchmarks.EXPOSURE, _of(benchmarks.exposure)),
     _spec(robustness.ROBUSTNESS, robustness.robustness),
     _spec(robustness.POSITIONS, robustness.positions),
     _spec(calibration.CALIBRATION, _of(calibration.calibration), publish=publish_rows),
     _spec(calibration.RELIABILITY, _of(calibration.reliability), publish=publish_rows),
-    _spec(as_published.AS_PUBLISHED, _of(as_published.as_published)),
+    _spec(other_scores.AS_PUBLISHED, _of(other_scores.as_published)),
     _spec(
         groups.SLICES,
         lambda asked: groups.slices(asked.study, asked.by, asked.metadata),
