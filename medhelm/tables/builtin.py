@@ -11,6 +11,7 @@ from medhelm.tables import (
     benchmarks,
     groups,
     jury,
+    multiple_choice,
     other_scores,
     overall,
     pairs,
@@ -18,7 +19,6 @@ from medhelm.tables import (
     spending,
 )
 from medhelm.tables.format.table import Form, Table
-from medhelm.tables.multiple_choice import calibration, robustness
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import Option, TableRequest, TableSpec, publish_rows, publish_whole
 
@@ -55,10 +55,10 @@ _TABLES = (
     _published(pairs.RANKS, _of(pairs.ranks), "reduce", is_of_suite=True),
     _spec(groups.GAPS, groups.gaps, "by", "min_group", "reduce"),
     _spec(benchmarks.EXPOSURE, _of(benchmarks.exposure)),
-    _spec(robustness.ROBUSTNESS, robustness.robustness),
-    _spec(robustness.POSITIONS, robustness.positions),
-    _spec(calibration.CALIBRATION, _of(calibration.calibration), publish=publish_rows),
-    _spec(calibration.RELIABILITY, _of(calibration.reliability), publish=publish_rows),
+    _spec(multiple_choice.ROBUSTNESS, multiple_choice.robustness),
+    _spec(multiple_choice.POSITIONS, multiple_choice.positions),
+    _spec(multiple_choice.CALIBRATION, _of(multiple_choice.calibration), publish=publish_rows),
+    _spec(multiple_choice.RELIABILITY, _of(multiple_choice.reliability), publish=publish_rows),
     _spec(other_scores.AS_PUBLISHED, _of(other_scores.as_published)),
     _spec(
         groups.SLICES,

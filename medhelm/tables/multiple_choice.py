@@ -1,4 +1,4 @@
-"""Questions asked in other forms against the same ones as they are, and models that favour a place of the options."""
+"""Tables of questions that are asked in other forms, of the places of options, and of how sure models are of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.data.variants import ORDER, RIGHT, VARIANTS, original_letter
-from medhelm.stats.aggregation import TIE, Floats, holm
+from medhelm.grading.likelihoods import BRIER, BY_LENGTH, CONFIDENCE
+from medhelm.stats import calibration as stats
+from medhelm.stats.aggregation import TIE, Floats, Ints, holm
+from medhelm.stats.aggregation import normalise as on_unit_scale
 from medhelm.stats.intervals import (
     Interval,
     bootstrap,
@@ -17,7 +20,7 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.column_kinds import form, text
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
@@ -212,3 +215,107 @@ def _place(
         "right": float(np.mean([right[i] == place for i in picks])) if picks else None,
         "answers": sum(map(len, picks.values())),
     }
+
+
+_THRESHOLDS = (50, 80, 95)
+"""Percent of confidence below which a model might abstain."""
+_NAMES = (
+    text("benchmark", "name of the benchmark", "benchmark"),
+    text("model", "name of the model, with its asking", "model"),
+)
+CALIBRATION = form(__file__, "calibration")
+RELIABILITY = form(__file__, "reliability")
+_NONE = "No run asked for log-probabilities; `medhelm run ... form=logprobs` does."
+
+
+def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
+    """Return how sure a run's answers are, their normalised scores (1: right), and their instances' clusters.
+
+    They are of the instances whose options all have a probability, in the order of their keys. Empty where
+    the run asked for none.
+    """
+    sure, main = cell.scores.get(CONFIDENCE), cell.record.grading.metrics[0]
+    if sure is None:
+        return np.empty(0), np.empty(0), np.empty(0, dtype=np.uint64)
+    own = cell.scores[main.name]
+    _, at, of = np.intersect1d(sure.ids, own.ids, assume_unique=True, return_indices=True)
+    scale = main.minimum, main.maximum, main.higher_is_better
+    return sure.values[at], on_unit_scale(own.values[of], *scale), sure.clusters[at]
+
+
+def calibration(study: Study) -> Table:
+    """Return one row per benchmark and model that was asked for log-probabilities."""
+    rows = [_calibration_row(study, *place) for place in _rated(study)]
+    return study_table(study, CALIBRATION, rows, [] if rows else [_NONE])
+
+
+def reliability(study: Study) -> Table:
+    """Return the bins of each benchmark and model, for a reliability plot and an abstention curve."""
+    rows = [row for place in _rated(study) for row in _bins(study.settings, *place)]
+    return study_table(study, RELIABILITY, rows, [] if rows else [_NONE])
+
+
+def _rated(study: Study) -> Iterator[tuple[str, str, Cell]]:
+    for benchmark, cells in study.cells.items():
+        for model, cell in cells.items():
+            if CONFIDENCE in cell.scores and cell.scores[CONFIDENCE].counted:
+                yield benchmark, model, cell
+
+
+def _calibration_row(study: Study, benchmark: str, model: str, cell: Cell) -> Row:
+    settings = study.settings
+    sure, right, clusters = confidence_pairs(cell)
+    row: Row = {"benchmark": benchmark, "model": model, "n": len(sure)}
+    row |= study.estimates(benchmark)[model].row()
+    for metric, name in ((BY_LENGTH, "acc_norm"), (BRIER, "brier")):
+        own = study.estimates(benchmark, metric)[model]
+        row |= {name: own.score, **own.interval.ends(name)}
+    row |= _error(settings, sure, right, clusters, benchmark, model)
+    row["confidence"] = float(sure.mean())
+    for level in _THRESHOLDS:
+        is_kept = sure >= level / 100
+        row[f"coverage_{level}"] = float(is_kept.mean())
+        row[f"score_{level}"] = float(right[is_kept].mean()) if is_kept.any() else None
+    return row
+
+
+def _error(
+    settings: Settings, sure: Floats, right: Floats, clusters: Keys, *names: str
+) -> dict[str, float | None]:
+    """Return the calibration error with its interval, and what chance alone would give."""
+    bins = stats.equal_mass_bins(sure)
+    keys, codes = np.unique(clusters, return_inverse=True)
+    sums = cluster_sums(stats.gap_sums(sure, right, bins), codes, len(keys))
+    error = float(stats.calibration_error(sums.sum(0)))
+    seed = seed_of(settings.bootstrap_seed, *names, "calibration")
+    by_chance = stats.errors_by_chance(sure, bins, settings.draws, seed)
+    low = high = None
+    if len(keys) > 1:
+        draws = stats.calibration_error(bootstrap(sums, settings.draws, seed))
+        low, high = stats.error_interval(error, draws, by_chance, settings.confidence)
+    return {
+        "ece": error,
+        "ece_low": low,
+        "ece_high": high,
+        "ece_by_chance": float(by_chance.mean()),
+    }
+
+
+def _bins(settings: Settings, benchmark: str, model: str, cell: Cell) -> Iterator[Row]:
+    sure, right, clusters = confidence_pairs(cell)
+    bins: Ints = stats.equal_mass_bins(sure)
+    for place in range(int(bins.max()) + 1):
+        own, kept = bins == place, bins >= place
+        names = (benchmark, model, str(place), "reliability")
+        score, ends = rate(right[own], clusters[own], settings, *names)
+        yield {
+            "benchmark": benchmark,
+            "model": model,
+            "bin": place + 1,
+            "n": int(own.sum()),
+            "confidence": float(sure[own].mean()),
+            "right": score,
+            **ends.ends(),
+            "coverage": float(kept.mean()),
+            "kept": float(right[kept].mean()),
+        }
