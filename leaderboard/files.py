@@ -88,15 +88,6 @@ def read_build(site: Path) -> Build | None:
     raise UsageError(f"{path} is damaged or of another version; build into another folder")
 
 
-def build_stamp(site: Path) -> tuple[int, int] | None:
-    """Return what changes when `build.json` is written again; None where there is none."""
-    try:
-        stat = (site / _NAME).stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_ino
-
-
 class SiteFolder:
     """A site while it is written: `open`, `put` what it holds, `finish`."""
 

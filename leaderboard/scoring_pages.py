@@ -66,18 +66,14 @@ class Made:
     pages: dict[str, PluginPage] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    title: str
-    data: bytes
-    files: Mapping[str, bytes]
-    """Content by the ending of its name."""
+_Rendered = tuple[str, bytes, Mapping[str, bytes]]
+"""The title of a table, its data for pages, and its files by the ending of their names."""
 
 
 def _rendered(table: Table) -> _Rendered:
     forms = {"csv": formats.to_csv(table), "json": formats.to_json(table)}
     files = {form: text.encode() for form, text in forms.items()}
-    return _Rendered(table.title, msgspec.json.encode(page_table(table)), files)
+    return table.title, msgspec.json.encode(page_table(table)), files
 
 
 def write_scoring(
@@ -98,13 +94,13 @@ def write_scoring(
     shown = {name: _rendered(table) for name, table in tables.items()}
     values = _plugin_pages(site, runs, pages, shown, made)
     keys = []
-    for name, table in shown.items():
-        keys.append((name, site.put_data(f"table-{scoring}-{name}", table.data)))
-        for form, content in table.files.items():
+    for name, (title, data, files) in shown.items():
+        keys.append((name, site.put_data(f"table-{scoring}-{name}", data)))
+        for form, content in files.items():
             path = f"tables/{scoring}/{name}.{form}"
             site.put(path, content)
             made.downloads.append(
-                {"title": table.title, "path": path, "format": form, "scoring": scoring}
+                {"title": title, "path": path, "format": form, "scoring": scoring}
             )
     benchmarks, run_keys = [], []
     for benchmark, own in study.cells.items():

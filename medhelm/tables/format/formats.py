@@ -181,8 +181,7 @@ def to_markdown(table: Table) -> str:
             cells = [[c.heading for c in columns], *_cells(grid, columns)]
             head, *rows = [[_markdown(cell) for cell in row] for row in cells]
             lines += [f"| {' | '.join(row)} |" for row in (head, rules, *rows)] + [""]
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
-    lines += [f"- {_markdown(note)}" for note in (*words, *_all_notes(table))]
+    lines += [f"- {_markdown(note)}" for note in _notes_below(table)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -209,9 +208,7 @@ def to_latex(table: Table) -> str:
             lines += [" & ".join(row) + r" \\" for row in rows]
             lines += [r"\hline", r"\end{tabular}"]
         found.append(lines)
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
-    notes = (*words, *_all_notes(table))
-    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in notes]
+    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in _notes_below(table)]
     return "".join("\n".join([*lines, r"\end{table}"]) + "\n" for lines in found)
 
 
@@ -230,6 +227,12 @@ def _all_notes(table: Table) -> list[str]:
         f"seed {s['bootstrap_seed']}{'; ' * bool(runs)}{', '.join(runs)}."
     )
     return [*table.notes, line]
+
+
+def _notes_below(table: Table) -> list[str]:
+    """Return the notes of a table, before them that on its short headings."""
+    shown = (c.heading for grid in table.grids() for c in grid.shown())
+    return [*_explained(shown), *_all_notes(table)]
 
 
 def _explained(headings: Iterable[str]) -> list[str]:
@@ -346,9 +349,8 @@ def to_html(table: Table, said: set[str] | None = None) -> str:
     for grid in table.grids():
         parts.append(f"<p><i>{escape(clean(grid.title))}</i></p>")
         parts += [grid_html(_grid(grid))] if grid.rows else []
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
     said = set() if said is None else said
-    own = [note for note in (*words, *_all_notes(table)) if note not in said]
+    own = [note for note in _notes_below(table) if note not in said]
     said.update(own)
     notes = "".join(f"<li>{escape(clean(note))}</li>" for note in own)
     return f'{"".join(parts)}<ul style="font-size:smaller">{notes}</ul>'
