@@ -30,8 +30,9 @@ def _of(make: Callable[[Study], Table]) -> Callable[[TableRequest], Table]:
 def _spec(
     form: Form, make: Callable[[TableRequest], Table], *options: Option, **more: Any
 ) -> TableSpec:
-    given = {"name": form.name, "help": form.help, "columns": form.columns, "options": options}
-    return TableSpec(**given, make=make, **more)
+    return TableSpec(
+        name=form.name, help=form.help, columns=form.columns, make=make, options=options, **more
+    )
 
 
 _published = partial(_spec, publish=publish_whole)
