@@ -151,7 +151,11 @@ def form(module: str, table: str, **given: Sequence[Column]) -> Form:
     )
 
 
-@cache
 def read_tables(module: str) -> Mapping[str, Mapping[str, Any]]:
     """Return what `tables.toml` beside a module's file holds."""
-    return tomllib.loads(Path(module).with_name("tables.toml").read_text("utf-8"))
+    return _read(Path(module).with_name("tables.toml"))
+
+
+@cache  # one file is read for all modules of a folder
+def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(path.read_text("utf-8"))
