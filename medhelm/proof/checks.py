@@ -16,8 +16,8 @@ import msgspec
 from medhelm.data.sources import default_split, has_files
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict
+from medhelm.grading.jury.grader import judge_messages, read_reply
 from medhelm.grading.jury.metric import jury_metrics
-from medhelm.grading.jury.prompt import judge_messages, read_reply
 from medhelm.prompts.messages import letter_choices, render_prompt
 from medhelm.schema.data import Benchmark, Instance, Rubric
 from medhelm.schema.episode import Episode, Response

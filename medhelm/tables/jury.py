@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
-from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.panels import MISSING
 from medhelm.stats import aggregation as stats
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, Ints, Pooling

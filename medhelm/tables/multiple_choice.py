@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.data.variants import ORDER, RIGHT, VARIANTS, original_letter
-from medhelm.grading.likelihoods import BRIER, BY_LENGTH, CONFIDENCE
+from medhelm.grading.answer_form import BRIER, BY_LENGTH, CONFIDENCE
 from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints, holm
 from medhelm.stats.aggregation import normalise as on_unit_scale
