@@ -127,7 +127,6 @@ def _name_unread(wanted: Wanted, folder: str, what: str, problems: list[Problem]
 def _sound(
     runs: Sequence[GradedRun], aggregations: Aggregations, problems: list[Problem]
 ) -> list[GradedRun]:
-    """Return the runs whose record can be used."""
     found = []
     for run in runs:
         if fault := record_fault(publish.named(run).record, aggregations):
@@ -138,7 +137,6 @@ def _sound(
 
 
 def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
-    """Return the runs of the benchmarks, models and classes of data asked for."""
     chosen = of_names(runs, wanted.benchmarks, wanted.models)
     return [r for r in chosen if not wanted.access or r.record.card.data_class in wanted.access]
 

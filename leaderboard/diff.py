@@ -7,28 +7,11 @@ from pathlib import Path
 
 from medhelm.errors import UsageError
 from medhelm.stats.aggregation import TIE
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Row, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm_leaderboard.files import Build, Rank, Score, read_build
 
-COLUMNS = (
-    text("change", "score, rank, version, regraded, added or removed", "change"),
-    text("scoring", "scoring of the gradings"),
-    text("benchmark", "name of the benchmark; missing where a rank changed", "benchmark"),
-    text("model", "name of the model", "model"),
-    text("metric", "name of the metric, or rank", "metric"),
-    number("old", "in the old build", "", "old", ("old_low", "old_high"), 3, is_main=True),
-    number("new", "in the new build", "", "new", ("new_low", "new_high"), 3, is_main=True),
-    number("difference", "new less old", "", "new - old", digits=3, is_main=True),
-    number("old_low", "lower end of the old interval"),
-    number("old_high", "upper end of the old interval"),
-    number("new_low", "lower end of the new interval"),
-    number("new_high", "upper end of the new interval"),
-    count("old_n", "compared instances behind the old score"),
-    count("new_n", "compared instances behind the new score"),
-    text("was", "what decided the old score, where it is another now", "was"),
-    text("now", "what decides the new score", "now"),
-)
+DIFF = form(__file__, "diff")
 
 
 def diff(old: Path, new: Path) -> Table:
@@ -45,14 +28,7 @@ def diff(old: Path, new: Path) -> Table:
             f"Intervals differ where scores do not, {moved:,} of {len(after.scores):,}: other "
             "draws, seed or confidence, or other models resampled with them."
         )
-    return make_table(
-        "diff",
-        "Changes from the old build to the new one",
-        COLUMNS,
-        rows,
-        notes,
-        {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm},
-    )
+    return DIFF.table(rows, notes, {"old_medhelm": before.medhelm, "new_medhelm": after.medhelm})
 
 
 def _build(site: Path) -> Build:

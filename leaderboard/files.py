@@ -12,13 +12,14 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from medhelm.errors import UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.files.seals import is_broken, sealed
 from medhelm_leaderboard.pages import Content, Problem
 
@@ -76,30 +77,15 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_build(site: Path) -> Build | None:
     """Return what is in `build.json`, None where there is none; raises UsageError if damaged."""
-    try:
-        raw = (site / _NAME).read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        raise UsageError(f"cannot read {site / _NAME}: {why(e)}") from None
-    try:
-        build = None if is_broken(raw) else msgspec.json.decode(raw, type=Build)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        build = None
-    if build is None:
-        raise UsageError(
-            f"{site / _NAME} is damaged or of another version; build into another folder"
-        )
-    return build
-
-
-def build_stamp(site: Path) -> tuple[int, int] | None:
-    """Return what changes when `build.json` is written again; None where there is none."""
-    try:
-        stat = (site / _NAME).stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_ino
+    path = site / _NAME
+    with os_errors_as(UsageError, f"cannot read {path}"):
+        if not path.exists():
+            return None
+        raw = path.read_bytes()
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        if not is_broken(raw):
+            return msgspec.json.decode(raw, type=Build)
+    raise UsageError(f"{path} is damaged or of another version; build into another folder")
 
 
 class SiteFolder:
@@ -119,7 +105,7 @@ class SiteFolder:
 
     def open(self) -> None:
         """Lock the folder and read what is there; `close` ends that."""
-        try:
+        with os_errors_as(UsageError, f"cannot write the site {self.path}"):
             if self.path.exists() and not self.path.is_dir():
                 raise UsageError(f"{self.path} is a file; name a folder with --out")
             was_cut = (self.path / _LOCK).exists()
@@ -136,9 +122,6 @@ class SiteFolder:
             else:
                 self.before = read_build(self.path)
                 self._known = frozenset(self.before.files if self.before else ())
-        except OSError as e:
-            self.close()
-            raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
 
     @property
     def locks(self) -> tuple[int, ...]:
@@ -178,13 +161,10 @@ class SiteFolder:
         """Write one file unless it is there as it is; raises UsageError."""
         self._files[name] = hashlib.sha256(content).hexdigest()
         path = self.path / name
-        try:
-            if _holds(path, content):
-                return
-            self._replace(path, content)
-        except OSError as e:
-            raise UsageError(f"cannot write {path}: {why(e)}") from None
-        self.written += 1
+        with os_errors_as(UsageError, f"cannot write {path}"):
+            if not _holds(path, content):
+                self._replace(path, content)
+                self.written += 1
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -216,7 +196,7 @@ class SiteFolder:
     def finish(self, build: Mapping[str, object]) -> int:
         """Write `build.json`, remove files that are no longer made, return how many."""
         stale = self._known - set(self._files)
-        try:
+        with os_errors_as(UsageError, f"cannot write the site {self.path}"):
             gone = [self.path / name for name in stale if _SAFE.fullmatch(name)]
             for path in gone:
                 path.unlink(missing_ok=True)
@@ -226,13 +206,10 @@ class SiteFolder:
             whole = msgspec.convert({**build, "files": self._files}, Build)
             self._replace(self.path / _NAME, sealed(whole))
             self._is_whole = True
-        except OSError as e:
-            raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
         return len(stale)
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Return whether a file holds just this."""
     try:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except FileNotFoundError:

@@ -38,7 +38,6 @@ def has_none(record: RunRecord) -> bool:
 
 
 def _has_file(record: RunRecord) -> bool:
-    """Return whether a grader read a file of the user's."""
     return any(own.settings != settings_of(own) for own in record.grading.graders)
 
 

@@ -5,7 +5,7 @@
 | `site` | what every page needs, read first | `site` |
 | `view-*` | the overall tables of one set of benchmarks | `scoring_pages` |
 | `table-*`, `agreement` | a table | `page_table` |
-| `benchmark-*` | one benchmark under one scoring | `benchmark_pages` |
+| `benchmark-*` | one benchmark under one scoring | `scoring_pages` |
 | `run-*` | one graded run, with a line of each instance and repeat | `run_pages` |
 | `text-*`, `answers-*` | shards of instances and of answers, of open data only | `run_pages` |
 | `made-*` | how and when each run was made | `publish` |

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,6 @@ from medhelm.tables.format.table import Table
 from medhelm.tables.instances import MetricLine, Transcript, by_call
 from medhelm.tables.published import Mark, PageData, PublishedRuns
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.assets import own_pages
 from medhelm_leaderboard.pages import Content, PluginPage, Problem
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
@@ -60,6 +60,12 @@ def public_name(path: Path) -> str:
         return path.parent.name
     is_of_package = (path.parent / "__init__.py").is_file()
     return f"{path.parent.name}/{path.name}" if is_of_package else path.name
+
+
+def own_pages() -> frozenset[str]:
+    """Return the names of the site's own pages."""
+    folder = resources.files("medhelm_leaderboard") / "app" / "pages"
+    return frozenset(e.name.removesuffix(".js") for e in folder.iterdir() if e.name.endswith(".js"))
 
 
 def usable(pages: Collection[Page]) -> tuple[list[Page], list[Problem]]:

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from medhelm.errors import RecordError
-from medhelm.files.durable import AtomicFile, why
+from medhelm.files.durable import AtomicFile, os_errors_as
 from medhelm.files.plain_names import metric_name as metric_name
 from medhelm.files.plain_names import plain_name as plain_name
 from medhelm.schema.asking import Asking
@@ -263,7 +263,6 @@ def _stripped_party(party: Party) -> Party:
 
 
 def _stripped_model(model: ModelSpec) -> ModelSpec:
-    """Return what may be known of a model."""
     return ModelSpec(
         **fields_of(model, "name", "provider", "family", "endpoint_class", "weights", "reasoning"),
         **fields_of(model, "max_output_tokens", "context_window", "json_schema", "price"),
@@ -292,13 +291,11 @@ def _placed(scores: MetricScores, places: Keys) -> MetricScores:
 def publishing_key(results: Path) -> bytes:
     """Return the secret by which ids of a results folder are hashed; makes it on first use."""
     path = results / KEY_FILE
-    try:
+    with os_errors_as(RecordError, f"cannot keep the secret of published hashes {path}"):
         if not path.exists():
             with AtomicFile(path) as handle:
                 handle.write(f"{secrets.token_hex(_KEY_BYTES)}\n".encode())
         key = path.read_bytes().strip()
-    except OSError as e:
-        raise RecordError(f"cannot keep the secret of published hashes {path}: {why(e)}") from None
     if len(key) < _KEY_BYTES:  # else hashes could be found by trying all record numbers
         raise RecordError(f"{path} is damaged; remove it, and published hashes will be others")
     return key

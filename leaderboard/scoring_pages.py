@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from medhelm.config import packaged_suites
-from medhelm.errors import PluginError, RecordError
+from medhelm.errors import MedhelmError, PluginError, RecordError
+from medhelm.grading.grade import AS_FIXED
 from medhelm.plugins.registry import Registry
+from medhelm.proof.manifest import read_manifest
+from medhelm.schema.fields import fields_of
 from medhelm.schema.page import Page
+from medhelm.schema.run import MetricRef, RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity
+from medhelm.tables import notes
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.known_tables import find_tables, published_table
@@ -21,11 +28,10 @@ from medhelm.tables.overall import OVERALL, categories, overall
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.cells import Cell
-from medhelm.tables.study.study import Study
+from medhelm.tables.study.study import Panel, Study
 from medhelm.tables.suites import suites_apart
 from medhelm.tables.table_spec import TableRequest, TableSpec
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.benchmark_pages import write_benchmark
 from medhelm_leaderboard.files import Rank, Score, SiteFolder
 from medhelm_leaderboard.pages import Content, PluginPage, Problem, page_table
 from medhelm_leaderboard.plugin_pages import encoded, fault_of, page_line, runs_data
@@ -60,20 +66,14 @@ class Made:
     pages: dict[str, PluginPage] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    """A table as the site holds it."""
-
-    title: str
-    data: bytes
-    files: Mapping[str, bytes]
-    """Content by the ending of its name."""
+_Rendered = tuple[str, bytes, Mapping[str, bytes]]
+"""The title of a table, its data for pages, and its files by the ending of their names."""
 
 
 def _rendered(table: Table) -> _Rendered:
     forms = {"csv": formats.to_csv(table), "json": formats.to_json(table)}
     files = {form: text.encode() for form, text in forms.items()}
-    return _Rendered(table.title, msgspec.json.encode(page_table(table)), files)
+    return table.title, msgspec.json.encode(page_table(table)), files
 
 
 def write_scoring(
@@ -94,13 +94,13 @@ def write_scoring(
     shown = {name: _rendered(table) for name, table in tables.items()}
     values = _plugin_pages(site, runs, pages, shown, made)
     keys = []
-    for name, table in shown.items():
-        keys.append((name, site.put_data(f"table-{scoring}-{name}", table.data)))
-        for form, content in table.files.items():
+    for name, (title, data, files) in shown.items():
+        keys.append((name, site.put_data(f"table-{scoring}-{name}", data)))
+        for form, content in files.items():
             path = f"tables/{scoring}/{name}.{form}"
             site.put(path, content)
             made.downloads.append(
-                {"title": table.title, "path": path, "format": form, "scoring": scoring}
+                {"title": title, "path": path, "format": form, "scoring": scoring}
             )
     benchmarks, run_keys = [], []
     for benchmark, own in study.cells.items():
@@ -252,7 +252,89 @@ def _view(site: SiteFolder, scoring: str, study: Study, chosen: tuple[str, ...])
     page: Content = {
         "benchmarks": chosen,
         "half": page_table(overall(part)),
-        "literal": page_table(replace(overall(study.on(chosen, "literal")), columns=OVERALL)),
+        "literal": page_table(
+            replace(overall(study.on(chosen, "literal")), columns=OVERALL.columns)
+        ),
         "categories": page_table(categories(part)),
     }
     return site.put_data(f"view-{short_hash(scoring, *chosen)}", page)
+
+
+_BINS = 20
+
+
+def write_benchmark(
+    site: SiteFolder, study: Study, benchmark: str, scores: Table, registry: Registry
+) -> str:
+    """Write the page of a benchmark and return its key; `scores` is the whole table of all."""
+    panel = study.panels[benchmark]
+    records = [cell.record for cell in panel.cells.values()]
+    record = next((r for r in records if r.spec.asking is None), records[0])
+    own = [r for r in scores.rows if r["benchmark"] == benchmark]
+    edges = np.linspace(panel.metric.minimum, panel.metric.maximum, _BINS + 1)
+    own_scores = replace(scores, rows=tuple(own), title=f"Scores on {benchmark}")
+    page = _page(record, panel) | {
+        "embedded": embedded(registry, record),
+        "scores": page_table(own_scores),  # of `--table benchmarks --metrics all`
+        "bins": edges.tolist(),  # of equal width
+        "histograms": [
+            {"model": m, "counts": np.histogram(panel.scores(m).values, edges)[0].tolist()}
+            for m in panel.cells
+        ],
+    }
+    return site.put_data(f"benchmark-{short_hash(record.grading.scoring, benchmark)}", page)
+
+
+def _page(record: RunRecord, panel: Panel) -> Content:
+    card, spec, terms = record.column_card, record.spec, record.grading.jury
+    is_open = card.data_class == "public"
+    return {
+        **publish.benchmark_line(card),
+        **fields_of(card, "description", "licence", "curation", "citation"),
+        "source": card.source if is_open else "",
+        "version": spec.benchmark_version,
+        **fields_of(spec, "split", "dataset_sha256"),
+        **fields_of(spec, "prompt_name", "prompt_version", "prompt_sha256"),
+        "instruction": publish.instruction(card),
+        "cluster": card.cluster,
+        "instances": max(c.record.instances for c in panel.cells.values()),
+        "max_output_tokens": max(c.record.spec.max_output_tokens for c in panel.cells.values()),
+        "metrics": [  # the main one first
+            (
+                m.name,
+                _version(m, record.grading.scoring),
+                m.minimum,
+                m.maximum,
+                m.floor,
+                m.higher_is_better,
+                m.aggregation,
+            )
+            for m in record.grading.metrics
+        ],
+        "jury": notes.jury_name(panel),
+        "rubric": [(c.name, c.text) for c in terms.rubric.criteria] if terms and is_open else [],
+    }
+
+
+def _version(metric: MetricRef, scoring: Scoring) -> str:
+    """Return a metric's version, and that it is not a published one where that is asked for."""
+    return metric.version if metric.scoring == scoring else f"{metric.version} ({AS_FIXED})"
+
+
+def embedded(registry: Registry, record: RunRecord) -> list[tuple[str, float | None]]:
+    """Return what answers without a model score, where the manifest is of the same data."""
+    spec, metric = record.spec, record.grading.metrics[0].name
+    with suppress(MedhelmError):  # a benchmark whose plugin is not here has no manifest
+        facts = read_manifest(registry.benchmark(spec.benchmark), spec.data)
+        if facts is None or (facts.version, facts.dataset_sha256) != (
+            spec.benchmark_version,
+            spec.dataset_sha256,
+        ):
+            return []
+        helm = facts.scores_helm if record.grading.scoring == "helm" else {}
+        return [
+            (answer, helm.get(answer, {}).get(metric, own[metric]))
+            for answer, own in facts.scores.items()
+            if metric in own
+        ]
+    return []

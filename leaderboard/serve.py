@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from medhelm.errors import UsageError
-from medhelm_leaderboard.files import build_stamp, read_build
+from medhelm_leaderboard.files import read_build
 
 HOST = "127.0.0.1"
 _OWN = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -22,30 +22,12 @@ POLICY = (
 )
 
 
-class _Listing:
-    """The files that the build of a site names, as it is when they are asked for."""
-
-    def __init__(self, site: Path) -> None:
-        self._site = site
-        self._read()
-
-    def _read(self) -> None:
-        self._stamp = build_stamp(self._site)
-        build = read_build(self._site)
-        if build is None:
-            raise UsageError(
-                f"{self._site} is not a built site: it has no build.json; "
-                f"`medhelm leaderboard build --out {self._site}` makes one"
-            )
-        self._files: Collection[str] = build.files
-
-    def __contains__(self, name: str) -> bool:
-        if build_stamp(self._site) != self._stamp:
-            try:
-                self._read()
-            except UsageError:  # what is served is not a site any more
-                self._files = ()
-        return name in self._files
+def _is_of_site(site: Path, name: str) -> bool:
+    """Return whether the build of a site, as it is now, names a file."""
+    with suppress(UsageError):  # what is served is not a site any more
+        build = read_build(site)
+        return build is not None and name in build.files
+    return False
 
 
 class _Server(ThreadingHTTPServer):
@@ -61,10 +43,6 @@ class _Handler(SimpleHTTPRequestHandler):
     server_version = "medhelm"
     sys_version = ""
 
-    def __init__(self, *args: Any, listing: _Listing, **kwargs: Any) -> None:
-        self._listing = listing
-        super().__init__(*args, **kwargs)
-
     def send_head(self) -> Any:
         """Answer 404 for whatever is not a file of the site, 403 for one who asks by another name.
 
@@ -74,7 +52,7 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_error(403, "ask for localhost")
             return None
         path = self.path.split("?")[0].lstrip("/") or "index.html"
-        if path not in self._listing:
+        if not _is_of_site(Path(self.directory), path):
             self.send_error(404)
             return None
         self.path = "/" + path
@@ -94,7 +72,12 @@ class _Handler(SimpleHTTPRequestHandler):
 
 def open_server(site: Path, port: int) -> ThreadingHTTPServer:
     """Return a server of a built site, port 0 for any free one; raises UsageError."""
-    handler = partial(_Handler, directory=str(site), listing=_Listing(site))
+    if read_build(site) is None:
+        raise UsageError(
+            f"{site} is not a built site: it has no build.json; "
+            f"`medhelm leaderboard build --out {site}` makes one"
+        )
+    handler = partial(_Handler, directory=str(site))
     try:
         return _Server((HOST, port), handler)
     except (OSError, OverflowError) as e:

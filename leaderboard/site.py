@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from medhelm import __version__
 from medhelm.config import packaged_suites
+from medhelm.errors import UsageError
+from medhelm.files.durable import os_errors_as
 from medhelm.models.identity import reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.proof.manifest import shipped_samples
+from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
 from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.selection import GradedRun, is_ranked
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
-from medhelm_leaderboard.assets import assets, logo_file
-from medhelm_leaderboard.benchmark_pages import embedded
 from medhelm_leaderboard.collect import Collected, Wanted, collect
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import SCHEMA, Content, Problem, page_table
 from medhelm_leaderboard.plugin_pages import code_hash, usable
 from medhelm_leaderboard.run_pages import fingerprint
-from medhelm_leaderboard.scoring_pages import Made, SiteOptions, write_scoring
+from medhelm_leaderboard.scoring_pages import Made, SiteOptions, embedded, write_scoring
 from medhelm_leaderboard.worker_pool import WorkerPool
 
 _DAMAGED = "left out: it cannot be read; measure it again with `medhelm fidelity --keep`"
@@ -225,3 +228,57 @@ def _categories(taxonomy: Taxonomy, cards: dict[str, BenchmarkCard]) -> list[Con
             )
         found.append({"id": category.id, "title": category.name, "subcategories": subcategories})
     return found
+
+
+_SCRIPTS, _STYLES = "<!-- scripts of plugins -->", "<!-- styles of plugins -->"
+"""The places of `index.html` that take in what plugins' pages bring; the order of scripts is that of the navigation."""
+
+
+_PICTURES = (".svg", ".png", ".jpg", ".webp")
+
+
+def assets(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of these files; raises UsageError where one cannot be read."""
+    root = resources.files("medhelm_leaderboard")
+    brought = dict(_of_plugins(pages))
+    index = (root / "index.html").read_text("utf-8")
+    scripts = [f'<script src="{name}"></script>' for name in brought if name.endswith(".js")]
+    styles = [f'<link rel="stylesheet" href="{name}">' for name in brought if name.endswith(".css")]
+    for mark, lines in ((_SCRIPTS, scripts), (_STYLES, styles)):
+        index = index.replace(f"{mark}\n", "".join(f"{line}\n" for line in lines))
+    yield "index.html", index.encode()
+    yield from brought.items()
+    for folder in ("app", "app/pages"):
+        for entry in sorted((root / folder).iterdir(), key=lambda e: e.name):
+            if entry.is_file() and entry.name.endswith((".js", ".css", ".svg")):
+                yield f"{folder}/{entry.name}", entry.read_bytes()
+    yield "app/plotly.min.js", _plotly()
+
+
+def logo_file(path: Path) -> tuple[str, bytes]:
+    """Return the name that a logo has in the site, and its content; raises UsageError."""
+    suffix = path.suffix.lower()
+    if suffix not in _PICTURES:
+        raise UsageError(f"logo {path}: give a picture that ends in {', '.join(_PICTURES)}")
+    with os_errors_as(UsageError, f"logo {path}"):
+        return f"app/logo{suffix}", path.read_bytes()
+
+
+def _of_plugins(pages: Iterable[Page]) -> Iterator[tuple[str, bytes]]:
+    for page in pages:
+        for path in filter(None, (page.script, page.style)):
+            with os_errors_as(UsageError, f"page {page.name!r} in {page.origin}: {path}"):
+                yield f"app/pages/{page.name}{path.suffix}", path.read_bytes()
+
+
+def _plotly() -> bytes:
+    spec = find_spec("plotly")  # importing it takes longer than building a small site
+    if spec is None or spec.origin is None:
+        raise UsageError("the package plotly is not installed; `pip install plotly`")
+    script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+    try:
+        return script.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"the package plotly has no {script.name}; install it again with `pip install plotly`"
+        ) from None

@@ -49,7 +49,7 @@ from medhelm.tables.study.study import Study as Study  # what of the runs is com
 from medhelm.tables.format.table import RankBy as RankBy  # the basis of ranks
 from medhelm.tables.format.table import MdeScale as MdeScale  # the scale of the table mde
 from medhelm.tables.charts import Chart as Chart  # names of charts
-from medhelm.tables.thresholds import Decision as Decision  # the rule by which a gate decides
+from medhelm.tables.gate import Decision as Decision  # the rule by which a gate decides
 from medhelm.plugins.profiles import Profile as Profile  # thresholds that a model must reach
 from medhelm.plugins.registry import Registry as Registry  # all plugins, read once
 from medhelm.tables.known_tables import KnownTables as KnownTables  # the tables that there are

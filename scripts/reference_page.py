@@ -98,7 +98,7 @@ def _called(action: argparse.Action) -> str:
 
 def _tables() -> Iterator[str]:
     tables = {spec.name: spec.columns for spec in find_tables().specs.values()}
-    for name, columns in (tables | {"gate": gate.COLUMNS}).items():
+    for name, columns in (tables | {"gate": gate.GATE.columns}).items():
         cells = [(f"`{c.name}`", _cell(c.description)) for c in columns]
         yield from [f"### {name}", "", *grid("ll", ("column", "meaning"), cells), ""]
 

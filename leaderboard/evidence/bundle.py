@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import quote
 
 import msgspec
 
 from medhelm import __version__
+from medhelm.data.sources import hash_file
 from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.store.records import find_gradings
 from medhelm.tables.format import formats
 from medhelm.tables.study.selection import GradedRun
-from medhelm_leaderboard.evidence.crate import CRATE, describe
 from medhelm_leaderboard.evidence.facts import run_facts
 from medhelm_leaderboard.evidence.gather import Evidence
 from medhelm_leaderboard.evidence.page import render
@@ -74,11 +76,8 @@ def _stored(run: GradedRun) -> dict[str, str]:
 
 def sha256_of(path: Path) -> str:
     """Return the hash of a file; raises RecordError."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise RecordError(f"cannot read {path}: {why(e)}") from None
+    with os_errors_as(RecordError, f"cannot read {path}"):
+        return hash_file(path)
 
 
 def verify(folder: Path, results: Path) -> tuple[list[str], list[str]]:
@@ -116,11 +115,55 @@ def _found(folder: Path) -> dict[str, Path]:
 def _manifest(folder: Path) -> Manifest | None:
     """Return the manifest of a folder, None where there is none; raises RecordError where it is damaged."""
     path = folder / MANIFEST
+    with os_errors_as(RecordError, f"cannot read {path}"):
+        content = path.read_bytes() if path.exists() else None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as e:
-        raise RecordError(f"cannot read {path}: {why(e)}") from None
+        return None if content is None else msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise RecordError(f"{path} is damaged, or of another version") from None
+
+
+CRATE = "ro-crate-metadata.json"
+_PROFILE = "https://w3id.org/ro/crate/1.1"
+_KINDS = {"html": "text/html", "csv": "text/csv", "json": "application/json"}
+_LICENCE = "Who hands this folder on states its licence. Texts of a benchmark stay under the benchmark's own."
+
+
+def describe(evidence: Evidence, files: Mapping[str, bytes], *others: str) -> dict[str, Any]:
+    """Return the metadata: the folder, its files (of `others` the names alone), the software, the benchmarks."""
+    cards = [record.column_card for record in evidence.records]
+    made = [record.provenance.get("graded_at", "") for record in evidence.records]
+    parts = [_file(name, files.get(name, b"")) for name in (*files, *others)]
+    benchmarks = [
+        _entity(f"#{quote(c.name, safe='')}", "CreativeWork", name=c.title, citation=c.citation)
+        for c in cards
+    ]
+    root = {
+        "name": f"Evidence on {evidence.model}",
+        "description": f"An evaluation on medical work: {', '.join(card.title for card in cards)}.",
+        "datePublished": max(made)[:10] or "1970-01-01",  # of the runs: the same bytes again
+        "license": {"@id": "#licence"},
+        "hasPart": [{"@id": part["@id"]} for part in parts],
+        "mentions": [{"@id": own["@id"]} for own in benchmarks],
+    }
+    by = {"instrument": {"@id": "#medhelm"}, "result": {"@id": "./"}}
+    graph = [
+        _entity(CRATE, "CreativeWork", conformsTo={"@id": _PROFILE}, about={"@id": "./"}),
+        _entity("./", "Dataset", **root),
+        _entity("#licence", "CreativeWork", name="Not stated", description=_LICENCE),
+        _entity("#medhelm", "SoftwareApplication", name="medhelm", softwareVersion=__version__),
+        _entity("#made", "CreateAction", **by),
+    ]
+    terms = [f"{_PROFILE}/context", {"sha256": "http://schema.org/sha256"}]
+    return {"@context": terms, "@graph": [*graph, *parts, *benchmarks]}
+
+
+def _entity(place: str, kind: str, /, **more: Any) -> dict[str, Any]:
+    return {"@id": place, "@type": kind, **{key: value for key, value in more.items() if value}}
+
+
+def _file(name: str, content: bytes) -> dict[str, Any]:
+    known = {"name": name, "encodingFormat": _KINDS[name.rpartition(".")[2]]}
+    size = str(len(content)) if content else ""
+    sha256 = hashlib.sha256(content).hexdigest() if content else ""
+    return _entity(quote(name), "File", **known, contentSize=size, sha256=sha256)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import resources
 from typing import Any, cast
 
 from medhelm.files.yaml_bounds import read_yaml
 from medhelm.schema.run import RunRecord
-from medhelm.tables.format.column_kinds import text
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.formats import cell_text
-from medhelm.tables.format.table import Table, make_table, several
+from medhelm.tables.format.table import Table, several
 from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.evidence.gather import Evidence
 
@@ -21,12 +22,7 @@ Facts = Mapping[str, str]
 _COUNTS = ("instances", "rows left out", "served as")
 """Facts that count: they are of one benchmark, equal or not."""
 _NOT, _ONE_CALL = "not reported", "one request an instance, in a session of its own"
-_COLUMNS = (
-    text("item", "number of the item in the guideline", "item"),
-    text("about", "what is to be reported, in our words", "what is to be reported"),
-    text("record", "what the record says; not reported: it is for the author", "from the record"),
-    text("section", "section of the page with more of it", "section"),
-)
+_CHECKLIST = form(__file__, "checklists")
 
 
 def asked_facts(record: RunRecord) -> Facts:
@@ -166,4 +162,5 @@ def checklists(facts: Facts, sections: Mapping[str, str]) -> Iterator[Table]:
             section = sections.get(more[1]) if len(more) > 1 else None
             rows.append({"item": item, "about": about, "record": record, "section": section})
         said = [f"{own['source']}. Items are in our words: submit the guideline's own form."]
-        yield make_table(own["name"], f"Checklist {own['title']}", _COLUMNS, rows, said, {})
+        title = f"Checklist {own['title']}"
+        yield replace(_CHECKLIST, name=own["name"]).table(rows, said, title=title)

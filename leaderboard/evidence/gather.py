@@ -6,22 +6,25 @@ without what may not be published of them. Texts are those that the leaderboard 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from medhelm.errors import UnknownName, UsageError
+from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.plugins.profiles import Profile
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import shipped_samples
 from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import Agreement, read_kept
+from medhelm.store.records import order_key
 from medhelm.tables.clinicians.fidelity import FIDELITY
 from medhelm.tables.format.column_kinds import text
 from medhelm.tables.format.table import Settings, Table, make_table
-from medhelm.tables.instances import Row
+from medhelm.tables.instances import Key, Row, instances, main_metric, read_lines
 from medhelm.tables.known_tables import find_tables, made_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
@@ -32,7 +35,6 @@ from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.table_spec import TableRequest, publish_rows
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.collect import Wanted, collect
-from medhelm_leaderboard.evidence.answers import chosen_answers
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import fault_of, runs_data, usable
 from medhelm_leaderboard.scoring_pages import published_tables
@@ -151,7 +153,7 @@ def _of_pages(
 def _fidelity(runs: PublishedRuns) -> Table:
     """Return how judges agree with experts, in the columns of `medhelm fidelity`."""
     kept = {*Agreement.__struct_fields__}
-    columns = [c for c in FIDELITY if c.name in kept and kept.issuperset(c.interval or ())]
+    columns = [c for c in FIDELITY.columns if c.name in kept and kept.issuperset(c.interval or ())]
     rows = [
         {"benchmark": benchmark, **{c.name: getattr(a, c.name) for c in columns}}
         for benchmark, every in runs.fidelity.items()
@@ -160,3 +162,54 @@ def _fidelity(runs: PublishedRuns) -> Table:
     head = [text("benchmark", "name of the benchmark", "benchmark"), *columns]
     said = ["As `medhelm fidelity --keep` measured it."]
     return make_table("fidelity", "Judges against experts", head, rows, said, {})
+
+
+WORST, EXAMPLES = 10, 3
+"""Scored answers that are shown, and answers of each other outcome."""
+_Found = tuple[float, Key, GradedRun]
+"""An answer, and how far its score is from the best one, as a share of the metric's range."""
+
+
+def chosen_answers(
+    runs: Sequence[GradedRun], registry: Registry, problems: list[Problem]
+) -> dict[str, list[Row]]:
+    """Return by outcome the answers to show; of `scored` those with the lowest scores that are not the best one."""
+    found: dict[str, list[_Found]] = defaultdict(list)
+    for run in runs:
+        metric = run.record.grading.metrics[0]
+        best = metric.maximum if metric.higher_is_better else metric.minimum
+        for key, line in read_lines(run, publish.metric_name).found.items():
+            main = line.scores[0]
+            short = 0.0 if main.value is None else abs(best - main.value)
+            if main.outcome != "scored" or short:
+                found[main.outcome].append((short / (metric.maximum - metric.minimum), key, run))
+    chosen = {
+        outcome: _dealt(every)[: WORST if outcome == "scored" else EXAMPLES]
+        for outcome, every in sorted(found.items())
+    }
+    rows: dict[tuple[str, Key], Row] = {}
+    for run in runs:
+        ids = [key[0] for every in chosen.values() for _, key, own in every if own is run]
+        protocol = registry.protocols.get(run.record.spec.protocol)
+        transcript = protocol.transcript if protocol else None
+        more: dict[str, Any] = {"ids": ids, "named": publish.metric_name}
+        more["metric"] = main_metric(run.record, lambda: registry)
+        try:
+            own = instances(run, transcript, has_text=True, **more)[0] if ids else ()
+            rows |= {(run.folder, (row["instance_id"], row["repeat"])): row for row in own}
+        except RecordError:
+            problems.append(Problem(where=run.folder, what="its answers cannot be read"))
+    return {
+        outcome: [rows[run.folder, key] for _, key, run in every if (run.folder, key) in rows]
+        for outcome, every in chosen.items()
+    }
+
+
+def _dealt(every: Iterable[_Found]) -> list[_Found]:
+    """Return the worst first; of equal ones each run has its first before any has its second, in an order nobody chose."""
+    places, placed = Counter[tuple[float, str]](), []
+    for own in sorted(every, key=lambda e: (order_key(0, e[1][0]), e[1][1])):
+        place = (-own[0], own[2].folder)
+        placed.append((place[0], places[place], place[1], own))
+        places[place] += 1
+    return [own for *_, own in sorted(placed, key=lambda p: p[:3])]

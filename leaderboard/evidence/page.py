@@ -104,7 +104,6 @@ def _head(evidence: Evidence, known: Facts, sections: Mapping[str, Any], *, is_w
 
 
 def _answer(row: Row) -> str:
-    """Return one answer, from the question to the verdicts."""
     value = "none" if row["score"] is None else f"{row['score']:.3f}".removesuffix(".000")
     place = f"{row['benchmark']}, {row['instance_id']}, repeat {row['repeat']}"
     parts = {

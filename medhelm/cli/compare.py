@@ -13,7 +13,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison and return the exit code."""
     form = chosen_format(args.format, args.out)
     if args.scorer:
-        from medhelm.tables.others.scorers import scorers
+        from medhelm.tables.other_scores import scorers
 
         models = [args.a] if args.a else []
         table = scorers(Path(args.results_dir), args.scoring, args.benchmark, models)

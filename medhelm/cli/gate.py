@@ -22,7 +22,7 @@ def complete(words: Sequence[str]) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdicts and return the exit code of the worst one."""
-    from medhelm.tables.thresholds import EXIT_CODES, known_metrics, resolve
+    from medhelm.tables.gate import EXIT_CODES, known_metrics, resolve
 
     form = chosen_format(args.format, args.out)
     chosen = settings(args)

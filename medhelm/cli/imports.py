@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     if missing := [path for path in paths if not path.exists()]:
         raise UsageError(f"there is no {missing[0]}")
     if args.kind == "medhelm_paper":
-        from medhelm.tables.others.as_published import bring_scores
+        from medhelm.tables.other_scores import bring_scores
 
         print(bring_scores(paths, results))
         return 0

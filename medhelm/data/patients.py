@@ -89,8 +89,6 @@ class _Any:
 
 
 class _Rules:
-    """The words, and the patterns that are made of them."""
-
     def __init__(self) -> None:
         read = yaml.safe_load((Path(__file__).parent / "patients.yaml").read_text("utf-8"))
         self.words = w = msgspec.convert(read, _Words)
@@ -217,8 +215,6 @@ def _check_persons(rules: _Rules, whole: str, sex: Sex, others: tuple[str, ...])
 
 
 def _swapped(rules: _Rules, texts: list[str], sex: Sex) -> list[str]:
-    """Return texts whose patient has the other sex; partners are exchanged with the patient."""
-
     def other(match: re.Match[str]) -> str:
         word = match[0].lower()
         if word == "her":

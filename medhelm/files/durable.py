@@ -7,13 +7,13 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
-from medhelm.errors import RecordError, RunLocked
+from medhelm.errors import MedhelmError, RecordError, RunLocked
 
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 """An open fails with these where this process, or the machine, has no descriptor left."""
@@ -100,12 +100,10 @@ class AtomicFile:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file, whole and readable by its owner alone; raises RecordError where it cannot be."""
-    try:
+    with os_errors_as(RecordError, f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with AtomicFile(path) as handle:
             handle.write(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
 
 
 def write_lines(path: Path, values: Iterable[object]) -> None:
@@ -154,6 +152,15 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+@contextmanager
+def os_errors_as(error: type[MedhelmError], doing: str) -> Iterator[None]:
+    """Raise an error of the user's in the place of an OSError: what was being done, and why it failed."""
+    try:
+        yield
+    except OSError as e:
+        raise error(f"{doing}: {why(e)}") from None
 
 
 def why(e: OSError) -> str:

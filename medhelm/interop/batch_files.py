@@ -69,8 +69,6 @@ class FilePool(ModelPool):
 
 
 class _FileModel(HttpModel):
-    """A model whose requests are exchanged for what a file holds."""
-
     def __init__(self, spec: ModelSpec, opened: HttpModel, exchange: Exchange) -> None:
         super().__init__(spec, opened.endpoint, owns_host=False)
         self._exchange = exchange

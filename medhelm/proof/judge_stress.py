@@ -37,41 +37,16 @@ from medhelm.store.records import order_key, read_plan
 from medhelm.tables.clinicians.fidelity import Comparison
 from medhelm.tables.clinicians.rated_answers import Rated, RunChoice
 from medhelm.tables.clinicians.stored_decisions import chosen_runs
-from medhelm.tables.format.column_kinds import count, measured, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 
 ANSWERS = 30
 """Answers that each judge is asked about once more, where nobody says how many."""
 _NOT_ASKED = (*MISSING, "oversize")
-_COLUMNS = (
-    text("judge", "who decided", "judge"),
-    text("order", "whether the order was reversed, or has no meaning", "order", ""),
-    count("asked", "answers that were asked about in reverse order", "asked"),
-    count("verdicts", "verdicts on a criterion that could be read in both orders"),
-    count("turned", "those that are not the same", "turned", of="verdicts"),
-    *measured("turned_share", "turned / verdicts", "share", "share", prefix="turned_share"),
-    count("unreadable", "verdicts that could not be read in one of the orders", "unreadable"),
-    count("missing", "answers that were not asked about, or whose call failed", "missing"),
-    text("beyond", "experts whose marks are held fixed; nobody: the plain correlation", "beyond"),
-    count("answers", "answers with a mark of the judge and of these experts", "n"),
-    *measured(
-        "length", "rank correlation of an answer's mean mark and its characters", "", "length"
-    ),
-    text("length_method", "how that interval was made, or why there is none"),
-)
-_NOTES = (
-    "Turned: verdicts that are not the same once the criteria are shown in reverse order; a judge at "
-    "a temperature above 0 turns some in any order. Not applicable: each criterion is a call of its "
-    "own. Intervals: Wilson's, of clustered trials.",
-    "Length: Spearman's correlation of a judge's mean mark of an answer with its characters. Beyond "
-    "experts it is the partial one, given their marks, whose errors remain in it; beyond nobody the "
-    "plain one, in which good answers may be long. Intervals: jackknife over cases.",
-)
+_FORM = form(__file__, "stress")
 
 
 class _Answer(NamedTuple):
-    """A stored answer, and what a judge decided about it."""
-
     model: str
     shown: Shown
     state: Mapping[str, Any]
@@ -258,19 +233,12 @@ def stress_table(
             rows.append(row | order | _length(marks, settings.confidence))
             order = {}
     first = judges[0]
-    return make_table(
-        "stress",
-        f"Judges of {first.benchmark.name} under stress",
-        _COLUMNS,
-        rows,
-        _NOTES,
-        {"confidence": settings.confidence, "answers": first.most, "sample_seed": first.seed},
-        layout=Layout(main=("order", "turned_share", "beyond", "length")),
-    )
+    title = f"Judges of {first.benchmark.name} under stress"
+    more = {"confidence": settings.confidence, "answers": first.most, "sample_seed": first.seed}
+    return _FORM.table(rows, settings=more, title=title)
 
 
 def _mean(marks: Floats) -> float:
-    """Return the mean of what is known; NaN where nothing is."""
     given = marks[~np.isnan(marks)]
     return fmean(given) if len(given) else np.nan
 

@@ -31,26 +31,12 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import READER
 from medhelm.schema.score import Metric, Score
 from medhelm.stats.intervals import wilson
-from medhelm.tables.format.column_kinds import count, measured, text
-from medhelm.tables.format.table import Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Table
 
 _KINDS = ("choice", "number")
 _QUESTION = "What is the answer?"
-_COLUMNS = (
-    text("kind", "kind of the answer", "kind"),
-    count("replies", "replies of this kind", "replies"),
-    count(
-        "unread",
-        "of them those in which the rules read no answer, which the reader is shown",
-        "shown",
-    ),
-    count("right", "read as people read them", "right"),
-    count("wrong", "read otherwise, or read where people read no answer", "wrong"),
-    count("rightly_none", "no answer found, and people find none", "rightly none"),
-    count("missed", "no answer found where people find one", "missed"),
-    count("without", "without a valid reading", "no reading"),
-    *measured("wrong_share", "wrong / (right + wrong)", "share", "wrong of read", digits=3),
-)
+_FORM = form(__file__, "reader")
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,13 +182,12 @@ class ReaderTrial:
                 row |= {"wrong_share": ends["wrong"] / read, "low": low, "high": high}
             rows.append(row)
         others = f"{self._others:,} replies of another kind, or cut, are left out."
-        return make_table(
-            "reader",
-            f"{run.spec.model.name} on written replies that the rules cannot read",
-            _COLUMNS,
+        reader = run.spec.model.name
+        return _FORM.table(
             rows,
             [others] * bool(self._others),
-            {"reader": run.spec.model.name, "version": VERSION, "confidence": confidence},
+            {"reader": reader, "version": VERSION, "confidence": confidence},
+            title=f"{reader} on written replies that the rules cannot read",
         )
 
     def _end(self, name: str, episode: Episode) -> str:

@@ -39,13 +39,13 @@ from medhelm.proof.checks import (
     declaration_faults,
     holds_gold,
     is_data_present,
+    jury_fault,
     plain,
     prompt_fault,
     shown_text,
 )
 from medhelm.proof.manifest import Facts, compare, read_manifest, write_manifest
 from medhelm.proof.reading_trial import ReadingTrial
-from medhelm.proof.scripted_judges import jury_fault
 from medhelm.runs.asking import as_proved, gold_reply
 from medhelm.schema.aggregation import MEAN
 from medhelm.schema.asking import Asking

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from medhelm.errors import RecordError, RunLocked, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.store.appendlog import AppendLog, mend_log, with_checksum, without_checksum
 from medhelm.tables.clinicians.ratings import COLUMNS, Item, Rating, RatingTable, Unit, agreement_of
 from medhelm.tables.clinicians.sheet import MARKS_SUFFIX, RATINGS_SUFFIX, Review, row_of
@@ -154,12 +154,10 @@ class Marks(AppendLog):
 
 
 def _read_review(path: Path) -> tuple[Review, str]:
-    """Return the sheet and its hash; raises UsageError."""
-    try:
+    with os_errors_as(UsageError, f"cannot read {path}"):
         content = path.read_bytes()
+    try:
         return msgspec.json.decode(content, type=Review), hashlib.sha256(content).hexdigest()[:16]
-    except OSError as e:
-        raise UsageError(f"cannot read {path}: {why(e)}") from None
     except msgspec.DecodeError:
         fix = "`medhelm agreement WORD --template NAME.json` writes one"
         raise UsageError(f"{path} is not a sheet for a browser; {fix}") from None

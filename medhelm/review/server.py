@@ -70,8 +70,6 @@ def _refuse(request: Request, error: Any) -> Response:
 
 
 class _Pages:
-    """Answers requests, by the code that each has."""
-
     def __init__(self, marks: Marks, codes: Mapping[str, str]) -> None:
         self._marks = marks
         self._codes = codes

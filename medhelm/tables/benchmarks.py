@@ -1,7 +1,8 @@
-"""The table benchmarks: a row of each benchmark and model."""
+"""The tables with a row of each benchmark and model: benchmarks, and exposure, which says what was public when."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import get_args
 
@@ -12,7 +13,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Outcome
 from medhelm.stats import aggregation as stats
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, NOT_GRADED, study_table
 from medhelm.tables.spending import (
@@ -29,85 +30,12 @@ from medhelm.tables.study.study import Panel, Study
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
-BENCHMARKS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("category", "category of the taxonomy"),
-    text("subcategory", "subcategory of the taxonomy"),
-    text("metric", "name of the metric", "metric"),
-    yes("is_main", "whether this is the benchmark's main metric"),
-    text("model", "name of the model", "model"),
-    text(
-        "status",
-        "ranked; left out (a ranked model, but not on this benchmark); not ranked; not graded: a "
-        "stored run without a grading; missing: no run",
-    ),
-    yes("is_common", "whether the benchmark is in rank, win rate and macro-average"),
-    *measured(
-        "score", "score on the compared instances", "metric", "score", digits=3, is_main=True
-    ),
-    on_request(
-        text("interval_method", "how the interval was made, or why there is none", "interval")
-    ),
-    number(
-        "standard_error", "standard error of score, clustered where there are clusters", "metric"
-    ),
-    number("design_effect", "(clustered error / plain error) squared; missing without clusters"),
-    number("normalised", "score from 0 (worst) to 1 (best)", "normalised", "norm", digits=3),
-    count("n", "compared instances that the model has a value for", "n"),
-    text(
-        "mean_of",
-        "parts (subjects, languages) of whose means score is the mean, so that it is not a share of n",
-        "mean of",
-    ),
-    count("clusters", "clusters (patients, notes) among them; n where independent"),
-    number("score_all", "score on all instances of the run that have a value", "metric"),
-    number(
-        "worst_case",
-        "score_all if every missing instance had the worst value; means only",
-        "metric",
-        "at worst",
-        digits=3,
-    ),
-    count("planned", "rows of the finished run: instances times repeats"),
-    count(
-        "counted", "rows with a value: scored, or counted with the metric's floor where it has one"
-    ),
-    count("scored", "rows whose answer was read and scored", "scored", of="planned"),
-    share("coverage", "counted / planned", "cov"),
-    *(
-        number(f"share_{o}", f"share of the planned rows with the outcome {o}", "share")
-        for o in OUTCOMES
-    ),
-    count("cut", "scored answers that the output budget ended"),
-    count(
-        "ended_at_budget", "answers that the output budget ended: cut, and the outcome truncated"
-    ),
-    share("cut_share", "ended_at_budget / planned", "cut"),
-    number("share_not_run", "share of the planned rows that a stopped run has not asked", "share"),
-    count(
-        "refused_in_words",
-        "unparsed replies that look like refusals, which endpoints do not mark as such",
-    ),
-    count(
-        "read_by_model",
-        "scored replies in which the rules could read no answer, and a model could (`reader=MODEL`)",
-    ),
-    on_request(text("not_scored", "rows of each other outcome", "not scored")),
-    count("asked_again", "answers in place of earlier ones, which the user wanted asked again"),
-    count("verdicts_asked_again", "verdicts of judges in place of earlier ones, by the same wish"),
-    count("repeats", "times each instance was asked"),
-    number(
-        "worst_of_repeats", "mean over instances of the worst repeat; for repeats > 1", "metric"
-    ),
-    number("repeat_sd", "mean over instances of the SD over repeats; for repeats > 1", "metric"),
-    *without_headings((*USAGE, *COSTS)),
-    number("answer_s", "mean seconds until an answer was there", "s", digits=1),
-    text("jury", "name of the jury behind the score; missing where no jury gave it"),
-    *ERRORS,
-    FLAGS_COLUMN,
-    text("request_hash", "hash of all that decides the requests"),
-    text("grading_hash", "hash of metrics and scoring"),
-    text("run", "folder of the graded run below the results folder"),
+BENCHMARKS = form(
+    __file__,
+    "benchmarks",
+    spending=without_headings((*USAGE, *COSTS)),
+    errors=ERRORS,
+    flags=(FLAGS_COLUMN,),
 )
 
 
@@ -124,19 +52,9 @@ def benchmarks(study: Study, metrics: str = "main") -> Table:
         for name in names if metrics == "all" else names[:1]:
             rows += _benchmark_rows(study, benchmark, name)
     methods = sorted({str(r["interval_method"]) for r in rows if "interval_method" in r})
-    return study_table(
-        study,
-        "benchmarks",
-        "Scores by benchmark",
-        BENCHMARKS,
-        rows,
-        [
-            *notes.of_runs(rows, study),
-            f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}.",
-        ],
-        is_ranking=True,
-        group=("benchmark", "metric"),
-    )
+    said = f"Intervals at {study.settings.confidence:.0%}: {'; '.join(methods)}."
+    own = [*notes.of_runs(rows, study), said]
+    return study_table(study, BENCHMARKS, rows, own, is_ranking=True)
 
 
 _OF_ONE = ("score", "n", "scored", "not_scored", "total_cost_usd", "answer_s")
@@ -244,3 +162,38 @@ def _answer_seconds(record: RunRecord, answers: int) -> float | None:
     waited = float(record.provenance.get("answer_seconds", "0"))
     timed = int(record.provenance.get("answers_timed", answers))
     return waited / timed if waited and timed else None
+
+
+EXPOSURE = form(__file__, "exposure")
+
+
+def exposure(study: Study) -> Table:
+    """Return one row per benchmark and model: when items and training data are from, the score."""
+    return study_table(study, EXPOSURE, _exposure_rows(study))
+
+
+def _exposure_rows(study: Study) -> Iterator[Row]:
+    for benchmark, panel in study.panels.items():
+        found = study.estimates(benchmark)
+        for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
+            since = panel.card.public_since
+            cutoff = panel.cells[model].record.spec.model.training_cutoff
+            yield {
+                "benchmark": benchmark,
+                "model": model,
+                "public_since": since or None,
+                "training_cutoff": cutoff or None,
+                "public_before_cutoff": was_public(since, cutoff),
+                **found[model].row(),
+            }
+
+
+def was_public(since: str, cutoff: str) -> str:
+    """Return yes, no, or why it cannot be said, from two dates of any precision."""
+    if not since or not cutoff:
+        return "not known"
+    precision = min(len(since), len(cutoff))
+    one, two = since[:precision], cutoff[:precision]
+    if one == two:
+        return "same day" if precision == 10 else "same month" if precision == 7 else "same year"
+    return "yes" if one < two else "no"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from medhelm.errors import UnknownName, UsageError
 from medhelm.tables.benchmarks import benchmarks
 from medhelm.tables.format.table import Table
-from medhelm.tables.multiple_choice.calibration import reliability
+from medhelm.tables.multiple_choice import reliability
 from medhelm.tables.overall import overall
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import by_suite

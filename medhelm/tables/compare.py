@@ -30,7 +30,7 @@ from medhelm.stats.intervals import (
     swap_differences,
 )
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, text, yes
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.study.cells import Cell, shared_pooling
@@ -38,43 +38,7 @@ from medhelm.tables.study.selection import is_named
 from medhelm.tables.study.study import Study
 from medhelm.tables.suites import grouped
 
-COMPARE = (
-    text("benchmark", "name of the benchmark; missing in the row over all", "benchmark", "overall"),
-    text("level", "benchmark, or overall: the unweighted mean over benchmarks in it"),
-    text("metric", "name of the main metric"),
-    count("n", "instances that both models have a value for", "n"),
-    count("clusters", "clusters among them; n where independent"),
-    number("score_a", "score of the first model on them", "metric", "A", digits=3, is_main=True),
-    number("score_b", "score of the second model on them", "metric", "B", digits=3, is_main=True),
-    *measured(
-        "difference",
-        "normalised score of the first less that of the second; above 0 the first is better",
-        "normalised",
-        "A - B",
-        digits=3,
-        is_main=True,
-        how="paired bootstrap",
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    number("standard_error", "error of the paired difference, clustered where there are clusters"),
-    number("correlation", "correlation of the two models' values over instances", "", "r"),
-    number("p", "two-sided p of no difference", "", "p", digits=4),
-    number(
-        "p_holm",
-        "p adjusted by Holm over the benchmarks compared",
-        "",
-        "p Holm",
-        digits=4,
-        is_main=True,
-    ),
-    text("test", "McNemar exact, permutation, or why there is none", "test"),
-    yes("is_compared", "whether the benchmark is in the Holm family and in the overall row"),
-    number("coverage_a", "coverage of the first model's run", "share"),
-    number("coverage_b", "coverage of the second model's run", "share"),
-    FLAGS_COLUMN,
-    text("run_a", "folder of the first model's graded run"),
-    text("run_b", "folder of the second model's graded run"),
-)
+COMPARE = form(__file__, "compare", flags=(FLAGS_COLUMN,))
 
 
 @dataclass(frozen=True)
@@ -151,8 +115,6 @@ def compare(study: Study, a: str, b: str) -> Table:
         rows.append(named | _overall(own, study.settings))
     return study_table(
         study,
-        "compare",
-        f"A = {a} and B = {b} on the same instances",
         COMPARE,
         rows,
         [
@@ -161,6 +123,7 @@ def compare(study: Study, a: str, b: str) -> Table:
             *_scales(study, rows),
             *_not_compared(rows),
         ],
+        title=f"A = {a} and B = {b} on the same instances",
         more={"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
     )
 

@@ -9,28 +9,26 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
+from medhelm.data.rubrics import load_rubric
 from medhelm.errors import UnknownName, UsageError
-from medhelm.plugins.profiles import Profile
+from medhelm.grading.grade import metric_ref
+from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.jury.metric import offline_jury
+from medhelm.plugins.profiles import Profile, Threshold
+from medhelm.plugins.registry import Registry
 from medhelm.schema.model import ModelSpec
-from medhelm.stats.aggregation import worst_case
+from medhelm.schema.run import MetricRef
+from medhelm.stats.aggregation import TIE, worst_case
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, text
-from medhelm.tables.format.table import Part, Row, Settings, Table, make_table, several
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure, grader_of
 from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
-from medhelm.tables.thresholds import (
-    Decision,
-    Requirement,
-    Verdict,
-    cases_needed,
-    over_all,
-    rule_in_words,
-)
 
 Unread = Mapping[tuple[str, str], tuple[str, ModelSpec]]
 """Benchmark and model of stored runs that have no scores: why not, and the model's settings."""
@@ -41,58 +39,145 @@ _SEEDS = 5
 """Bootstraps that must come to one verdict: an interval's end moves with the seed."""
 
 
-COLUMNS = (
-    text("level", "model: over all thresholds; threshold: one of them"),
-    text("model", "name of the model", "model"),
-    text("verdict", "PASS, FAIL or INCONCLUSIVE, by the decision that was chosen"),
-    text("by_interval", "verdict on the whole interval", "interval"),
-    text("by_point", "verdict on the score alone", "point"),
-    count("passed", "thresholds passed", "passed", of="thresholds"),
-    count("failed", "thresholds failed", "failed"),
-    count("inconclusive", "thresholds of which nothing can be said", "inconclusive"),
-    count("thresholds", "thresholds of the profile"),
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the metric", "metric"),
-    text("needed", "what the profile asks for", "needed"),
-    text("bound", "minimum (more is better) or maximum (less is better)"),
-    number("threshold", "the least, or the most, that passes", "metric"),
-    *measured(
-        "score", "score on the model's own instances", "metric", "score", digits=3, is_main=True
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    number("bound_low", "low, of a mean with missing rows at their lowest", "metric"),
-    number("bound_high", "high, of a mean with missing rows at their highest", "metric"),
-    number(
-        "margin",
-        "distance of the threshold to the nearer of bound_low and bound_high; below 0 where that "
-        "end is short of it",
-        "metric",
-        "margin",
-        digits=3,
-    ),
-    count("n", "instances with a value", "n"),
-    count("clusters", "clusters among them; n where independent"),
-    count(
-        "cases",
-        "about how many instances a verdict needs if the score stays where it is; missing where "
-        "there is a verdict, or none in sight",
-        "needs about",
-    ),
-    count("planned", "rows of the finished run: instances times repeats"),
-    count("counted", "rows with a value: scored, or counted with the metric's floor"),
-    number("coverage", "counted / planned", "share"),
-    count("made_itself", "instances that the model wrote or rated itself"),
-    text("reason", "why the verdict is what it is"),
-    *ERRORS,
-    notes.FLAGS_COLUMN,
-    text("run", "folder of the graded run below the results folder"),
-)
+GATE = form(__file__, "gate", errors=ERRORS, flags=(notes.FLAGS_COLUMN,))
+
+
+# Thresholds ------------------------------------------------------------------------------------
+
+Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+
+Decision = Literal["interval", "point"]
+"""Basis of a verdict: the whole interval of a score, or the score alone."""
+
+EXIT_CODES: Mapping[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
+
+_MOST_CASES = 1_000_000
+"""More instances than any benchmark has: a score that needs them is at the threshold."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A threshold with the metric that it is on."""
+
+    benchmark: str
+    metric: MetricRef
+    value: float
+
+    @property
+    def needed(self) -> str:
+        """The threshold as text formats show it."""
+        return f"{'>=' if self.metric.higher_is_better else '<='} {self.value:g}"
+
+    def verdict(self, low: float, high: float) -> Verdict:
+        """Return the verdict on an interval."""
+        return decide(low, high, self.value, is_minimum=self.metric.higher_is_better)
+
+
+def resolve(
+    profile: Profile, known: Mapping[str, Mapping[str, MetricRef]]
+) -> tuple[Requirement, ...]:
+    """Return the thresholds of a profile with their metrics, main ones first in `known`.
+
+    Raises UnknownName and UsageError for a name, direction, value or repetition that is wrong.
+    """
+    found: dict[tuple[str, str], Requirement] = {}
+    for place, own in enumerate(profile.thresholds, 1):
+        where = f"profile {profile.name}, threshold {place}"
+        if own.benchmark not in known:
+            hint = f"({where}) `medhelm list benchmarks` shows all; --plugin FILE adds one."
+            raise UnknownName("benchmark", own.benchmark, known, hint)
+        metrics = known[own.benchmark]
+        name = own.metric or next(iter(metrics))
+        if name not in metrics:
+            hint = f"({where}) {own.benchmark} has {', '.join(metrics)}."
+            raise UnknownName("metric", name, metrics, hint)
+        required = Requirement(
+            own.benchmark, metrics[name], _value(own, metrics[name], f"{where}: {name}")
+        )
+        if (own.benchmark, name) in found:
+            first = 1 + list(found).index((own.benchmark, name))
+            raise UsageError(f"{where}: {own.benchmark} x {name} is in threshold {first} too")
+        found[own.benchmark, name] = required
+    return tuple(found.values())
+
+
+def _value(own: Threshold, metric: MetricRef, where: str) -> float:
+    key, other = ("minimum", "maximum") if metric.higher_is_better else ("maximum", "minimum")
+    value: float | None = getattr(own, key)
+    if value is None:
+        better = "more" if metric.higher_is_better else "less"
+        raise UsageError(f"{where}: {better} is better, so give a {key}, not a {other}")
+    if not metric.minimum <= value <= metric.maximum:
+        raise UsageError(
+            f"{where}: {key} {value:g} is outside the metric's range, {metric.minimum:g} to "
+            f"{metric.maximum:g}"
+        )
+    return value
+
+
+def known_metrics(
+    profile: Profile, registry: Registry, cells: Iterable[Cell] = ()
+) -> dict[str, dict[str, MetricRef]]:
+    """Return the metrics of every benchmark that is installed or has a run, the main one first.
+
+    Of installed benchmarks only those that the profile names have their metrics looked up.
+    """
+    known: dict[str, dict[str, MetricRef]] = {name: {} for name in registry.benchmarks}
+    for cell in cells:
+        own = {m.name: m for m in cell.record.grading.metrics}
+        known[cell.run.benchmark] = known.get(cell.run.benchmark, {}) | own
+    for name in {*profile.benchmarks} & registry.benchmarks.keys():
+        refs = {m: metric_ref(registry.metric(m)) for m in registry.benchmarks[name].metrics}
+        if JURY in refs:
+            jury = offline_jury(load_rubric(registry.benchmarks[name]))
+            refs |= {m.name: metric_ref(m) for m in jury if not m.judge}
+        known[name] |= {m: ref for m, ref in refs.items() if m not in known[name]}
+    return known
+
+
+def decide(low: float, high: float, threshold: float, *, is_minimum: bool) -> Verdict:
+    """Return the verdict on an interval. A threshold at one of its ends is reached."""
+    if not is_minimum:
+        low, high, threshold = -high, -low, -threshold
+    if low >= threshold - TIE:
+        return "PASS"
+    return "FAIL" if high < threshold - TIE else "INCONCLUSIVE"
+
+
+def over_all(verdicts: Collection[object]) -> Verdict:
+    """Return FAIL if any is, else INCONCLUSIVE if any is or there is none, else PASS."""
+    if "FAIL" in verdicts:
+        return "FAIL"
+    return "INCONCLUSIVE" if "INCONCLUSIVE" in verdicts or not verdicts else "PASS"
+
+
+def cases_needed(score: float, low: float, high: float, n: int, bar: Requirement) -> int | None:
+    """Return about how many instances would give a verdict if the score stayed where it is.
+
+    The half-width shrinks with 1 / sqrt(n), of a rate of 0 or 1 with 1 / n. It must become the
+    distance of score and threshold. None where that is nothing, or no benchmark is so large.
+    """
+    gap = abs(score - bar.value)
+    half = score - low if score > bar.value else high - score
+    if gap <= TIE or half <= 0:
+        return None
+    is_at_end = not bar.metric.minimum < score < bar.metric.maximum
+    needed = n * (half / gap) ** (1 if is_at_end else 2)
+    return math.ceil(needed - TIE) if needed <= _MOST_CASES else None
+
+
+_RULES: Mapping[Decision, str] = {
+    "point": "PASS: the score is at or beyond the threshold. FAIL: it is short of it. INCONCLUSIVE: "
+    "there is no score that says anything.",
+    "interval": "PASS: the whole {0:.0%} interval is at or beyond the threshold. FAIL: all of it is "
+    "short, for {1} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in it, or nothing can be "
+    "said.",
+}
 
 
 # Verdicts --------------------------------------------------------------------------------------
 
 _SETTINGS = ("bootstrap_seed", "draws", "confidence", "min_coverage", "data", "scoring")
-_BY_THRESHOLD = Part(level="threshold", title="By threshold", group=("model", "benchmark"))
 
 
 def gate(
@@ -134,10 +219,9 @@ def gate(
     is_sample = shown.any_record.spec.data == "sample"
     warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
     title = f"Gate {profile.name}: {worst} (by {_BY[decision]}){warning}"
-    return make_table(
-        "gate",
-        title,
-        COLUMNS,
+    by_model, by_threshold = GATE.parts
+    own_form = replace(GATE, parts=(replace(by_model, title=title), by_threshold))
+    return own_form.table(
         rows,
         [
             f"Profile {profile.name} (sha256 {profile.sha256[:12]}). {profile.description}",
@@ -149,7 +233,7 @@ def gate(
         {name: value for name, value in notes.settings(shown).items() if name in _SETTINGS}
         | {"profile": profile.name, "profile_sha256": profile.sha256}
         | {"seeds": _SEEDS, "decision": decision, "verdict": worst},
-        parts=(Part(level="model", title=title), _BY_THRESHOLD),
+        title=title,
     )
 
 
@@ -386,8 +470,9 @@ def _notes(
         "the second on the score alone, whatever it owes to chance."
     )
     yield (
-        f"{rule_in_words(settings.confidence, decision, _SEEDS)} Over all: FAIL if any is, else INCONCLUSIVE if any is. "
-        + ("Every model is judged by its own run alone; `medhelm compare` compares two.")
+        f"{_RULES[decision].format(settings.confidence, _SEEDS)} Over all: FAIL if any is, else "
+        "INCONCLUSIVE if any is. Every model is judged by its own run alone; `medhelm compare` "
+        "compares two."
     )
     yield from _reasons(rows)
     if any(row.get("cases") for row in rows):

@@ -1,155 +1,253 @@
-"""The jury table: how far the judges agree, and what scores and ranks are without each of them."""
+"""The jury table: how far the judges agree, and what scores and ranks are without each of them.
+
+A rating is what a jury's judge gave an answer; of a metric of a grader, its value by one judge alone.
+
+Everything is over the compared instances of a benchmark. Where instances were asked several times,
+ratings are of single answers. Agreement leaves out answers that no judge was shown (empty,
+refused), which count with the metric's floor for every judge. Without a judge the score is the
+mean of the others' ratings of the answers that the whole jury has rated, averaged as the jury's
+score is: over judges, then over an instance's answers. So nothing but the judge changes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medhelm.grading.graders.controls import EMPTY, OTHER, RIGHT
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import MISSING
+from medhelm.stats import aggregation as stats
 from medhelm.stats import agreement
-from medhelm.stats.aggregation import Floats
+from medhelm.stats.aggregation import Floats, Ints, Pooling
 from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import count, measured, number, on_request, share, text, yes
-from medhelm.tables.format.table import Column, Part, Row, Table
-from medhelm.tables.jury_ratings import Jury
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
-from medhelm.tables.study.cells import by_judge
-from medhelm.tables.study.judge_errors import ERRORS, error_columns
-from medhelm.tables.study.study import Study
+from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, by_judge, means
+from medhelm.tables.study.judge_errors import ERRORS, LIMIT, error_columns, grader_of, judge_errors
+from medhelm.tables.study.study import Estimate, Study, estimate
+
+_NONE = Answers(
+    ids=np.empty(0, np.uint64),
+    repeats=np.empty(0, np.int32),
+    clusters=np.empty(0, np.uint64),
+    values=np.empty(0),
+    sums=np.empty((0, 1)),
+    floored=np.empty(0, np.bool_),
+    votes=np.empty(0, dtype=np.int64),
+)
+
+
+@dataclass(frozen=True)
+class _Ratings:
+    """The judges' ratings of one model's answers, sorted by instance."""
+
+    ids: Keys
+    clusters: Keys
+    values: Floats
+    """(n, k), NaN where a judge gave none."""
+    sums: Floats
+    """(n, k, w): what the values' aggregate is made of."""
+    floored: NDArray[np.bool_]
+    is_scored: NDArray[np.bool_]
+    """Answers of which enough judges gave a rating for a score of the jury."""
+
+
+def _ratings(cell: Cell, metric: str, judges: Sequence[str]) -> _Ratings:
+    whole = _answers(cell, metric)
+    views = [_answers(cell, f"{metric}[{judge}]") for judge in judges]
+    ids, *places = _places([whole, *views])
+    width = max((v.sums.shape[1] for v in views), default=1)
+    values = np.full((len(ids), len(judges)), np.nan)
+    sums = np.full((len(ids), len(judges), width), np.nan)
+    clusters, floored = ids.copy(), np.zeros(len(ids), dtype=np.bool_)
+    is_scored = np.zeros(len(ids), dtype=np.bool_)
+    is_scored[places[0]] = True
+    for judge, (view, at) in enumerate(zip(views, places[1:], strict=True)):
+        values[at, judge], sums[at, judge] = view.values, view.sums
+        clusters[at] = view.clusters
+        floored[at] |= view.floored
+    return _Ratings(ids, clusters, values, sums, floored, is_scored)
+
+
+def _answers(cell: Cell, metric: str) -> Answers:
+    scores = cell.scores.get(metric)
+    return _NONE if scores is None or scores.answers is None else scores.answers
+
+
+def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
+    """Return the instances of all answers that any of several has, and the places of each one's."""
+    dtype = np.dtype([("id", np.uint64), ("repeat", np.int32)])
+    keys = [np.rec.fromarrays((a.ids, a.repeats), dtype=dtype) for a in several]
+    every, places = np.unique(np.concatenate(keys), return_inverse=True)
+    return [every["id"], *np.split(places, np.cumsum([len(own) for own in keys])[:-1])]
+
+
+class Jury:
+    """One jury on one benchmark, with what several rows share."""
+
+    def __init__(self, study: Study, benchmark: str, metric: str) -> None:
+        self.study, self.benchmark, self.metric = study, benchmark, metric
+        panel = study.panel(benchmark, metric)
+        own = {m: c for m, c in panel.cells.items() if metric in by_judge(c.scores).values()}
+        self.panel = replace(panel, cells=own)
+        self.without_judges = [m for m in panel.cells if m not in own]
+        """Models whose gradings are of before what each judge alone gives was kept."""
+        views = dict.fromkeys(name for cell in own.values() for name in cell.scores)
+        self.judges = [n[len(metric) + 1 : -1] for n in views if n.startswith(f"{metric}[")]
+        self.ratings = {m: _ratings(c, metric, self.judges) for m, c in self.panel.cells.items()}
+        self._without: dict[tuple[str, ...], dict[str, Estimate]] = {}
+
+    @cached_property
+    def is_stand_in(self) -> bool:
+        """Return whether the judges are the graders of the offline jury."""
+        raters = [c.record.grading.raters for c in self.panel.cells.values()]
+        return any(r is not None and not r.judges for r in raters)
+
+    @cached_property
+    def fit(self) -> list[str]:
+        """Models that are ranked on this benchmark."""
+        return [m for m in self.panel.cells if m in self.study.ranked and m not in self.panel.unfit]
+
+    @cached_property
+    def full(self) -> dict[str, Estimate]:
+        """Each model's estimate by all judges: a jury's score; else the mean of what each alone gives, since a
+        majority of fewer judges is another measure."""
+        if self.metric != JURY:
+            return self.without()
+        return self.study.estimates(self.benchmark, JURY)
+
+    @cached_property
+    def own(self) -> dict[str, tuple[str, ...]]:
+        """Judges of the model's family, itself among them, of the models that have one."""
+        found = {m: c.family_judges for m, c in self.panel.cells.items()}
+        return {m: names for m, names in found.items() if names}
+
+    def without(self, *judges: str) -> dict[str, Estimate]:
+        """Return each model's estimate with some judges left out; empty where nothing is left."""
+        if judges not in self._without:
+            self._without[judges] = self._estimate_without(judges)
+        return self._without[judges]
+
+    def _estimate_without(self, judges: Sequence[str]) -> dict[str, Estimate]:
+        kept = [place for place, name in enumerate(self.judges) if name not in judges]
+        if not kept:
+            return {}
+        metric = self.panel.metric.name
+        cells = {
+            m: replace(c, scores={metric: self._mean_over(m, kept)})
+            for m, c in self.panel.cells.items()
+        }
+        ids = clusters = self.panel.ids
+        if len(ids):
+            ids = reduce(np.intersect1d, (cells[m].scores[metric].ids for m in self.fit), ids)
+            if not len(ids):
+                return {}
+            clusters = self.panel.clusters[np.searchsorted(self.panel.ids, ids)]
+        panel = replace(self.panel, cells=cells, ids=ids, clusters=clusters)
+        return estimate(panel, self.study.settings, self.benchmark)
+
+    def _mean_over(self, model: str, kept: Sequence[int]) -> MetricScores:
+        """Return a model's scores by some judges. Those of a majority are compared where all gave one, for an
+        answer that only a mild judge could score would be worth more."""
+        pooling = self.panel.cells[model].scores[self.metric].pooling
+        return _mean_over(self.ratings[model], kept, pooling, needs_all=self.metric != JURY)
+
+    def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
+        """Return the ranks of the fit models by some estimates; empty without a rival, and where the
+        benchmark ranks by a majority."""
+        if self.metric != JURY:
+            return {}
+        values = np.array([found[m].normalised if m in found else np.nan for m in self.fit])
+        if len(values) < 2 or np.isnan(values).any():
+            return {}
+        return dict(zip(self.fit, stats.ranks(values).tolist(), strict=True))
+
+    @cached_property
+    def ranks_without(self) -> dict[str, dict[str, int]]:
+        """Judge -> the ranks with it left out."""
+        return {judge: self.ranks(self.without(judge)) for judge in self.judges}
+
+    def _compared(self) -> Iterator[tuple[_Ratings, NDArray[np.bool_]]]:
+        """Yield the ratings of each model, and which are of compared answers that judges were shown."""
+        for model in self.fit or self.panel.cells:
+            own = self.ratings[model]
+            is_used = ~own.floored
+            if len(self.panel.ids):
+                is_used &= np.isin(own.ids, self.panel.ids)
+            yield own, is_used
+
+    @cached_property
+    def answers(self) -> tuple[Floats, Ints]:
+        """The compared answers that judges were shown: ratings (n, k), cluster codes (n,)."""
+        values = [own.values[used] for own, used in self._compared()]
+        keys = [own.clusters[used] for own, used in self._compared()]
+        codes = np.unique(np.concatenate(keys), return_inverse=True)[1]
+        return np.concatenate(values), codes.astype(np.int64)
+
+    def score_by(self, place: int) -> float | None:
+        """Return the score of the compared answers of all models by one judge; None where it rated none."""
+        sums = np.concatenate([own.sums[used, place] for own, used in self._compared()])
+        sums = sums[~np.isnan(sums).any(axis=1)]
+        cell = next(iter(self.panel.cells.values()))
+        return float(cell.scores[self.metric].pooling(sums.sum(0))) if len(sums) else None
+
+    def counts(self, metric: str) -> tuple[int, int]:
+        """Return how many answers of all models were shown to judges, and how many have a value."""
+        outcomes: Counter[str] = Counter()
+        for cell in self.panel.cells.values():
+            if metric in cell.scores:
+                outcomes.update(cell.scores[metric].outcomes)
+        return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
+
+
+def _mean_over(
+    own: _Ratings, kept: Sequence[int], pooling: Pooling, *, needs_all: bool
+) -> MetricScores:
+    """Return the scores of a jury of some of the judges: the mean of those that gave one, or of all of them."""
+    values = own.values[:, kept]
+    there = ~np.isnan(values)
+    rows = own.is_scored & (there.all(axis=1) if needs_all else there.any(axis=1))
+    values, there, ids = values[rows], there[rows], own.ids[rows]
+    votes = there.sum(axis=1)
+    sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
+    given = np.where(there, values, 0.0).sum(axis=1) / votes
+    is_first = np.diff(ids, prepend=~ids[:1]) != 0
+    item, count = np.cumsum(is_first) - 1, int(is_first.sum())
+    scores = means(given, item, count)
+    return MetricScores(
+        ids=ids[is_first],
+        values=scores,
+        sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
+        clusters=own.clusters[rows][is_first],
+        low=scores,
+        high=scores,
+        spread=np.zeros(count),
+        floored=own.floored[rows][is_first],
+        total=float(given.sum()),
+        counted=len(given),
+        outcomes={},
+        pooling=pooling,
+    )
+
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
-
-_PARTS = (
-    Part(level=AGREEMENT, title="Jury: agreement of the judges"),
-    Part(level=JUDGE, title="Jury: its judges", group=("benchmark", "jury")),
-    Part(
-        level=MODEL,
-        title="Jury: scores, and what one judge changes",
-        group=("benchmark", "jury"),
-    ),
-    Part(
-        level=LEFT_OUT,
-        title="Jury: scores and ranks without one judge",
-        group=("benchmark", "jury", "model"),
-    ),
-)
 
 _BRACKETS = (
     "Brackets behind a rank, and least and most of a score, are what they become with one judge "
     "left out, on the same instances."
 )
 
-_BY_GROUPS = "by the jackknife over groups of instances"
 
-COLUMNS = (
-    text("level", "agreement, judge, model, or left out: a model's score without one judge"),
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("jury", "name of the jury", "jury"),
-    yes(
-        "is_stand_in",
-        "whether the judges are the offline graders, whose scores say nothing about quality",
-    ),
-    text("judge", "name of the judge; in a row `left out`, of the one that is left out", "judge"),
-    text("model", "name of the model", "model"),
-    count("judges", "judges of the jury", "judges"),
-    count("judges_heard", "judges with a verdict on the compared answers: the k of what follows"),
-    count("shown", "answers (of any model) that the judges were shown"),
-    count(
-        "rated",
-        "those with a verdict of the judge, or of as many as the quorum",
-        "rated",
-        of="shown",
-    ),
-    on_request(share("coverage", "rated / shown", "cov")),
-    count(
-        "n",
-        "compared answers of all models with two verdicts; of a judge: that it rated; of a score: "
-        "instances",
-        "n",
-    ),
-    count("n_complete", "compared answers that all judges heard rated: those of the ICC", "n ICC"),
-    *measured(
-        "alpha",
-        "Krippendorff's alpha of the judges' ratings, interval level",
-        "",
-        "alpha",
-        is_main=True,
-        prefix="alpha",
-        how=_BY_GROUPS,
-    ),
-    *measured(
-        "icc_single",
-        "ICC(2,1): absolute agreement of single judges",
-        "",
-        "ICC(2,1)",
-        prefix="icc_single",
-        how=_BY_GROUPS,
-    ),
-    *measured(
-        "icc_mean",
-        "ICC(2,k): absolute agreement of the mean of k judges",
-        "",
-        "ICC(2,k)",
-        is_main=True,
-        prefix="icc_mean",
-        how="from those of icc_single",
-    ),
-    number("correlation", "mean correlation r of the ratings of two judges", "", "r"),
-    number(
-        "effective_votes",
-        "k / (1 + (k - 1) r): independent judges that k are worth at least",
-        "",
-        "votes",
-    ),
-    number("alpha_without", "alpha of the other judges", "", "alpha without", is_main=True),
-    yes("ranked", "whether the model is ranked on this benchmark"),
-    *measured(
-        "score",
-        "score by all judges, or by one; of a metric by majority: the mean of each one's own",
-        "metric",
-        "score",
-        is_main=True,
-        how="instances resampled",
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    Column(
-        name="rank",
-        type="integer",
-        description="rank of the model on this benchmark; missing: not ranked, or by a majority",
-        heading="rank",
-        interval=("rank_best", "rank_worst"),
-    ),
-    count("rank_best", "best rank with one judge left out"),
-    count("rank_worst", "worst rank with one judge left out"),
-    number("score_least", "lowest score with one judge left out", "metric", "least"),
-    number("score_most", "highest score with one judge left out", "metric", "most"),
-    count("rank_shift", "most places by which a model moves without the judge", "moves"),
-    yes("is_own", "whether the judge is of the model's family, or the model has one", "family"),
-    text("own", "judges of the model's family, itself among them; of a judge: the models"),
-    *measured(
-        "score_without_own",
-        "score by the other judges where one is of the model's family",
-        "metric",
-        "without",
-        prefix="without_own",
-        how="instances resampled",
-        is_main=True,
-    ),
-    *ERRORS,
-    on_request(
-        text(
-            "abstained",
-            "how the judgements without a score ended, every try counted",
-            "abstained",
-            "",
-        )
-    ),
-)
+JURY_TABLE = form(__file__, "jury", errors=ERRORS)
 
 
 def jury(study: Study) -> Table:
@@ -157,15 +255,7 @@ def jury(study: Study) -> Table:
     judged = ((b, dict.fromkeys(by_judge(study.metrics(b)).values())) for b in study.cells)
     juries = [Jury(study, b, metric) for b, metrics in judged for metric in metrics]
     rows = [row for own in juries for row in _rows(own)]
-    return study_table(
-        study,
-        "jury",
-        "Jury: agreement of the judges, and scores without each of them",
-        COLUMNS,
-        rows,
-        _juries_in_words(juries),
-        parts=_PARTS,
-    )
+    return study_table(study, JURY_TABLE, rows, _juries_in_words(juries))
 
 
 def _rows(own: Jury) -> Iterator[Row]:
@@ -322,7 +412,6 @@ def _model(own: Jury, model: str) -> Row:
 
 
 def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
-    """Return what must be said of these juries."""
     if not juries:
         return ["No benchmark here was rated by a jury."]
     found = [
@@ -368,3 +457,38 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
             "same model only, and with what the others lose in the rows without the judge."
         )
     return found
+
+
+ALL = "all together"
+CONTROLS = form(__file__, "controls")
+_COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
+
+
+def controls(study: Study) -> Table:
+    """Return a row of each benchmark, judge and kind of error."""
+    rows = [*_control_rows(study)]
+    said = (
+        "A control counts as one verdict for each item whose verdict is known: not for what an answer without "
+        "content may have, nor for what every other answer has. An interval is Clopper and Pearson's for as many "
+        "independent verdicts as those of the cases are worth; runs on the same cases count once. Judges "
+        f"whose false positives may be above {LIMIT:.0%} rank nobody."
+    )
+    none = "No judge here was asked about controls."
+    return study_table(study, CONTROLS, rows, [said if rows else none])
+
+
+def _control_rows(study: Study) -> Iterator[Row]:
+    for benchmark, panel in study.panels.items():
+        records = [cell.record for cell in panel.cells.values()]
+        first: dict[str, str] = {}
+        for metric in study.metrics(benchmark):
+            first.setdefault(grader_of(records[0], metric), metric)
+        for metric in first.values():
+            for one in judge_errors(records, metric, study.settings.confidence):
+                row: Row = {"benchmark": benchmark, "metric": metric, "judge": one.judge or ALL}
+                row |= {name: getattr(one, name) for name in _COUNTED} | one.row("share")
+                yield row | {kind: _wrong_of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)}
+
+
+def _wrong_of(own: Mapping[str, int] | None) -> str | None:
+    return f"{own['wrong']:,} of {own['verdicts']:,}" if own else None

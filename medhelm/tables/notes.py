@@ -17,8 +17,8 @@ from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
-from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.table import Column, Part, Row, Table, Value, make_table, several
+from medhelm.tables.format.column_kinds import read_tables, text
+from medhelm.tables.format.table import Form, Row, Table, Value, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
@@ -31,32 +31,10 @@ NOT_GRADED = "not graded"
 NOT_SCORED = "Not scored"
 """Beginning of the note on the outcomes of runs."""
 
-FLAGS = {
-    "coverage": ("C", f"less than {MIN_COVERAGE:.0%} of the instances have a value"),
-    "unread": (
-        "R",
-        f"less than {MIN_READ:.0%} of the replies could be read, and the others are in no mean",
-    ),
-    "cut": ("T", "answers ended at the output budget"),
-    "partial": ("P", "the run was stopped before its end"),
-    "parts": (
-        "M",
-        "some parts of the benchmark have no instance with a value; the mean is over the rest",
-    ),
-    "budget": ("B", "the model's own output budget replaced the benchmark's"),
-    "drift": ("D", "an endpoint served more than one model id or fingerprint"),
-    "usage": ("U", "usage of some requests is unknown and not in the cost"),
-    "judges": (
-        "J",
-        "a judge is missing on some answers, or has no valid verdict; `medhelm tables --table jury` names it",
-    ),
-    "controls": (
-        "E",
-        "its judges err too often, and rank nobody; `medhelm tables --table controls`",
-    ),
-    "self": ("S", "one of the judges is the model itself; `medhelm tables --table jury`"),
-    "family": ("F", "one of the judges is of the model's family; `medhelm tables --table jury`"),
-    "again": ("A", "answers or verdicts were asked for once more, as the user wanted"),
+_LEAST = {"coverage": MIN_COVERAGE, "read": MIN_READ}
+FLAGS: Mapping[str, tuple[str, str]] = {
+    flag: (mark, meaning.format(**_LEAST))
+    for flag, (mark, meaning) in read_tables(__file__)["flags"].items()
 }
 """Flag -> the mark in text formats, and what it means."""
 FLAGS_COLUMN = replace(
@@ -154,34 +132,28 @@ _several = partial(several, most=_MANY)
 
 def study_table(
     study: Study,
-    name: str,
-    title: str,
-    columns: Sequence[Column],
+    form: Form,
     rows: Iterable[Row],
     said: Iterable[str] = (),
     *,
+    title: str = "",
     is_ranking: bool = False,
     more: Mapping[str, Value] | None = None,
-    group: tuple[str, ...] = (),
-    parts: tuple[Part, ...] = (),
 ) -> Table:
     """Return a table of a study's runs with the notes that all of them carry.
 
-    `said`: the table's own notes. `is_ranking`: whether a reader must know who is ranked, and on
-    what. `more`: settings besides those of the study.
+    `said`: the table's own notes, besides those of its form. `is_ranking`: whether a reader must
+    know who is ranked, and on what. `more`: settings besides those of the study.
     """
-    reduction = read_reduction(study.settings.reduce)
-    table = make_table(
-        name,
-        title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
-        columns,
+    reduction, title = read_reduction(study.settings.reduce), title or form.title
+    own = (*common(study), *(ranking(study) if is_ranking else ()), *form.notes)
+    table = replace(form, notes=own).table(
         rows,
-        [*common(study), *(ranking(study) if is_ranking else []), *said],
+        said,
         settings(study) | dict(more or {}),
-        group=group,
-        parts=parts,
+        title=title if reduction.is_mean else f"{title}; of repeats: {reduction.name}",
     )
-    known = {c.name for c in columns}
+    known = {c.name for c in form.columns}
     last = few_clusters(table.rows) if {"clusters", "interval_method"} <= known else []
     if "flags" in known:
         last += flag_legend(str(row["flags"] or "") for row in table.rows)

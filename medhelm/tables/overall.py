@@ -12,16 +12,7 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import (
-    count,
-    ends,
-    measured,
-    number,
-    on_request,
-    share,
-    text,
-    yes,
-)
+from medhelm.tables.format.column_kinds import form, on_request
 from medhelm.tables.format.table import Column, RankBy, Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.spending import COSTS, cost_columns, without_headings
@@ -33,71 +24,14 @@ _BY: Mapping[RankBy, str] = {
     "macro": "macro-average",
 }
 
-_RESAMPLED = "instances resampled within each benchmark"
 
-OVERALL = (
-    Column(
-        name="rank",
-        type="integer",
-        description="1 + the number of models with a higher win rate (or macro-average, where "
-        "ranked by it); missing: not ranked",
-        heading="rank",
-        interval=("rank_low", "rank_high"),
-    ),
-    count(
-        "rank_low",
-        "1 + the number of models clearly better, over all pairs at once: paired differences of "
-        "win rate and macro-average",
-    ),
-    count("rank_high", "number of ranked models less those clearly worse"),
-    count("tie_group", "the first of a group is not clearly better than the others of it", "tie"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    *measured(
-        "win_rate",
-        "share of rivals and common benchmarks where the score is above the rival's, a tie "
-        "counting one half",
-        "share",
-        "win",
-        is_main=True,
-        prefix="win",
-        how=_RESAMPLED,
-    ),
-    number("win_sd", "SD of win_rate over rivals, ddof 0", "share", "SD"),
-    *ends("win_suite", "win_rate, benchmarks resampled", "share"),
-    on_request(
-        number(
-            "win_rate_literal",
-            "win rate in which a tie wins for both, as in the paper's text",
-            "share",
-            "literal",
-        )
-    ),
-    *ends("win_literal", f"win_rate_literal, {_RESAMPLED}", "share"),
-    number("win_literal_sd", "SD of win_rate_literal over rivals, ddof 0", "share"),
-    *measured(
-        "macro_average",
-        "unweighted mean of the normalised scores over the common benchmarks",
-        "normalised",
-        "macro",
-        is_main=True,
-        prefix="macro",
-        how=_RESAMPLED,
-    ),
-    number("macro_sd", "SD of the normalised scores over benchmarks, ddof 1", "normalised", "SD"),
-    share("coverage", "rows with a value of all planned", "cov"),
-    share("cut_share", "share of the answers planned that the output budget ended", "cut"),
-    count("benchmarks", "benchmarks in the rank, the win rate and the macro-average", "n"),
-    count("benchmarks_run", "benchmarks with a run"),
-    text("benchmarks_missing", "benchmarks of this table without a run of the model"),
-    text(
-        "benchmarks_flagged",
-        "benchmarks on which the model is not ranked for its coverage, or the share read",
-    ),
-    *without_headings(COSTS[:-2]),
-    replace(COSTS[-2], heading="USD"),
-    on_request(replace(COSTS[-1], heading="USD at most")),
-    FLAGS_COLUMN,
+OVERALL = form(
+    __file__,
+    "overall",
+    costs=without_headings(COSTS[:-2]),
+    total=(replace(COSTS[-2], heading="USD"),),
+    total_upper=(on_request(replace(COSTS[-1], heading="USD at most")),),
+    flags=(FLAGS_COLUMN,),
 )
 
 _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
@@ -106,29 +40,7 @@ _WIN_RATES: tuple[tuple[str, str, WinDefinition], ...] = (
 )
 """Column of each win rate, prefix of the columns that belong to it, definition."""
 
-CATEGORIES = (
-    text("level", "category or subcategory"),
-    text("category", "category of the taxonomy", "category"),
-    text(
-        "subcategory",
-        "subcategory of the taxonomy; missing for a whole category",
-        "subcategory",
-        "all",
-    ),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    *measured(
-        "mean",
-        "unweighted mean of the normalised scores over the common benchmarks of the category",
-        "normalised",
-        "mean",
-        digits=3,
-        is_main=True,
-        how=f"{_RESAMPLED}; that of the benchmark itself where there is one",
-    ),
-    number("sd", "SD over benchmarks, ddof 1", "normalised", "SD"),
-    count("benchmarks", "benchmarks in the mean", "n"),
-)
+CATEGORIES = form(__file__, "categories")
 
 
 def overall(study: Study) -> Table:
@@ -152,22 +64,21 @@ def overall(study: Study) -> Table:
         _add_ranks(study, rows)
     ordered = sorted(study.models, key=lambda m: (_place(rows[m]), m))
     count = len(ranking.benchmarks)
+    by = study.settings.rank_by
     return study_table(
         study,
-        "overall",
-        f"Models over {count} common benchmark{'s' * (count != 1)}, by "
-        f"{_BY[study.settings.rank_by]}",
-        _by_literal(OVERALL) if study.settings.rank_by == "literal" else OVERALL,
+        replace(OVERALL, columns=_by_literal(OVERALL.columns)) if by == "literal" else OVERALL,
         [rows[m] for m in ordered],
         [
             *([notes.WIN_RATES, notes.rank_sets(study)] if ranking.is_defined else []),
             *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
         ],
+        title=f"Models over {count} common benchmark{'s' * (count != 1)}, by {_BY[by]}",
         is_ranking=True,
     )
 
 
-def _by_literal(columns: Sequence[Column]) -> list[Column]:
+def _by_literal(columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns with the literal win rate shown as the one that ranks."""
     shown = {
         "win_rate": {"interval": None},
@@ -179,7 +90,7 @@ def _by_literal(columns: Sequence[Column]) -> list[Column]:
         },
         "win_literal_sd": {"heading": "SD"},
     }
-    return [replace(c, **shown.get(c.name, {})) for c in columns]  # type: ignore[arg-type]
+    return tuple(replace(c, **shown.get(c.name, {})) for c in columns)  # type: ignore[arg-type]
 
 
 def _place(row: Row) -> tuple[float, float]:
@@ -264,18 +175,9 @@ def categories(study: Study) -> Table:
                     **_mean_over(study, members, model),
                 }
             )
-    return study_table(
-        study,
-        "categories",
-        "Mean normalised scores by category and subcategory",
-        CATEGORIES,
-        rows,
-        [notes.pooled_intervals(study)]
-        if rows
-        else ["No category has a common benchmark: no means."],
-        is_ranking=True,
-        group=("category", "subcategory"),
-    )
+    none = "No category has a common benchmark: no means."
+    said = [notes.pooled_intervals(study) if rows else none]
+    return study_table(study, CATEGORIES, rows, said, is_ranking=True)
 
 
 def _mean_over(study: Study, members: list[str], model: str) -> Row:

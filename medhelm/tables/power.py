@@ -7,49 +7,12 @@ import numpy as np
 from medhelm.schema.run import MetricRef
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints
-from medhelm.tables.format.column_kinds import count, number, text, yes
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Panel, Study
 
-MDE = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the main metric", "metric"),
-    count("n", "compared instances", "n"),
-    count("clusters", "clusters among them; n where independent"),
-    count("pairs", "pairs of ranked models", "pairs"),
-    number(
-        "mde",
-        "mean over pairs of (z[1-alpha/2] + z[1-beta]) * error of the paired difference",
-        "normalised",
-        "MDE",
-        digits=3,
-        is_main=True,
-    ),
-    number("mde_sd", "SD over pairs, ddof 1; 0 on the paper's scale", "normalised", "SD", digits=3),
-    number("mde_median", "median over pairs", "normalised", "median", digits=3),
-    number(
-        "mde_clustered",
-        "mean over pairs with the clustered error; missing where instances are independent",
-        "normalised",
-        "clustered",
-        digits=3,
-    ),
-    number(
-        "observed_median",
-        "median over pairs of the observed difference of normalised scores",
-        "normalised",
-        "observed",
-        digits=3,
-    ),
-    number("observed_largest", "largest observed difference", "normalised", "largest", digits=3),
-    yes(
-        "is_beyond_range",
-        "whether an MDE is larger than any difference can be: it is missing then",
-    ),
-    count("pairs_above", "pairs whose observed difference is at least the MDE", "above"),
-    text("method", "paired sd, or bootstrap for metrics that are not a mean", "method"),
-)
+MDE = form(__file__, "mde")
 
 _BEYOND = (
     "The MDE is more than the range on {}: with so few instances no difference of two models, not "
@@ -79,8 +42,6 @@ def mde(study: Study) -> Table:
     title = f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})"
     return study_table(
         study,
-        "mde",
-        f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
         MDE,
         rows,
         [
@@ -90,6 +51,7 @@ def mde(study: Study) -> Table:
             *_scale(study),
             "A power figure, not a test: `medhelm compare A B` tests a difference.",
         ],
+        title=f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
         is_ranking=True,
     )
 
@@ -169,7 +131,6 @@ def _within(largest: float, **found: float) -> Row:
 
 
 def _values(panel: Panel, model: str) -> Floats:
-    """Return a ranked model's values on the compared instances."""
     scores = panel.scores(model)
     return np.asarray(scores.values[scores.among(panel.ids)])
 

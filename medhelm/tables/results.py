@@ -22,7 +22,7 @@ from medhelm.tables.charts import Chart, draw
 from medhelm.tables.compare import compare
 from medhelm.tables.format.formats import to_html, to_terminal
 from medhelm.tables.format.table import MdeScale, RankBy, Settings, Table
-from medhelm.tables.gate import Unread, gate
+from medhelm.tables.gate import Decision, Unread, gate, known_metrics, resolve
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
@@ -42,7 +42,6 @@ from medhelm.tables.study.selection import (
 )
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
-from medhelm.tables.thresholds import Decision, known_metrics, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,8 +308,6 @@ class Results:
 
 
 class _Tables(Mapping[str, Table]):
-    """The tables of results under the default settings."""
-
     def __init__(self, results: Results) -> None:
         self._results = results
 

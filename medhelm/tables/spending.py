@@ -11,67 +11,13 @@ from medhelm.models.costs import batch_price, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import Party, RunRecord, UsageTotals
-from medhelm.tables.format.column_kinds import count, money, on_request, text
+from medhelm.tables.format.column_kinds import declared, form
 from medhelm.tables.format.table import Column, Row, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.study import Study
 
-COSTS = (
-    money(
-        "cost_usd",
-        "actual cost of the model's answers: tokens as counted, cached input and requests in batches at "
-        "their own price; missing where price or usage is unknown",
-        "USD",
-        is_main=True,
-    ),
-    money(
-        "cost_upper_usd",
-        "upper bound of the paper: input as counted, each answer at its output limit",
-        "USD at most",
-        is_main=True,
-    ),
-    money(
-        "jury_cost_usd",
-        "actual cost of the judges; missing where no judge is a model, or price or usage is unknown",
-        "jury USD",
-    ),
-    money(
-        "jury_cost_upper_usd",
-        "upper bound for the judges: input as counted, each reply at its output limit",
-        "jury at most",
-    ),
-    money(
-        "total_cost_usd",
-        "cost_usd and jury_cost_usd together; missing where one of them is unknown",
-        "total USD",
-    ),
-    money(
-        "total_cost_upper_usd",
-        "cost_upper_usd and jury_cost_upper_usd together; missing where one of them is unknown",
-        "total at most",
-    ),
-)
-_TOKENS = (
-    count("requests", "answered requests"),
-    count("input_tokens", "input tokens, cached ones included", "input", "tokens"),
-    on_request(count("cached_tokens", "input tokens served from a cache", "cached", "tokens")),
-    count("output_tokens", "output tokens, reasoning included", "output", "tokens"),
-    on_request(
-        count("reasoning_tokens", "output tokens of hidden reasoning", "reasoning", "tokens")
-    ),
-    count("output_limit_tokens", "output tokens if each answer used its budget", "", "tokens"),
-    on_request(
-        count(
-            "usage_unknown",
-            "answered requests whose usage is unknown; not in the cost",
-            "no usage",
-        )
-    ),
-    count("batch_input_tokens", "input tokens of requests in batches, at the batch price"),
-    count("batch_cached_tokens", "of them, those served from a cache"),
-    count("batch_output_tokens", "output tokens of requests in batches, at the batch price"),
-    count("requests_lost", "requests sent whose answer was lost; they may be billed"),
-)
+COSTS = declared(__file__, "usd")
+_TOKENS = declared(__file__, "tokens")
 _JURY_TOKENS = tuple(
     replace(
         c,
@@ -90,20 +36,7 @@ def without_headings(columns: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(replace(c, heading="", is_main=False) for c in columns)
 
 
-COST = (
-    text("level", "model, or all: the row of the sums"),
-    text("model", "name of the model; missing in the row over all", "model", "all models"),
-    text("weights", "open, closed, or none for a baseline"),
-    count("context_window", "tokens of context that the settings state", unit="tokens"),
-    on_request(count("runs", "runs summed", "runs")),
-    *USAGE,
-    *COSTS[1::2],
-    *COSTS[::2],
-    money("price_input", "USD per million input tokens"),
-    money("price_cached", "USD per million cached input tokens"),
-    money("price_output", "USD per million output tokens"),
-    text("price_date", "date of the price"),
-)
+COST = form(__file__, "cost", usage=USAGE, upper_costs=COSTS[1::2], costs=COSTS[::2])
 
 
 @dataclass(frozen=True)
@@ -188,18 +121,12 @@ def roles_of(records: Sequence[RunRecord]) -> list[str]:
 
 def role_columns(roles: Sequence[str]) -> list[Column]:
     """Return the columns of roles in the cost table, beside those of the model under test."""
-    found = []
-    for role in roles:
-        name = f"the models in the role {role}"
-        found += [
-            count(f"{role}_requests", f"answered requests of {name}"),
-            count(f"{role}_input_tokens", f"input tokens of {name}", f"{role} in", "tokens"),
-            count(f"{role}_output_tokens", f"output tokens of {name}", f"{role} out", "tokens"),
-            count(f"{role}_usage_unknown", f"answered requests of {name} without usage"),
-            money(f"{role}_cost_usd", f"actual cost of {name}", f"{role} USD"),
-            money(f"{role}_cost_upper_usd", f"upper bound for {name}"),
-        ]
-    return found
+    words = ("name", "description", "heading")
+    return [
+        replace(c, **{word: getattr(c, word).format(role=role) for word in words})
+        for role in roles
+        for c in declared(__file__, "role")
+    ]
 
 
 def _role_sums(records: Sequence[RunRecord]) -> Row:
@@ -258,20 +185,9 @@ def cost(study: Study) -> Table:
         paid += records
     if len(rows) > 1:
         rows.append({"level": "all", **_sums(paid)})
-    known = [
-        "The upper bound takes each answer at its output limit, as in the MedHELM paper; a cost is "
-        "missing where the price is unknown.",
-        *_unpriced(paid),
-    ]
     has_judges = any(row.get("jury_requests") is not None for row in rows)
-    return study_table(
-        study,
-        "cost",
-        "Tokens and cost of the benchmark runs",
-        [*_costs_shown(has_judges), *role_columns(roles_of(paid))],
-        rows,
-        known,
-    )
+    columns = (*_costs_shown(has_judges), *role_columns(roles_of(paid)))
+    return study_table(study, replace(COST, columns=columns), rows, _unpriced(paid))
 
 
 def _costs_shown(has_judges: bool) -> list[Column]:
@@ -280,7 +196,7 @@ def _costs_shown(has_judges: bool) -> list[Column]:
         replace(c, is_main=has_judges, heading=c.heading * has_judges)
         if c.name.startswith(("jury_cost", "total_cost"))
         else c
-        for c in COST
+        for c in COST.columns
     ]
 
 

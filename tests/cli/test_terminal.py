@@ -25,9 +25,9 @@ from medhelm.schema.run import UsageTotals
 from medhelm.tables.format import formats
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, print_grid, print_lines, shorten
-from medhelm.tables.format.table import Settings, Table, make_table
+from medhelm.tables.format.table import Settings, Table
 from medhelm.tables.loading import load_results
-from medhelm_leaderboard.diff import COLUMNS as DIFF
+from medhelm_leaderboard.diff import DIFF
 from tests.build_runs import Item, write_run, write_suite
 
 pytestmark = pytest.mark.slow
@@ -178,7 +178,7 @@ def test_a_diff_keeps_what_tells_its_rows_apart() -> None:
         values | {"metric": metric, "old": 0.5, "new": 0.625, "difference": 0.125}
         for metric in ("medec_flag_accuracy", "medec_sentence_accuracy")
     ]
-    table = make_table("diff", "Changes", DIFF, rows, [], {})
+    table = DIFF.table(rows, title="Changes")
     for width in WIDTHS:
         text = formats.to_terminal([table], width)
         for cell in ("medec_flag_accuracy", "medec_sentence_accuracy", "0.500", "0.625", "0.125"):

@@ -334,7 +334,7 @@ def test_the_output_names_the_stand_in_and_fits_a_terminal(results: Path, shell:
 def test_formats(results: Path, shell: Shell) -> None:
     path = rate(ratings_of(results))
     lines = shell(path, "--table", "agreement", "--format", "csv").splitlines()
-    assert lines[0] == ",".join(c.name for c in agreement.COLUMNS)
+    assert lines[0] == ",".join(c.name for c in agreement.AGREEMENT.columns)
     assert len(lines) == 1 + 2 * 3
     documents = json.loads(shell(path, "--format", "json", "--set", "threshold=4"))
     assert [d["table"] for d in documents] == ["agreement", "corrected"]

@@ -20,7 +20,7 @@ from medhelm.grading.jury.metric import (
     readability,
 )
 from medhelm.grading.panels import Judging, StoredVerdicts
-from medhelm.proof.scripted_judges import jury_fault
+from medhelm.proof.checks import jury_fault
 from medhelm.protocols.completion import COMPLETION
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Response

@@ -19,7 +19,7 @@ from medhelm.store.kept_fidelity import Agreement, KeptFidelity, keep
 from medhelm.store.records import find_gradings, grader_hash, read_record, write_struct
 from medhelm.tables.format.table import Settings, to_document
 from medhelm.tables.loading import load_results
-from medhelm_leaderboard.evidence.answers import WORST
+from medhelm_leaderboard.evidence.gather import WORST
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.leaderboard.browsing import World
 from tests.leaderboard.casting import CLOSED, fresh

@@ -205,7 +205,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     (tmp_path / "plotly" / "package_data").mkdir(parents=True)
     (tmp_path / "plotly" / "package_data" / "plotly.min.js").write_text("'newer'")
     spec = ModuleSpec("plotly", None, origin=str(tmp_path / "plotly" / "__init__.py"))
-    monkeypatch.setattr("medhelm_leaderboard.assets.find_spec", lambda _: spec)
+    monkeypatch.setattr("medhelm_leaderboard.site.find_spec", lambda _: spec)
     assert build(results, site).written
     assert (site / "app" / "plotly.min.js").read_text() == "'newer'"
     registry = load_registry()

@@ -11,10 +11,10 @@ import pytest
 
 from medhelm.stats.aggregation import Floats, Pooling
 from medhelm.stats.intervals import PERMUTATIONS, permutation_p, swap_differences
+from medhelm.tables import pairs
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import Column, Settings, make_table
 from medhelm.tables.loading import load_results
-from medhelm.tables.study import pair_tests
 from medhelm.tables.study.ranking import Ranking
 from medhelm.tables.study.study import _shared
 from tests.build_runs import write_suite
@@ -60,12 +60,12 @@ def test_p_of_all_pairs_at_once_are_those_of_each_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: int
 ) -> None:
     """A mean, a jury from 1 to 5, a mean in clusters and a pooled F1."""
-    monkeypatch.setattr(pair_tests, "_NUMBERS", numbers)
+    monkeypatch.setattr(pairs, "_NUMBERS", numbers)
     write_suite(tmp_path, 4, 4, 30)
     study = load_results(tmp_path).study(Settings(draws=20))
     macro = study.ranking.scores.mean(axis=1)
     gaps = np.array([a - b for a, b in itertools.combinations(macro, 2)])
-    own = [pair_tests._benchmark(study, b) for b in study.ranking.benchmarks]
+    own = [pairs._benchmark(study, b) for b in study.ranking.benchmarks]
     assert [b.is_linear for b in own] == [True, True, True, False]
     scaled = [
         [np.concatenate([s[:, :1] / b.span, s[:, 1:]], axis=1) if b.is_linear else s for s in sums]
@@ -74,7 +74,7 @@ def test_p_of_all_pairs_at_once_are_those_of_each_pair(
     ]
     kinds, seeds = [b.pooling for b in own], [b.seed for b in own]
     wanted = _by_hand(scaled, kinds, seeds)
-    assert pair_tests.permutation_ps(study, gaps).tolist() == wanted.tolist()
+    assert pairs.permutation_ps(study, gaps).tolist() == wanted.tolist()
     table = load_results(tmp_path).typed("pairs", Settings(draws=20))
     assert [row["p"] for row in table.rows] == wanted.tolist()
 

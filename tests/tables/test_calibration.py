@@ -16,7 +16,7 @@ import medhelm
 from medhelm import ModelSpec, load_results
 from medhelm.cli import run_command
 from medhelm.tables.format.table import Settings
-from medhelm.tables.multiple_choice.calibration import confidence_pairs
+from medhelm.tables.multiple_choice import confidence_pairs
 from tests.server import FaultServer, Reply, prompt_of, serve_in_thread
 from tests.tables.test_robustness import PLUGIN, shown, write_exam
 

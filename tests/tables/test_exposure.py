@@ -6,7 +6,7 @@ import pytest
 
 from medhelm import load_results
 from medhelm.schema.model import ModelSpec
-from medhelm.tables.exposure import was_public
+from medhelm.tables.benchmarks import was_public
 from tests.build_runs import items, write_run
 
 

@@ -231,7 +231,7 @@ def test_sd_and_interval_shown_are_those_of_the_rule_ranked_by(tmp_path: Path, b
     assert shown[f"{prefix}_sd"].heading == "SD"
     assert [shown[name].interval for name in other & {*shown}] == [None] * (by == "literal")
     assert {"win_sd", "win_literal_sd"} & {*shown} == {f"{prefix}_sd"}
-    assert [c.name for c in t.columns] == [c.name for c in OVERALL]
+    assert [c.name for c in t.columns] == [c.name for c in OVERALL.columns]
 
 
 @pytest.mark.parametrize("last", [0.575, 0.575 + 1e-16, 0.575 - 1e-16, 0.5750000000000001])

@@ -28,8 +28,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import MetricRef
 from medhelm.tables.format.table import Document, Settings, Table
-from medhelm.tables.loading import load_results
-from medhelm.tables.thresholds import (
+from medhelm.tables.gate import (
     EXIT_CODES,
     Requirement,
     cases_needed,
@@ -38,6 +37,7 @@ from medhelm.tables.thresholds import (
     over_all,
     resolve,
 )
+from medhelm.tables.loading import load_results
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.cli.test_cli_commands import into_closed_pipe

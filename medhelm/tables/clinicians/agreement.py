@@ -24,8 +24,8 @@ from medhelm.stats.intervals import Interval, percentile, seed_of
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.clinicians.ratings import several
-from medhelm.tables.format.column_kinds import count, number, text, yes
-from medhelm.tables.format.table import Layout, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 
 ZScores = Literal["before", "after"]
 """Clinicians' ratings are z-scored before averaging, or their plain mean after."""
@@ -36,54 +36,11 @@ MIN_COMMON: Mapping[ZScores, int] = {"before": 5, "after": 2}
 COMBINED = "combined"
 CLINICIANS = "clinicians"
 
-COLUMNS = (
-    text("level", "combined, or benchmark"),
-    text("benchmark", "name of the benchmark; combined: all of the file", "benchmark"),
-    text(
-        "measure",
-        "who is compared with the clinicians: the jury, a judge, a metric; clinicians: each pair "
-        "of them, averaged",
-        "measure",
-    ),
-    yes("is_stand_in", "whether the scores are of the offline graders"),
-    count("n", "answers that have both: those of the ICC", "n", of="answers"),
-    count("answers", "rated answers"),
-    count("n_scale", "answers of MAE, bias and kappa, which need no z-score"),
-    count("clusters", "patients, notes or dialogues among the n"),
-    count("raters", "clinicians that rated any of them"),
-    count("pairs", "pairs of clinicians in the average"),
-    count("pairs_undefined", "pairs left out: no spread, or exact contradiction"),
-    count("pairs_of_two", "pairs in the average with two answers in common"),
-    number(
-        "icc",
-        "ICC(3,k), k = 2, of z-scores: consistency; of clinicians the mean over pairs",
-        "",
-        "ICC(3,k)",
-        ("icc_low", "icc_high"),
-    ),
-    number("icc_low", "lower end of its F interval, not clipped"),
-    number("icc_high", "upper end of its F interval"),
-    text("icc_method", "F, or why there is no such interval"),
-    number("boot_low", "lower end of its bootstrap interval, over clusters", "", "low"),
-    number("boot_high", "upper end of its bootstrap interval", "", "high"),
-    text("boot_method", "how that interval was made, or why there is none"),
-    number("correlation", "Pearson's r of the same z-scores"),
-    number("mae", "mean absolute difference on the rubric's scale", "metric", "MAE"),
-    number("bias", "mean of score - clinicians' mean", "metric"),
-    number("kappa_quadratic", "quadratically weighted kappa of rounded scores", "", "kappa"),
-    number("alpha", "Krippendorff's alpha (ordinal) of all clinicians' ratings"),
-    count("judges", "judges that rated any of the answers"),
-    number(
-        "effective_votes",
-        "k / (1 + (k - 1) r), r the mean correlation of the judges' errors against the clinicians",
-    ),
-)
+AGREEMENT = form(__file__, "agreement")
 
 
 @dataclass(frozen=True)
 class _Group:
-    """The rated answers of one benchmark, or of all."""
-
     name: str
     level: str
     ratings: Floats
@@ -146,20 +103,12 @@ def agreement_table(
                 row |= _votes(group, rated.judges)
             rows.append(row)
         rows.append(_among(group, min_common, settings.confidence))
-    return make_table(
-        "agreement",
-        f"Agreement with clinicians, jury {jury_name(rated)}",
-        COLUMNS,
+    chosen: dict[str, Value] = {"min_common": min_common, "z_scores": z_scores}
+    return AGREEMENT.table(
         rows,
         [*common_notes(rated), *_agreement_notes(rated, rows, min_common, z_scores)],
-        {
-            **settings.of_draws,
-            "min_common": min_common,
-            "z_scores": z_scores,
-            **rated_settings(rated),
-        },
-        ("benchmark",),
-        layout=Layout(main=("icc",)),
+        settings.of_draws | chosen | rated_settings(rated),
+        title=f"Agreement with clinicians, jury {jury_name(rated)}",
     )
 
 
@@ -188,7 +137,6 @@ def _groups(rated: Rated, settings: Settings, z_scores: ZScores) -> list[_Group]
 
 
 def _against(group: _Group, measure: str, confidence: float) -> Row:
-    """Return the row of one measure against the clinicians' mean."""
     values = group.measures[measure]
     mean = np.atleast_2d(group.consensus(agreement.once(len(values))))[0]
     used = ~(np.isnan(values) | np.isnan(mean))

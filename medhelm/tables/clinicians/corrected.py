@@ -8,45 +8,25 @@ doubt in the judge's values and in the labels, summed over whole clusters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.two_class import corrected_share
-from medhelm.tables.format.column_kinds import count, measured, number, text
-from medhelm.tables.format.table import Column, Layout, Row, Settings, Table, Value, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 
-
-def _columns(unit: str) -> tuple[Column, ...]:
-    return (
-        text("benchmark", "name of the benchmark", "benchmark"),
-        text("judge", "whose values are corrected", "judge"),
-        text("reference", "the people who correct them"),
-        text("model", "whose answers were judged", "model"),
-        count("decisions", "values of the judge", "n", of="asked"),
-        count("asked", "answers to judge; those without a value are in no number here"),
-        count("cases", "clusters that they are of: cases, patients, notes"),
-        number("mean", "mean of the judge over all", unit, "judge"),
-        count("labelled", "values of this model that people gave too", "labelled"),
-        count("labelled_cases", "clusters that those are of"),
-        number("labelled_mean", "mean of the people over them", unit, "people"),
-        text("labels_of", "own, others, all: whose labels give sensitivity and specificity"),
-        number("sensitivity", "share that the judge finds so of what people find so", "share"),
-        number("specificity", "share that it does not of what people do not", "share"),
-        *measured(
-            "powered", "prediction-powered mean", unit, "prediction-powered", prefix="powered"
-        ),
-        text("powered_method", "how, or why there is none"),
-        *measured(
-            "corrected", "share after Rogan and Gladen", unit, "Rogan-Gladen", prefix="corrected"
-        ),
-        text("corrected_method", "how, or why there is none"),
-    )
-
-
-SHARES, SCORES = _columns("share"), _columns("metric")
+SHARES = form(__file__, "corrected")
+_ALWAYS_SHARES = ("sensitivity", "specificity")
+SCORES = replace(
+    SHARES,
+    columns=tuple(
+        c if c.name in _ALWAYS_SHARES else replace(c, unit=c.unit and "metric")
+        for c in SHARES.columns
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +78,10 @@ def corrected_table(
             "others, right where the judge is as right about this model as about those. Refused "
             "where sensitivity + specificity is below 1.1 or cannot be told from 1."
         )
-    return make_table(
-        "corrected",
-        title,
-        SHARES if is_share else SCORES,
-        rows,
-        [*said, *notes],
-        {"confidence": settings.confidence, **(more or {})},
-        tuple(name for name in ("benchmark", "judge", "reference") if rows and rows[0].get(name)),
-        layout=Layout(main=("powered", "corrected")),
+    named = ("benchmark", "judge", "reference")
+    group = tuple(name for name in named if rows and rows[0].get(name))
+    return replace(SHARES if is_share else SCORES, group=group).table(
+        rows, [*said, *notes], {"confidence": settings.confidence, **(more or {})}, title=title
     )
 
 

@@ -18,7 +18,7 @@ import msgspec
 from medhelm.data.readers import read_file
 from medhelm.data.weighted_rubrics import LABELS, labelled_instance, labels_of
 from medhelm.errors import DataError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.files.folders import entries
 from medhelm.tables.clinicians.decisions import DecisionRow, Grader, Verdict
 from medhelm.tables.clinicians.ratings import YES_NO, check_columns, read_ratings
@@ -72,7 +72,7 @@ def _files(path: Path) -> list[Path]:
 
 def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[DecisionRow]:
     reader = _Reader(cases, is_judge)
-    try:
+    with os_errors_as(DataError, f"cannot read {path}"):
         if path.suffix in _TABLES:
             yield from reader.of_table(path)
             return
@@ -82,14 +82,10 @@ def _read_decisions(path: Path, cases: Cases, is_judge: bool) -> Iterator[Decisi
                 yield from _of_labels(row, where)
             else:
                 yield reader.of_object(row, where, path)
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the decisions of one grader."""
-
     cases: Cases
     is_judge: bool
 
@@ -251,7 +247,6 @@ def _of_labels(row: Mapping[str, Any], where: str) -> Iterator[DecisionRow]:
 
 
 def _asked(row: Mapping[str, Any], where: str) -> str:
-    """Return the text of a case where an object holds it."""
     if "case" in row:
         return _text(row["case"], "case", where)
     parts = (_text(row.get(name), name, where) for name in ("clinical_context", "user_request"))
@@ -270,7 +265,7 @@ def _text(value: Any, name: str, where: str) -> str:
 def read_case_criteria(path: Path) -> dict[str, CaseCriteria]:
     """Return the cases of a file by id, with the text that models were sent; raises DataError."""
     found: dict[str, CaseCriteria] = {}
-    try:
+    with os_errors_as(DataError, f"cannot read {path}"):
         for number, row in read_file(path):
             where = f"{path.name}, row {number}"
             case_id = _text(row.get("case_id", row.get("id")), "case_id", where)
@@ -287,8 +282,6 @@ def read_case_criteria(path: Path) -> dict[str, CaseCriteria]:
             if len(criteria) != len(given) or not all(criteria.values()):
                 raise DataError(f"{where}: an id of a criterion is there twice, or a text is empty")
             found[case_id] = CaseCriteria(_asked(row, where), criteria)
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
     return found
 
 

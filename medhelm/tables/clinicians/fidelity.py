@@ -29,9 +29,9 @@ from medhelm.tables.clinicians.decisions import (
     plain,
     plain_name,
 )
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
+from medhelm.tables.format.column_kinds import form, text
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Layout, Part, Row, Settings, Table, make_table
+from medhelm.tables.format.table import Row, Settings, Table
 
 BELOW = 0.6
 """An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""
@@ -47,81 +47,13 @@ _PAIR = (
     text("grader", "the judge, or the second group of experts", "grader"),
 )
 
-FIDELITY = (
-    text("level", "overall: all models; model: one of them; mean: over the groups of experts"),
-    *_PAIR,
-    text("kind", "judge, or experts: two groups against each other", "kind"),
-    text("model", "whose answers were graded", "model"),
-    count("decisions", "criteria that both decided on", "decisions"),
-    count("answers", "answers that they belong to", "answers"),
-    count("cases", "cases of these answers: the clusters of the interval"),
-    *measured(
-        "mf1",
-        "macro F1 of all decisions, invalid replies as unmet",
-        "share",
-        "MF1",
-        3,
-        prefix="mf1",
-    ),
-    text("mf1_method", "how that interval was made, or why there is none"),
-    number("f1_met", "F1 of the class met", "share", digits=3),
-    number("f1_unmet", "F1 of the class not met", "share", digits=3),
-    number("mf1_wrong", "the same, invalid replies wrong", "share", "invalid wrong", digits=3),
-    number("mf1_of_answers", "mean of the macro F1 of answers that have one", "share", digits=3),
-    count("answers_defined", "answers with a macro F1 of their own"),
-    count("answers_undefined", "answers where nobody finds a criterion met, or nobody one unmet"),
-    count("answers_below", "answers with a macro F1 below 0.6"),
-    share("below_share", "their share of the answers with a value", "< 0.6", 1),
-    share("positive_reference", "decisions that the reference finds met", "met by reference", 1),
-    share("positive", "decisions that the grader finds met, invalid replies as unmet", "met", 1),
-    count("invalid", "decisions of the grader that could not be read, or are not there", "invalid"),
-    count("absent", "those of the invalid that its file does not name"),
-    *measured("kappa", "Cohen's kappa", "", "kappa", prefix="kappa"),
-    count("raters_reference", "people whom the rows of the reference name"),
-    count("raters", "people whom the rows of the grader name"),
-)
+FIDELITY = form(__file__, "fidelity")
 
-GRADERS = (
-    text("a", "one grader", "a"),
-    text("b", "the other", "b"),
-    count("models", "models with answers that both graded", "models"),
-    count("decisions", "criteria that both decided on", "decisions"),
-    number("spearman", "rank correlation of the models' shares met", "", "Spearman", digits=3),
-    number("kendall", "tau-b of the same", "", "Kendall", digits=3),
-    share("difference", "mean over models of share of b - share of a", "b - a", 2),
-    share("absolute", "mean of its absolute value", "|b - a|", 2),
-    number("top_3", "models that both have among their first three", "", "top 3", digits=1),
-    number("top_5", "among their first five", "", "top 5", digits=1),
-    text("higher", "models of which b finds more met than a, of all"),
-)
+GRADERS = form(__file__, "graders")
 
-LOW = (
-    *_PAIR,
-    text("model", "whose answer it is", "model"),
-    text("case", "id of the case, or a name made of its text", "case"),
-    number("mf1", "macro F1 of this answer", "share", "MF1", digits=3),
-    count("decisions", "criteria that both decided on"),
-    count("disputed", "of them those on which they differ", "disputed", of="decisions"),
-    count("met_reference", "criteria that the reference finds met", "met by reference"),
-    count("met", "criteria that the grader finds met", "met"),
-    text("best_model", "the model with the highest macro F1 on the same case", "best model"),
-    number("best_mf1", "that macro F1", "share", "its MF1", digits=3),
-    text("text", "the first disputed criteria, where asked for", "disputed criteria"),
-)
+LOW = form(__file__, "low_agreement")
 
-ALIGNMENT = (
-    *_PAIR,
-    text("of", "whose rows this line counts", "rows of"),
-    count("rows", "answers in its files", "answers"),
-    count("matched", "those with decisions that the other has too", "matched", of="rows"),
-    count("other_model", "lost: the other has no answer of the model", "model"),
-    count("other_case", "lost: the other has not this case of the model", "case"),
-    count("surplus", "lost: more answers to one case than the other has", "surplus"),
-    count("criteria", "decisions lost: the other has no criterion of this text", "criteria"),
-    count("undecided", "decisions lost: left empty by an expert", "undecided"),
-)
-
-_FIDELITY_LAYOUT = Layout(main=("mf1",), missing={"below_share": "-"})
+ALIGNMENT = form(__file__, "alignment")
 
 
 class Comparison:
@@ -172,43 +104,7 @@ def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Ta
     rows += _means(rows)
     order = {"overall": 0, "mean": 1, "model": 2}
     rows.sort(key=lambda row: order[str(row["level"])])
-    own = ("reference", "grader", "kind", *_SHOWN)
-    return make_table(
-        "fidelity",
-        "Fidelity of graders to experts",
-        FIDELITY,
-        rows,
-        list(_notes(compared, rows)),
-        {**settings.of_draws, "below": BELOW},
-        parts=(
-            Part(level="overall", title="Fidelity of graders to experts", columns=own),
-            Part(
-                level="mean",
-                title="Mean over the groups of experts",
-                columns=("grader", "kind", "mf1", "mf1_wrong"),
-            ),
-            Part(
-                level="model",
-                title="Of the answers of each model",
-                columns=("reference", "grader", "model", *_SHOWN),
-                group=(),
-            ),
-        ),
-        layout=_FIDELITY_LAYOUT,
-    )
-
-
-_SHOWN = (
-    "decisions",
-    "answers",
-    "mf1",
-    "mf1_wrong",
-    "below_share",
-    "positive_reference",
-    "positive",
-    "invalid",
-    "kappa",
-)
+    return FIDELITY.table(rows, _notes(compared, rows), {**settings.of_draws, "below": BELOW})
 
 
 def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
@@ -229,7 +125,6 @@ def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]
 
 
 def _levels(pair: Aligned, compared: Comparison, settings: Settings) -> Iterator[Row]:
-    """Yield the row of all models, then one of each."""
     head: Row = {
         "reference": pair.reference.name,
         "grader": pair.grader.name,
@@ -298,7 +193,6 @@ def figures(
 
 
 def _sums(counts: Floats, numbers: Ints) -> Floats:
-    """Return the counts summed over each answer."""
     codes = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
     return cluster_sums(counts, codes, int(codes.max()) + 1)
 
@@ -363,19 +257,7 @@ def graders_table(compared: Comparison) -> Table:
     """Return for every two graders whether they put the models in one order."""
     graders = (*compared.experts, *compared.judges)
     rows = [_orders(compared.aligned(a, b)) for a, b in combinations(graders, 2)]
-    return make_table(
-        "graders",
-        "Models under different graders",
-        GRADERS,
-        rows,
-        [
-            "Of each model the share of criteria met, on the criteria that both graders decided; "
-            "invalid replies are unmet. Models that tie for the last places of a top share them "
-            "in equal parts. Below three models there is no correlation."
-        ],
-        {},
-        layout=Layout(main=("spearman",)),
-    )
+    return GRADERS.table(rows)
 
 
 def _orders(pair: Aligned) -> Row:
@@ -402,19 +284,7 @@ def low_agreement_table(
 ) -> Table:
     """Return the answers on which two graders agree least, `largest` of every two; None: all."""
     rows = [row for pair in compared.pairs() for row in _lowest(pair, compared, largest, with_text)]
-    return make_table(
-        "low_agreement",
-        "Answers of low agreement",
-        LOW,
-        rows,
-        [
-            "Best model: the answer to the same case on which the same two agree most. Low "
-            "agreement does not say which of the two is right."
-        ],
-        {"largest": largest},
-        ("reference", "grader"),
-        layout=Layout(main=("mf1",)),
-    )
+    return LOW.table(rows, settings={"largest": largest})
 
 
 def _lowest(
@@ -469,16 +339,4 @@ def alignment_table(compared: Comparison) -> Table:
             names = {"reference": pair.reference.name, "grader": pair.grader.name}
             found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
             rows.append({**names, **found, **asdict(lost)})
-    return make_table(
-        "alignment",
-        "Answers of the files, matched and lost",
-        ALIGNMENT,
-        rows,
-        [
-            "Answers are matched by model and text of the case, repeated ones in the order of "
-            "their files, criteria by their text; spaces, case of letters and width of characters "
-            "do not count."
-        ],
-        {},
-        ("reference", "grader"),
-    )
+    return ALIGNMENT.table(rows)

@@ -26,30 +26,11 @@ from medhelm.tables.clinicians.decisions import Compared
 from medhelm.tables.clinicians.fidelity import figures
 from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
-from medhelm.tables.format.column_kinds import count, measured, number, share, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.study.selection import is_ranked, of_names
 
-MODES = (
-    text("judge", "who decided in both modes", "judge"),
-    text("model", "whose answers were graded; empty: all models", "model"),
-    count("answers", "answers that were graded in both modes", "answers"),
-    count("unpaired", "answers that were graded in one mode alone", "unpaired"),
-    count("cases", "their cases: the clusters of the intervals"),
-    count("decisions", "their criteria", "decisions"),
-    count("same", "decisions that are the same, invalid ones as unmet", "same", of="decisions"),
-    *measured("kappa", "Cohen's kappa", "", "kappa", prefix="kappa"),
-    *measured(
-        "mf1", "macro F1 of batched, invalid replies as unmet", "share", "MF1", 3, prefix="mf1"
-    ),
-    number("mf1_wrong", "macro F1 with what is invalid in either mode wrong", "share", digits=3),
-    count("strict_only", "criteria that the strict mode alone finds met", "strict only"),
-    count("batched_only", "criteria that the batched mode alone finds met", "batched only"),
-    share("met_strict", "share met by the strict mode", "strict", 1),
-    share("met_batched", "share met by the batched mode", "batched", 1),
-    count("invalid_strict", "decisions without a valid reply, strict mode"),
-    count("invalid_batched", "decisions without a valid reply, batched mode"),
-)
+MODES = form(__file__, "modes")
 
 
 class _Graded(NamedTuple):
@@ -70,19 +51,7 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
             f"modes: run it with grader.{MODE}={BATCHED} and without, everything else the same"
         )
     rows = [row for judge, own in judged.items() for row in _rows(judge, own, settings)]
-    return make_table(
-        "modes",
-        "Criteria decided on one by one, and all in one call",
-        MODES,
-        rows,
-        [
-            "Both modes of a judge on the same stored answers; strict, one criterion a call, is the "
-            "reference. Intervals: bootstrap over whole cases.",
-            "Where the modes differ this does not say which of them is right.",
-        ],
-        settings.of_draws,
-        layout=Layout(main=("kappa", "mf1")),
-    )
+    return MODES.table(rows, settings=settings.of_draws)
 
 
 def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, list[_Graded]]:
@@ -128,7 +97,6 @@ def _read_run(
 
 
 def _rows(judge: str, answers: Sequence[_Graded], settings: Settings) -> Iterator[Row]:
-    """Yield the row of all models, then one of each."""
     for model in (None, *sorted({a.model for a in answers if a.strict and a.batched})):
         own = [a for a in answers if model in (None, a.model)]
         pairs = [(a.case, a.strict.met, a.batched.met) for a in own if a.strict and a.batched]
@@ -154,7 +122,7 @@ def _compared(
         absent=np.zeros(len(one), dtype=np.bool_),
     )
     row = figures(both, settings, names)
-    kept = {c.name for c in MODES}
+    kept = {c.name for c in MODES.columns}
     return {name: value for name, value in row.items() if name in kept} | {
         "same": int((one == other).sum()),
         "strict_only": int((one & ~other).sum()),

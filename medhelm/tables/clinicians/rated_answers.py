@@ -264,7 +264,6 @@ def read_run(run: GradedRun, metrics: Collection[str] = ()) -> RunScores:
 
 
 def _check_metrics(metrics: Iterable[str], scores: Iterable[RunScores]) -> None:
-    """Raise UnknownName for a metric that no run has."""
     refs = (own.run.record.grading.metrics for own in scores)
     known = list(dict.fromkeys(m.name for own in refs for m in own))
     for name in metrics:
@@ -380,8 +379,6 @@ _THIRDS = 3
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An answer that may be drawn."""
-
     own: RunScores
     key: int
     repeat: int
@@ -445,7 +442,6 @@ def _draw(scores: Iterable[RunScores], per_benchmark: int, seed: int) -> list[_C
 def _unit(
     candidate: _Candidate, episodes: dict[tuple[str, int, int], Episode]
 ) -> tuple[KeyItem, Unit]:
-    """Return what a drawn answer is, and what a rater reads of it."""
     run, rubric = candidate.own.run, candidate.own.terms.rubric
     episode = episodes[run.folder, candidate.key, candidate.repeat]
     instance, card = episode.instance, run.record.card

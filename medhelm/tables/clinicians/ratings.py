@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from medhelm.errors import DataError, closest
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.files.folders import entries
 from medhelm.tables.format.spreadsheet import guard as guard
 from medhelm.tables.format.spreadsheet import read_filled as read_filled
@@ -352,10 +352,10 @@ def read_key(sheet: Path, key: Path | None = None) -> dict[str, KeyItem]:
     """Return what the units of a sheet stand for, by one key or by all keys beside the sheet."""
     found: dict[str, KeyItem] = {}
     for path in [key] if key else entries(sheet.parent, ends=(KEY_SUFFIX,)):
+        with os_errors_as(DataError, f"cannot read the key {path}"):
+            content = path.read_bytes()
         try:
-            found |= msgspec.json.decode(path.read_bytes(), type=Key).items
-        except OSError as e:
-            raise DataError(f"cannot read the key {path}: {why(e)}") from None
+            found |= msgspec.json.decode(content, type=Key).items
         except (msgspec.DecodeError, UnicodeDecodeError):
             if key:
                 raise DataError(f"{path} is not a key that `medhelm agreement` wrote") from None

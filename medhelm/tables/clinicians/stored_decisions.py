@@ -220,7 +220,6 @@ def criteria_sheet(
 
 
 def _unit(benchmark: str, record: RunRecord, episode: Episode) -> tuple[KeyItem, Unit]:
-    """Return what a drawn answer is, and what a rater reads of it."""
     item = KeyItem(
         benchmark=benchmark,
         model=record.spec.model.name,

@@ -18,8 +18,8 @@ from medhelm.stats.intervals import effective_trials, wilson
 from medhelm.stats.student_t import t_quantile
 from medhelm.tables.clinicians.ratings import Item, Rating, RatingTable, Scale, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
-from medhelm.tables.format.column_kinds import count, measured, text
-from medhelm.tables.format.table import Layout, Row, Settings, Table, make_table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table
 
 COVERAGE = "comprehensiveness"
 _CATEGORY = "category"
@@ -32,23 +32,7 @@ _COVERED = Scale(
     ),
 )
 
-COLUMNS = (
-    text("what", "the subcategory, all of them, or the comprehensiveness of the tasks", "what"),
-    count("raters", "clinicians who answered", "clinicians"),
-    count("answered", "answers", "answers", of="asked"),
-    count("asked", "rows of the sheets, answered or not"),
-    *measured(
-        "agreement",
-        "answers that name the taxonomy's category",
-        "share",
-        "agree",
-        prefix="agreement",
-    ),
-    *measured("mean", "mean rating of comprehensiveness, 1 to 5", "points", "mean", prefix="mean"),
-    text("method", "how the interval was made, or why there is none"),
-    text("taken_for", "the other category that is named most often, and how often", "taken for"),
-)
-_LAYOUT = Layout(main=("what", "agreement", "mean"))
+SURVEY = form(__file__, "taxonomy")
 
 
 def survey_units(taxonomy: Taxonomy) -> tuple[Unit, ...]:
@@ -81,18 +65,8 @@ def survey_sheet(taxonomy: Taxonomy, sample: Sample) -> RatingSheet:
 
 def survey_table(rated: RatingTable[str], taxonomy: Taxonomy, settings: Settings) -> Table:
     """Return agreement with the taxonomy, overall and by subcategory, and the comprehensiveness."""
-    return make_table(
-        "taxonomy",
-        "Clinicians on the taxonomy",
-        COLUMNS,
-        _rows(rated, taxonomy, settings.confidence),
-        (
-            "Agreement: answers that name the taxonomy's category; the answers of one clinician are "
-            "one cluster. The paper: 96.7 % of the subcategories, 4.21 of 5, 29 clinicians.",
-        ),
-        {"confidence": settings.confidence},
-        layout=_LAYOUT,
-    )
+    rows = _rows(rated, taxonomy, settings.confidence)
+    return SURVEY.table(rows, settings={"confidence": settings.confidence})
 
 
 def _rows(rated: RatingTable[str], taxonomy: Taxonomy, confidence: float) -> Iterator[Row]:

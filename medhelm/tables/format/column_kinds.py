@@ -1,10 +1,17 @@
-"""Columns of each kind, in one line each."""
+"""Columns of each kind, in one line each, in Python or in a file `tables.toml` beside a module."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from medhelm.tables.format.table import Column
+import msgspec
+
+from medhelm.tables.format.table import Column, Form, Part
 
 
 def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:
@@ -12,10 +19,23 @@ def text(name: str, description: str, heading: str = "", absent: str = "–") ->
     return Column(name=name, type="string", description=description, heading=heading, absent=absent)
 
 
-def count(name: str, description: str, heading: str = "", unit: str = "", of: str = "") -> Column:
+def count(
+    name: str,
+    description: str,
+    heading: str = "",
+    unit: str = "",
+    of: str = "",
+    interval: tuple[str, str] | None = None,
+) -> Column:
     """Return a column of whole numbers."""
     return Column(
-        name=name, type="integer", description=description, heading=heading, unit=unit, of=of
+        name=name,
+        type="integer",
+        description=description,
+        heading=heading,
+        unit=unit,
+        of=of,
+        interval=interval,
     )
 
 
@@ -90,3 +110,52 @@ def measured(
 def on_request(column: Column) -> Column:
     """Return a column that text formats show only where it is asked for."""
     return replace(column, is_default=False)
+
+
+_KINDS: Mapping[str, Callable[..., Column | tuple[Column, ...]]] = {
+    own.__name__: own for own in (text, count, yes, number, share, money, ends, measured)
+}
+
+
+def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns of a table as `tables.toml` beside a module's file declares them.
+
+    A line is a column: first its kind, which is a function of this module, with the description, then other
+    arguments of that function, and `on_request`. A line without any is the place of what is `given` by its name.
+    """
+    found: list[Column] = []
+    for name, line in read_tables(module)[table]["columns"].items():
+        if not line:
+            found += given[name]
+            continue
+        (kind, description), *more = line.items()
+        options = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
+        is_default = not options.pop("on_request", False)
+        made = _KINDS[kind](name, description, **options)
+        each = made if isinstance(made, tuple) else (made,)
+        found += each if is_default else map(on_request, each)
+    return tuple(found)
+
+
+def form(module: str, table: str, **given: Sequence[Column]) -> Form:
+    """Return a table as `tables.toml` beside a module's file declares it, with its `declared` columns."""
+    own = read_tables(module)[table]
+    return Form(
+        name=table,
+        title=own["title"],
+        columns=declared(module, table, **given),
+        help=own.get("help", ""),
+        group=tuple(own.get("group", ())),
+        parts=msgspec.convert(own.get("parts", ()), tuple[Part, ...]),
+        notes=tuple(own.get("notes", ())),
+    )
+
+
+def read_tables(module: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return what `tables.toml` beside a module's file holds."""
+    return _read(Path(module).with_name("tables.toml"))
+
+
+@cache  # one file is read for all modules of a folder
+def _read(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads(path.read_text("utf-8"))

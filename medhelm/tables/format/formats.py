@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from medhelm.errors import RecordError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.grid import to_html as grid_html
@@ -181,8 +181,7 @@ def to_markdown(table: Table) -> str:
             cells = [[c.heading for c in columns], *_cells(grid, columns)]
             head, *rows = [[_markdown(cell) for cell in row] for row in cells]
             lines += [f"| {' | '.join(row)} |" for row in (head, rules, *rows)] + [""]
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
-    lines += [f"- {_markdown(note)}" for note in (*words, *_all_notes(table))]
+    lines += [f"- {_markdown(note)}" for note in _notes_below(table)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -209,9 +208,7 @@ def to_latex(table: Table) -> str:
             lines += [" & ".join(row) + r" \\" for row in rows]
             lines += [r"\hline", r"\end{tabular}"]
         found.append(lines)
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
-    notes = (*words, *_all_notes(table))
-    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in notes]
+    found[-1] += [rf"\par\footnotesize {_latex(note)}" for note in _notes_below(table)]
     return "".join("\n".join([*lines, r"\end{table}"]) + "\n" for lines in found)
 
 
@@ -230,6 +227,12 @@ def _all_notes(table: Table) -> list[str]:
         f"seed {s['bootstrap_seed']}{'; ' * bool(runs)}{', '.join(runs)}."
     )
     return [*table.notes, line]
+
+
+def _notes_below(table: Table) -> list[str]:
+    """Return the notes of a table, before them that on its short headings."""
+    shown = (c.heading for grid in table.grids() for c in grid.shown())
+    return [*_explained(shown), *_all_notes(table)]
 
 
 def _explained(headings: Iterable[str]) -> list[str]:
@@ -346,9 +349,8 @@ def to_html(table: Table, said: set[str] | None = None) -> str:
     for grid in table.grids():
         parts.append(f"<p><i>{escape(clean(grid.title))}</i></p>")
         parts += [grid_html(_grid(grid))] if grid.rows else []
-    words = _explained(c.heading for grid in table.grids() for c in grid.shown())
     said = set() if said is None else said
-    own = [note for note in (*words, *_all_notes(table)) if note not in said]
+    own = [note for note in _notes_below(table) if note not in said]
     said.update(own)
     notes = "".join(f"<li>{escape(clean(note))}</li>" for note in own)
     return f'{"".join(parts)}<ul style="font-size:smaller">{notes}</ul>'
@@ -372,8 +374,6 @@ def render(tables: Sequence[Table], form: str, width: int = UNCUT) -> bytes:
 
 def write(path: Path, content: bytes) -> None:
     """Write a rendered table; raises RecordError where it cannot be written."""
-    try:
+    with os_errors_as(RecordError, f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None

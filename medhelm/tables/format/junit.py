@@ -32,7 +32,6 @@ def to_junit(table: Table) -> bytes:
 
 
 def _score(row: Mapping[str, Value]) -> str:
-    """Return the score with its interval, or that there is none."""
     score, low, high = row["score"], row["low"], row["high"]
     interval = "" if low is None else f" [{low:.4g}, {high:.4g}]"
     return "no score" if score is None else f"{score:.4g}{interval}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from medhelm.data.readers import read_csv, read_xlsx
 from medhelm.errors import DataError, UsageError
-from medhelm.files.durable import why
+from medhelm.files.durable import os_errors_as
 from medhelm.files.durable import write_whole as write_whole
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -82,7 +82,7 @@ def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
 
     Raises DataError for a file that is not readable, not CSV or not UTF-8, and not .xlsx.
     """
-    try:
+    with os_errors_as(DataError, f"cannot read {path}"):
         with path.open("rb") as file:
             header = file.readline().decode("utf-8", "replace")
         is_workbook = header.startswith(_WORKBOOK)
@@ -93,6 +93,4 @@ def read_filled(path: Path) -> list[tuple[int, dict[str, str]]]:
             (number, {name.strip(): str(text).strip() for name, text in row.items()})
             for number, row in found
         ]
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {why(e)}") from None
     return [(number, cells) for number, cells in rows if any(cells.values())]

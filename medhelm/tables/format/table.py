@@ -266,6 +266,41 @@ def make_table(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A table without its rows: all that is the same whatever runs it is made of."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    help: str = ""
+    """One line for `medhelm list tables`."""
+    group: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Those that it always has, before others."""
+
+    def table(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        notes: Iterable[str] = (),
+        settings: Mapping[str, Value] | None = None,
+        *,
+        title: str = "",
+    ) -> Table:
+        """Return the table with rows, and with what else must be said of them."""
+        return make_table(
+            self.name,
+            title or self.title,
+            self.columns,
+            rows,
+            (*self.notes, *notes),
+            settings or {},
+            self.group,
+            self.parts,
+        )
+
+
 def _requested(column: Column, names: Sequence[str]) -> Column:
     """Return a column as text formats show one that is asked for: one that is named, without values too."""
     heading = column.heading or column.name.replace("_", " ")

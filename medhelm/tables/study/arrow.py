@@ -112,7 +112,6 @@ def _spread(column: pa.ListArray, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _finite(found: NDArray[Any]) -> Floats:
-    """Return floats; raises ValueError where one is not finite."""
     if not np.isfinite(found).all():
         raise ValueError("statistics that are not finite")
     return found.astype(np.float64, copy=False)
@@ -123,6 +122,5 @@ def _buffer_values(buffer: pa.Buffer | None, dtype: np.dtype[Any]) -> NDArray[An
 
 
 def _bits(validity: pa.Buffer, column: pa.Array) -> NDArray[np.bool_]:
-    """Return which rows are not null."""
     bits = np.unpackbits(_buffer_values(validity, np.dtype(np.uint8)), bitorder="little")
     return bits[column.offset : column.offset + len(column)].astype(np.bool_)

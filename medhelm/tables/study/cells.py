@@ -368,7 +368,6 @@ class _Rows:
         return np.frombuffer(self._columns.pop(name), _PLAIN[name])
 
     def _take_sums(self) -> Floats:
-        """Return the sums (n, k) of the rows with a value."""
         if not self._names:
             self._names = tuple(n.removesuffix(EACH) for n in self._aggregation.sums)
             return np.empty((0, len(self._names)))

@@ -11,7 +11,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import is_rankable
 from medhelm.schema.run import FALSE_POSITIVE, ControlCount, RunRecord
 from medhelm.stats.intervals import exact_share
-from medhelm.tables.format.column_kinds import measured
+from medhelm.tables.format.column_kinds import declared
 from medhelm.tables.format.table import several
 
 LIMIT = 0.10
@@ -188,19 +188,5 @@ def error_columns(
     return {name: value for row in rows for name, value in row.items()}
 
 
-ERRORS = tuple(
-    column
-    for name, of, heading in (
-        ("false_positives", "an answer without content, or to another case", "false +"),
-        ("false_negatives", "the right answer", "false -"),
-    )
-    for column in measured(
-        name,
-        f"wrong verdicts of the judges on controls: of those due on {of}; missing: none was asked for",
-        "share",
-        heading,
-        3,
-        prefix=name,
-    )
-)
+ERRORS = declared(__file__, "errors")
 """The columns of a table of scores that say how far its judges err."""

@@ -244,9 +244,7 @@ def newest_gradings(runs: Sequence[GradedRun]) -> list[GradedRun]:
 
     A run is its folder: gradings may name its model differently, which is not a second model.
     """
-    newest: dict[Path, GradedRun] = {}
-    for run in sorted(runs, key=_age):
-        newest[run.path.parents[1]] = run
+    newest = {run.path.parents[1]: run for run in sorted(runs, key=_age)}
     return list(newest.values())
 
 

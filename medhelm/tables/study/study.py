@@ -231,27 +231,17 @@ def _place(panel: Panel) -> tuple[dict[str, _Placed], int]:
 
     Where runs share no instance, all of each model's own are taken.
     """
-    found = {}
-    if not len(panel.ids):
-        all_scores = {m: panel.scores(m) for m in panel.cells}
-        keys = np.unique(np.concatenate([s.clusters for s in all_scores.values()]))
-        for model, scores in all_scores.items():
-            codes = np.searchsorted(keys, scores.clusters).astype(np.int64)
-            found[model] = _Placed(scores.values, scores.sums, codes, scores.pooling)
-        return found, len(keys)
-    keys, shared = panel.clusters, np.arange(len(panel.ids))
-    if not np.array_equal(panel.clusters, panel.ids):  # else each instance is its own cluster
-        keys, shared = np.unique(panel.clusters, return_inverse=True)
-    for model in panel.cells:
-        scores = panel.scores(model)
-        if np.array_equal(scores.ids, panel.ids):
-            found[model] = _Placed(scores.values, scores.sums, shared, scores.pooling)
-            continue
-        at = scores.among(panel.ids)
-        own = shared
-        if np.count_nonzero(at) < len(panel.ids):
-            own = shared[np.searchsorted(panel.ids, scores.ids[at])]
-        found[model] = _Placed(scores.values[at], scores.sums[at], own, scores.pooling)
+    scores = {model: panel.scores(model) for model in panel.cells}
+    is_shared = len(panel.ids) > 0
+    every = panel.clusters if is_shared else np.concatenate([s.clusters for s in scores.values()])
+    keys, found = np.unique(every), {}
+    for model, own in scores.items():
+        at, clusters = np.ones(len(own.ids), dtype=np.bool_), own.clusters
+        if is_shared:
+            at = own.among(panel.ids)
+            clusters = panel.clusters[np.searchsorted(panel.ids, own.ids[at])]
+        codes = np.searchsorted(keys, clusters).astype(np.int64)
+        found[model] = _Placed(own.values[at], own.sums[at], codes, own.pooling)
     return found, len(keys)
 
 

@@ -1,13 +1,15 @@
-"""Scores of another tool beside ours on the same answers: where they differ, on which instances, and why."""
+"""Scores that another tool gave, or a paper published, beside ours: never in an interval, a rank or a win rate."""
 
 from __future__ import annotations
 
+import csv
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
 from medhelm.errors import UsageError
+from medhelm.files.durable import make_private, write_whole
 from medhelm.prompts.messages import option_labels
 from medhelm.schema.data import Instance
 from medhelm.schema.score import Scoring
@@ -15,41 +17,15 @@ from medhelm.stats.aggregation import TIE
 from medhelm.store.imported import Imported, TheirScore, read_imported
 from medhelm.store.records import find_gradings
 from medhelm.store.runlog import read_log
-from medhelm.tables.format.column_kinds import count, number, text
-from medhelm.tables.format.table import Part, Row, Table, make_table
+from medhelm.tables.benchmarks import benchmarks
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Table
 from medhelm.tables.instances import Line, data_class, places_of, read_lines
+from medhelm.tables.notes import study_table
 from medhelm.tables.study.selection import GradedRun, newest_gradings, of_names, read_graded
+from medhelm.tables.study.study import Study
 
-COLUMNS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model, with the tool that asked", "model"),
-    text("level", "benchmark, or instance: an answer that both scored otherwise"),
-    text("their_metric", "the tool's name of its score", "their metric"),
-    text("metric", "name of our main metric", "our metric"),
-    text("instance_id", "id of the instance", "instance"),
-    count("repeat", "place of the repeat, from 0", "repeat"),
-    count("n", "answers that both gave a value", "n"),
-    number("theirs", "the tool's score, or its mean over n", "", "theirs", None, 3, is_main=True),
-    number("ours", "our score, or its mean over n", "metric", "ours", None, 3, is_main=True),
-    count("differ", "answers whose scores differ, or of which one has none", "differ"),
-    text("their_read", "the answer that the tool read", "they read", absent=""),
-    text("read", "the answer that we read", "we read", absent=""),
-    text("why", "why the two differ", "why", absent=""),
-)
-_SHARED = ("benchmark", "model", "their_metric")
-_PARTS = (
-    Part(
-        level="benchmark",
-        title="Means over the answers that both gave a value",
-        columns=(*_SHARED, "metric", "n", "theirs", "ours", "differ"),
-    ),
-    Part(
-        level="instance",
-        title="Answers whose two scores differ",
-        group=_SHARED,
-        columns=("instance_id", "repeat", "theirs", "ours", "their_read", "read", "why"),
-    ),
-)
+SCORERS = form(__file__, "scorers")
 
 
 def scorers(
@@ -63,11 +39,7 @@ def scorers(
     damaged: list[str] = []
     graded = read_graded(find_gradings(results), damaged)
     wanted = [run for run in graded if run.record.grading.scoring == scoring]
-    notes = [
-        "Both scored the same replies. Their mean is over the answers that both gave a value, so that it "
-        "is not the mean that the tool reports where some are missing.",
-        *[f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged),
-    ]
+    notes = [f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged)
     for run in of_names(newest_gradings(wanted), benchmarks, models):
         if (own := read_imported(run.path.parents[1])) is None:
             continue
@@ -81,7 +53,7 @@ def scorers(
             notes.append(f"{cell}: ids and texts are withheld, the data are not public.")
     if not rows:
         raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
-    return make_table("scorers", "theirs and ours", COLUMNS, rows, notes, {}, parts=_PARTS)
+    return SCORERS.table(rows, notes)
 
 
 def _rows(run: GradedRun, imported: Imported) -> Iterator[Row]:
@@ -144,3 +116,82 @@ def _is_other_gold(target: str, instance: Instance | None) -> bool:
     shown = [*instance.choices, *option_labels(instance)]
     named = dict(zip(shown, ascii_uppercase[: len(instance.choices)] * 2, strict=True))
     return target in named and named[target] not in instance.references
+
+
+AS_PUBLISHED = form(__file__, "as_published")
+_BETWEEN = " - "
+
+
+def bring_scores(paths: Sequence[Path], results: Path) -> str:
+    """Keep the authors' table beside the runs, and return what it holds; raises UsageError for another file."""
+    try:
+        (path,) = paths
+        rows = [*_read(path)]
+    except (ValueError, KeyError, csv.Error):
+        raise UsageError(
+            f"{paths[0]} is not the authors' table of scores (data/leaderboard.csv of som-shahlab/medhelm): "
+            f"a column Model, and of each benchmark a column of numbers like 'MedQA{_BETWEEN}EM'"
+        ) from None
+    make_private(_place(results).parent)
+    write_whole(_place(results), path.read_bytes())
+    models, titles = ({row[at] for row in rows} for at in (0, 1))
+    return (
+        f"{len(rows):,} scores of {len(models)} models on {len(titles)} benchmarks. "
+        "`medhelm tables --table as_published` shows them beside runs"
+    )
+
+
+def _place(results: Path) -> Path:
+    return results / "as_published" / "medhelm_paper.csv"
+
+
+def _read(path: Path) -> Iterator[tuple[str, str, str, float]]:
+    """Yield model, title, metric and score of the authors' table; raises ValueError for another file."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    heads = [head for head in (rows or [{}])[0] if head and _BETWEEN in head]
+    if not heads:
+        raise ValueError
+    for head in heads:
+        title, _, metric = head.rpartition(_BETWEEN)
+        for row in rows:
+            if row[head]:
+                yield row["Model"], title, metric, float(row[head])
+
+
+def as_published(study: Study) -> Table:
+    """Return the scores of runs, on each benchmark with the published ones behind them."""
+    cells = [cell for own in study.cells.values() for cell in own.values()]
+    found = {p: [*_read(p)] for c in cells if (p := _place(c.run.path.parents[5])).is_file()}
+    mine: dict[str, list[Row]] = defaultdict(list)
+    kept = ("benchmark", "model", "metric", "score", "low", "high", "n")
+    for row in benchmarks(study).rows if found else ():
+        if row["score"] is not None:
+            mine[str(row["benchmark"])].append({**{k: row[k] for k in kept}, "source": "runs"})
+    rows: list[Row] = []
+    for name, own in mine.items():
+        titles = {score[1] for scores in found.values() for score in scores}
+        title = _title_of((name, study.panels[name].card.title), titles)
+        others = [s for scores in found.values() for s in scores if s[1] == title]
+        rows += own
+        for model, _, metric, score in sorted(others, key=lambda s: -s[3]):
+            one: Row = {"benchmark": name, "model": model, "metric": metric, "score": score}
+            rows.append(one | {"source": "as published"})
+    said = (
+        "As published, without instances: other prompts, judges and budgets, so that no interval, rank or "
+        "win rate here holds any of them. Source: MedHELM (arXiv 2505.23802), som-shahlab/medhelm."
+        if found
+        else "Nothing published is here: `medhelm import medhelm_paper FILE` brings the paper's scores."
+    )
+    return study_table(study, AS_PUBLISHED, rows, [said])
+
+
+def _title_of(names: Iterable[str], titles: Iterable[str]) -> str | None:
+    """Return the title that a benchmark is published under: its name, or that without a QA at the end."""
+    bare, own = {_bare(title): title for title in titles}, [*map(_bare, names)]
+    tried = (*own, *(name.removesuffix("qa") for name in own))
+    return next((bare[name] for name in tried if name in bare), None)
+
+
+def _bare(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())

@@ -1,14 +1,15 @@
-"""The gaps table: the groups of a benchmark's instances, each against the others or one of them, all at once."""
+"""The tables of groups of instances: slices, scores by the values of a metadata key, and gaps between groups, all at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
-from medhelm.errors import UnknownName
+from medhelm.errors import UnknownName, UsageError
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats
 from medhelm.stats.intervals import (
@@ -18,44 +19,16 @@ from medhelm.stats.intervals import (
     score_limits,
     seed_of,
 )
-from medhelm.tables.format.column_kinds import count, measured, number, text, yes
-from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.format.column_kinds import form
+from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table
-from medhelm.tables.slices import instance_tags
-from medhelm.tables.study.cells import Keys
-from medhelm.tables.study.study import Panel, Study
+from medhelm.tables.study.cells import Keys, Metadata
+from medhelm.tables.study.study import Panel, Study, estimate, restrict
 from medhelm.tables.table_spec import TableRequest
 
 OTHERS = "all others"
 NOTHING = "none (too few clusters, or nothing to compare with)"
-GAPS = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("metric", "name of the main metric"),
-    text("key", "metadata key of the groups, or `part`"),
-    text(
-        "part", "the group; missing: the mean of all other parts", "group", "(mean of all others)"
-    ),
-    text("reference", "the group that it is compared with, or all others", "against"),
-    text("model", "name of the model", "model"),
-    yes("ranked", "whether the model is ranked"),
-    number("score", "score on the group", "metric", "score", digits=3),
-    number("reference_score", "score on what it is compared with", "metric", "of it", digits=3),
-    number("mean", "score on the groups that are shown, together", "metric", "mean", digits=3),
-    yes("worst", "whether the model has its lowest score here, of the groups shown", "worst"),
-    *measured(
-        "gap",
-        "normalised score on the group less that on the reference; below 0 the group is worse",
-        "normalised",
-        "gap",
-        digits=3,
-        is_main=True,
-        how="those of one model and benchmark hold at once",
-    ),
-    text("interval_method", "how the interval was made, or why there is none"),
-    count("n", "compared instances of the group that the model has a value for", "n"),
-    count("reference_n", "the same of the reference"),
-    count("clusters", "clusters of both; one that has both is a pair"),
-)
+GAPS = form(__file__, "gaps")
 
 
 def gaps(asked: TableRequest) -> Table:
@@ -90,17 +63,9 @@ def gaps(asked: TableRequest) -> Table:
         raise UnknownName("metadata key", by, known, f"keys of these runs: {', '.join(known)}")
     if not rows:
         said.append("No benchmark of these runs has a part to compare others with; see --by KEY.")
-    return study_table(
-        study,
-        "gaps",
-        f"Gaps between groups by {by}" if by else "Gaps between the parts of a benchmark",
-        GAPS,
-        rows,
-        said,
-        is_ranking=True,
-        more={"min_group": least},
-        group=("benchmark", "part"),
-    )
+    title = f"Gaps between groups by {by}" if by else ""
+    more: dict[str, Value] = {"min_group": least}
+    return study_table(study, GAPS, rows, said, title=title, is_ranking=True, more=more)
 
 
 def _parts(panel: Panel) -> dict[int, str]:
@@ -220,3 +185,64 @@ class _Side:
         both = both[:, ~np.isnan(both).any(axis=0)]
         is_still = both.shape[1] < 2 or bool((both.std(axis=1) <= TIE).any())
         return 0.0 if is_still else float(np.asarray(np.corrcoef(both))[0, 1])
+
+
+SLICES = form(__file__, "slices")
+
+
+def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
+    """Return one row per benchmark, value of the metadata key `by`, and model.
+
+    Raises UsageError without a key and UnknownName for one that no instance has.
+    """
+    tags = {b: instance_tags(panel, metadata) for b, panel in study.panels.items()}
+    keys = sorted({key for found in tags.values() for tag in found.values() for key in tag})
+    if not by:
+        raise UsageError(f"slices need --by KEY; keys of these runs: {', '.join(keys) or 'none'}")
+    if by not in keys:
+        raise UnknownName("metadata key", by, keys, f"keys of these runs: {', '.join(keys)}")
+    having = [b for b, found in tags.items() if any(by in tag for tag in found.values())]
+    rows = [row for b in having for row in _slice_rows(study, b, by, tags[b])]
+    without = [b for b in tags if b not in having]
+    said = [f"Without the key {by}: {', '.join(without)}."] if without else []
+    more: dict[str, Value] = {"min_group": study.settings.min_group}
+    title = f"Scores by {by}"
+    return study_table(study, SLICES, rows, said, title=title, is_ranking=True, more=more)
+
+
+def instance_tags(panel: Panel, metadata: Metadata) -> dict[int, Mapping[str, str]]:
+    """Return the metadata of the compared instances, from the first run that has them all."""
+    wanted = panel.ids.tolist()
+    for model, cell in panel.cells.items():
+        if np.isin(panel.ids, panel.scores(model).ids).all():
+            found = metadata(cell)
+            return {i: found.get(i, {}) for i in wanted}
+    return {}
+
+
+def _slice_rows(
+    study: Study, benchmark: str, by: str, tags: Mapping[int, Mapping[str, str]]
+) -> Iterator[Row]:
+    panel = study.panels[benchmark]
+    members: dict[str | None, list[int]] = defaultdict(list)
+    for instance, tag in tags.items():
+        members[tag.get(by)].append(instance)
+    for value in sorted(members, key=lambda v: (v is None, v or "")):
+        part = restrict(panel, np.array(sorted(members[value]), dtype=np.uint64))
+        is_small = len(np.unique(part.clusters)) < (least := study.settings.min_group)
+        found = estimate(part, study.settings, benchmark, by, value or "")
+        for model in sorted(found, key=lambda m: (m not in study.ranked, m)):
+            numbers = found[model].row("interval_method", "normalised", "n")
+            if is_small:
+                why = f"none (fewer than {least} clusters)"
+                numbers = {"score": None, "n": numbers["n"], "interval_method": why}
+            yield {
+                "benchmark": benchmark,
+                "metric": panel.metric.name,
+                "key": by,
+                "value": value,
+                "model": model,
+                "ranked": model in study.ranked,
+                **numbers,
+                "share": len(part.ids) / len(panel.ids),
+            }

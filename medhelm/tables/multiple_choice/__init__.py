@@ -1,1 +1,0 @@
-"""Tables of multiple-choice questions that are asked in several forms."""

@@ -1,1 +1,0 @@
-"""Tables of scores that other tools gave, or others published, beside ours."""
