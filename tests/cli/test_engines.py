@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,8 @@ from typing import Any
 import pytest
 
 from tests import slurm
-from tests.quiz import (
-    arguments,
-    command,
-    environment,
-    medhelm_apart,
-    record_of,
-    write_quiz,
-)
+from tests.processes import asked, start
+from tests.quiz import arguments, medhelm_apart, record_of, write_quiz
 from tests.runs.test_serve import alive, quiz, serve, started
 from tests.server import FaultServer, serve_in_thread
 
@@ -75,14 +67,10 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(
 ) -> None:
     pytest.importorskip("submitit")
     write_quiz(tmp_path, 1200)
-    env = environment(slurm.install(tmp_path / "slurm"))
+    env = slurm.install(tmp_path / "slurm")
     argv = arguments(tmp_path, server.base_url, workers="slurm:2", **{"model.max_concurrency": 4})
-    process = subprocess.Popen(
-        command(*argv), env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while server.requests < 50:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start(*argv, env=env)
+    process.wait_until(asked(server, 50))
     slurm.send(tmp_path / "slurm", "1", signal.SIGUSR2)
     _, said = process.communicate(timeout=240)
     assert process.returncode == 0, said
@@ -98,18 +86,10 @@ def test_two_nodes_of_ray_give_one_run_and_one_may_be_lost(
 ) -> None:
     write_quiz(tmp_path, 600, context="Canary of the case {i}.")
     node = nodes.add_node(num_cpus=1)
-    env = environment({"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": nodes.address})
+    env = {"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": nodes.address}
     settings = {"workers": "ray:2", "model.max_concurrency": 2}
-    process = subprocess.Popen(
-        command(*arguments(tmp_path, server.base_url, **settings)),
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    while server.requests < 50:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start(*arguments(tmp_path, server.base_url, **settings), env=env)
+    process.wait_until(asked(server, 50))
     nodes.remove_node(node, allow_graceful=False)
     nodes.add_node(num_cpus=1)
     _, said = process.communicate(timeout=240)

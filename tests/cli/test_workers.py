@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,8 @@ from medhelm.cli.worker import POOL
 from medhelm.models.pacing.pool import Pool
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.store.runlog import read_log
-from tests.quiz import (
-    PLUGIN,
-    arguments,
-    command,
-    environment,
-    medhelm,
-    medhelm_apart,
-    record_of,
-    scores_of,
-    write_quiz,
-)
+from tests.processes import Started, asked, start
+from tests.quiz import PLUGIN, arguments, medhelm, medhelm_apart, record_of, scores_of, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -41,19 +30,14 @@ def server() -> Iterator[FaultServer]:
         yield found
 
 
-def begun(tmp_path: Path, server: FaultServer, **settings: Any) -> subprocess.Popen[str]:
+def begun(tmp_path: Path, server: FaultServer, **settings: Any) -> Started:
     """Start a command with three workers, and return it once they have asked something."""
-    argv = arguments(tmp_path, server.base_url, workers="local:3", **settings)
-    process = subprocess.Popen(
-        command(*argv), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while server.requests < 30:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    process = start(*arguments(tmp_path, server.base_url, workers="local:3", **settings))
+    process.wait_until(asked(server, 30))
     return process
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+def workers_of(process: Started) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has just ended
@@ -113,7 +97,6 @@ def test_workers_end_with_the_command_that_was_killed(tmp_path: Path, server: Fa
     workers = workers_of(process)
     assert len(workers) == 3
     process.kill()
-    process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=15)
     assert not alive, "nobody asks on 15 s later"
     asked, held = server.requests, logged(tmp_path)
@@ -125,7 +108,7 @@ def test_workers_end_with_the_command_that_was_killed(tmp_path: Path, server: Fa
 def test_ctrl_c_waits_for_what_is_in_flight_and_grades(tmp_path: Path, server: FaultServer) -> None:
     write_quiz(tmp_path, 4000)
     process = begun(tmp_path, server)
-    process.send_signal(signal.SIGINT)
+    process.send(signal.SIGINT)
     out, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert not workers_of_group(process.pid) and "To go on where it stopped: medhelm run" in said

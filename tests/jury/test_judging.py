@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
-import signal
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +43,9 @@ from medhelm.store import records
 from medhelm.store.appendlog import with_checksum, without_checksum
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, Scan, is_answered, read_log
+from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
-from tests.quiz import command, environment
 from tests.quiz import medhelm as run_here
 from tests.server import serve_in_thread
 
@@ -686,14 +682,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
         "--config-dir",
         conf,
     )
-    process = subprocess.Popen(
-        command(*argv), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while len(logs_if_any(tmp_path / "results")) < 6 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    start(*argv).kill(once=lambda: len(logs_if_any(tmp_path / "results")) >= 6)
     before = logs_if_any(tmp_path / "results")
     assert 6 <= len(before) < 24
     done = run_here(*argv)

@@ -6,9 +6,6 @@ import hashlib
 import io
 import json
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
+from tests.processes import Started, asked, start
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
@@ -66,10 +64,9 @@ def model(desk: Path, server: FaultServer, name: str = "test/writer", **more: An
 ARGS = ("generate", "noharm", "--guideline", "fever.md", "--specialty", "Infectious diseases")
 
 
-def process(desk: Path, *args: str, **streams: Any) -> subprocess.Popen[str]:
+def process(desk: Path, *args: str) -> Started:
     """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "medhelm", *ARGS, "--out", "series", *args]
-    return subprocess.Popen(command, cwd=desk, text=True, **streams)
+    return start(*ARGS, "--out", "series", *args, cwd=desk)
 
 
 @dataclass(frozen=True)
@@ -146,12 +143,7 @@ def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path) -> None:
     with serve_in_thread(sloppy(0.0), latency_s=0.15) as server:
         args = ("--n", "6", "--model", model(desk, server, max_concurrency=3))
         for least in (6, 18, 30):
-            started = process(desk, *args, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            deadline = time.monotonic() + 30
-            while server.requests < least and time.monotonic() < deadline:
-                time.sleep(0.02)
-            started.kill()
-            started.wait()
+            process(desk, *args).kill(once=asked(server, least))
         done = generate(*args)
         assert done.returncode == 0, done.stderr
         assert codes(desk) == CODES[:6]
@@ -163,11 +155,8 @@ def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path) -> None:
 def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(desk: Path) -> None:
     with serve_in_thread(sloppy(0.0), latency_s=0.2) as server:
         args = ("--n", "8", "--model", model(desk, server, max_concurrency=4))
-        started = process(desk, *args, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-        deadline = time.monotonic() + 30
-        while server.requests < 20 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        started.send_signal(signal.SIGINT)
+        started = process(desk, *args)
+        started.send(signal.SIGINT, once=asked(server, 20))
         out, err = started.communicate(timeout=30)
         assert started.returncode == 130
         assert "Traceback" not in err
