@@ -91,7 +91,16 @@ def start(
     *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Started:
     """Start the command line."""
-    return Started(_command_line, [*map(str, argv)], env=env, cwd=cwd)
+    return Started(command_line, [*map(str, argv)], env=env, cwd=cwd)
+
+
+def medhelm_forked(
+    *argv: str | Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    process = start(*argv, env=env)
+    out, err = process.communicate(timeout=300)
+    return subprocess.CompletedProcess([], process.wait(), out, err)
 
 
 def asked(server: FaultServer, count: int) -> Callable[[], bool]:
@@ -121,6 +130,7 @@ def _begin(
     call(*args)
 
 
-def _command_line(argv: list[str]) -> None:
+def command_line(argv: list[str]) -> None:
+    """Run the command line and leave with its exit code."""
     sys.argv = ["medhelm", *argv]
     main()

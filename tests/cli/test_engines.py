@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests import slurm
-from tests.processes import asked, start
-from tests.quiz import arguments, medhelm_apart, record_of, write_quiz
+from tests.processes import asked, medhelm_forked, start
+from tests.quiz import arguments, record_of, write_quiz
 from tests.runs.test_serve import alive, quiz, serve, started
 from tests.server import FaultServer, serve_in_thread
 
@@ -51,7 +51,7 @@ def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     pytest.importorskip("submitit")
     write_quiz(tmp_path, 60, context="Canary of the case {i}.")
     env = slurm.install(tmp_path / "slurm") | {"OPENAI_API_KEY": SECRET}
-    done = medhelm_apart(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
+    done = medhelm_forked(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
     assert done.returncode == 0, done.stderr
     assert "2 workers on SLURM share limits and budget" in done.stderr
     assert server.requests == 60 and record_of(tmp_path).state == "complete"
@@ -109,7 +109,7 @@ def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
     write_quiz(tmp_path, 8)
     settings = {"workers": "ray:2", "engine.num_gpus": 1}
     argv = quiz(tmp_path, serve(tmp_path), 8, **settings)
-    done = medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+    done = medhelm_forked(*argv, env={"RAY_ADDRESS": nodes.address})
     assert done.returncode == 0, done.stderr
     assert [one.gpus for one in started(tmp_path)] == ["0", "0"]  # the first of each node
     assert not alive(tmp_path) and record_of(tmp_path).results[0].counted == 8

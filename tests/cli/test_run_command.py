@@ -187,19 +187,6 @@ def test_cfg_shows_the_configuration_and_runs_nothing(
     assert not any(here.iterdir())
 
 
-@pytest.mark.slow
-def test_info_and_hydras_own_help_are_there(tmp_path: Path) -> None:
-    for argv, word in (
-        (["--info", "searchpath"], "medhelm.conf"),
-        (["--info", "defaults"], "Defaults List"),
-        (["--hydra-help"], "--cfg"),
-    ):
-        done = medhelm(*LEAD, *argv, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert word in done.stdout + done.stderr and "Traceback" not in done.stderr
-    assert not any(tmp_path.iterdir())
-
-
 # Sweeps --------------------------------------------------------------------------------------
 
 

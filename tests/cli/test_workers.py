@@ -17,8 +17,8 @@ from medhelm.cli.worker import POOL
 from medhelm.models.pacing.pool import Pool
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.store.runlog import read_log
-from tests.processes import Started, asked, start
-from tests.quiz import PLUGIN, arguments, medhelm, medhelm_apart, record_of, scores_of, write_quiz
+from tests.processes import Started, asked, medhelm_forked, start
+from tests.quiz import PLUGIN, arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_workers_give_what_one_process_gives(tmp_path: Path, server: FaultServer
     argv = arguments(
         tmp_path / "many", server.base_url, model="openai/a,openai/b", workers="local:3"
     )
-    many = medhelm_apart(*argv)
+    many = medhelm_forked(*argv)
     assert (one.returncode, many.returncode) == (0, 0), many.stderr
     assert server.requests == 2 * asked == 240
     tables = [done.stdout.split("\nRuns: ")[0] for done in (one, many)]
@@ -135,7 +135,7 @@ def test_a_cap_holds_for_all_workers_together(tmp_path: Path, server: FaultServe
 
 def test_a_dead_server_is_named_once(tmp_path: Path) -> None:
     write_quiz(tmp_path, 6)
-    done = medhelm_apart(*arguments(tmp_path, "http://127.0.0.1:9/v1", workers="local:2"))
+    done = medhelm_forked(*arguments(tmp_path, "http://127.0.0.1:9/v1", workers="local:2"))
     assert done.returncode == 6 and "Traceback" not in done.stderr
     assert done.stderr.count("the server at 127.0.0.1:9 does not answer") == 1
     assert "(so 2 workers)" in done.stderr
@@ -152,7 +152,7 @@ def test_a_worker_that_fails_without_a_word_fails_the_command(
         + "\nimport os, sys\nif any('shard=1/2' in word for word in sys.argv):\n    os._exit(9)\n"
     )
     argv = arguments(tmp_path, server.base_url, workers="local:2", plugins=f"[{plugin}]")
-    done = medhelm_apart(*argv)
+    done = medhelm_forked(*argv)
     assert done.returncode == 9, done.stderr
     assert "worker 1/2 failed (exit code 9): see " in done.stderr
     assert "the same command goes on" in done.stderr

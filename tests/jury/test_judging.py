@@ -6,7 +6,6 @@ import asyncio
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -324,25 +323,6 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
     assert not any(call.messages for e in after["j/a"] for call in e.calls), "its hash is kept"
     log = next(tmp_path.glob("runs/*/*/*/responses.jsonl"))
     assert len(log.read_text().splitlines()) == 12  # the model itself was asked once
-
-
-def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, threads = judges.stated_episodes, []
-
-    def counted(*where: Any) -> Iterator[Episode]:
-        threads.append(threading.current_thread())
-        yield from read(*where)
-
-    monkeypatch.setattr(judges, "stated_episodes", counted)
-    who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
-    with pytest.warns(UserWarning, match="j/c has no valid verdict"):
-        run(tmp_path, who)
-    assert {n: len(log) for n, log in logs(tmp_path).items()} == dict.fromkeys(
-        ("j/a", "j/b", "j/c"), 12
-    )
-    assert len(threads) == 1 and threads[0] is not threading.main_thread()
 
 
 def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from medhelm.store import records, runlog
 from tests.processes import asked, start
-from tests.quiz import arguments, environment, medhelm, record_of, scores_of, write_quiz
+from tests.quiz import arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import Faults, Reply, letter, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -335,7 +334,3 @@ def test_100_kb_instances_and_odd_characters_come_back_whole(tmp_path: Path) -> 
     (run,) = records.find_runs(tmp_path / "results")
     kept = {e.instance.context for e in runlog.read_episodes(run, records.read_plan(run))}
     assert kept == {text.replace("{i}", str(i)) for i in range(5)}
-
-
-def test_the_environment_of_the_test_has_no_real_key() -> None:
-    assert environment()["OPENAI_API_KEY"] == "test-key" != os.environ.get("OPENAI_API_KEY", "")

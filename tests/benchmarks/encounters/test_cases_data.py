@@ -24,6 +24,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
 from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.matches import copied_share
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
+from tests.cases import cases
 
 REAL = Path(os.environ.get("MEDHELM_DATA_DIR") or Path(__file__).parents[4] / "shared" / "data")
 REAL /= "medsp1000"
@@ -149,22 +150,7 @@ def test_what_is_missing_or_twice_is_named(
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        (
-            ["c1/scenario2/examine/a.md", "c1/scenario2/sp_acter/a.md", "c1/scenario2/doc/a.md"],
-            r"c1/scenario2: there is no folder of a role; 'doc', 'examine' \(rename it to 'examinee'\?\), "
-            r"'sp_acter' \(rename it to 'sp_actor'\?\) fit no role; the folders of roles are examinee, sp_",
-        ),
-        (
-            ["c1/scenario2/Examinee.md"],
-            r"c1/scenario2: there is no folder of a role; 'Examinee.md' \(rename it to 'examinee'\?\) fits no",
-        ),
-        (
-            ["c2/sp_actor/a.md"],
-            r"c2/sp_actor: the folder of a role lies in that of a case; put it into c2/<scenario>/sp_actor",
-        ),
-    ],
+    ("files", "message"), cases(__file__, "a_scenario_of_unknown_names_is_not_passed_over")
 )
 def test_a_scenario_of_unknown_names_is_not_passed_over(
     tmp_path: Path, files: list[str], message: str
@@ -310,25 +296,7 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
             read_rubrics(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "failure"),
-    [
-        ("Failure to give atropine when intubating the patient", True),
-        ("\\*The doctor  fails to ask*", True),
-        ("Does not ask about smoking", True),
-        ("2. Didn\u2019t wash hands", True),
-        ("**Absent** \u2013 No mention of risks", True),
-        ("The learner missed 2 opportunities to build trust", True),
-        ("Does not interrupt the opening statement", False),
-        ("The examinee did not unnecessarily interrupt the patient.", False),
-        ("Ensures the patient does not eat", False),
-        ("Do not place a tourniquet", False),
-        ("Identifies heart failure", False),
-        ("The patient does not know the names of her medications.", False),
-        ("Did not give false reassurances", False),
-        ("Explains the failure to respond", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "failure"), cases(__file__, "items_that_are_worded_as_failures"))
 def test_items_that_are_worded_as_failures(text: str, failure: bool) -> None:
     assert is_failure(text) is failure
 

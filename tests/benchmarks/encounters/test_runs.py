@@ -25,7 +25,6 @@ from tests.server import Faults, FaultServer, Reply, serve_in_thread
 pytestmark = pytest.mark.slow
 
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
-ROOT = Path(__file__).parents[3]
 ROLES = ("clinician", "patient", "controller")
 CALLS = dict.fromkeys(ROLES, TURNS)
 """Of one encounter: in each turn something is said, and something is ordered or a state is ended."""

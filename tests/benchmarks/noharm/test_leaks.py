@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.wording import LEAKS, find_leaks
-from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
+from tests.cases import cases
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
@@ -21,8 +21,9 @@ def leak_phrases(text: str) -> tuple[str, ...]:
 
 
 def test_few_wordings_have_one_meaning_and_those_are_never_wrong() -> None:
-    assert (sum(bool(find_leaks(text)) for text in LEAKY), len(LEAKY)) == (41, 198)
-    assert not [text for text in NEUTRAL if find_leaks(text)]
+    leaky = cases(__file__, "leaky")
+    assert (sum(bool(find_leaks(text)) for text in leaky), len(leaky)) == (41, 198)
+    assert not [text for text in cases(__file__, "neutral") if find_leaks(text)]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,6 @@ def test_any_text_is_read_and_phrases_stand_in_it(text: str) -> None:
         assert leak.phrase and leak.kind in LEAKS
 
 
-@given(st.sampled_from(LEAKY), st.sampled_from(["\n", "  ", "\t"]))
+@given(st.sampled_from(cases(__file__, "leaky")), st.sampled_from(["\n", "  ", "\t"]))
 def test_white_space_hides_nothing(text: str, gap: str) -> None:
     assert leak_phrases(text.replace(" ", gap)) == leak_phrases(text)

@@ -18,6 +18,7 @@ from openpyxl import load_workbook
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
 from tests.benchmarks.noharm.making import case
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[4]
 SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
@@ -356,24 +357,7 @@ def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
     assert found["dora"]["n"] == found["dora"]["asked"] == 6
 
 
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ([], "name files of ratings"),
-        (["r.csv", "--template", "s.csv"], "not both"),
-        (["r.csv", "--sample", "3"], "--sample belongs to --template"),
-        (["r.csv", "--results-dir", "x"], "belong to --table rubrics or sensitivity"),
-        (["--template", "s.csv", "--model", "x"], "belong to --table rubrics or sensitivity"),
-        (["--template", "."], "--template . is a folder; name a file"),
-        (["--template", "s.csv", "--show", "text"], "--show does not go with --template"),
-        (["--template", "s.csv", "--sample", "0"], "--sample 0: a number such as 12"),
-        (["--template", "s.csv", "--sample", "3x"], "--sample 3x: a number such as 12"),
-        (["r.csv", "--set", "min_experts=0"], "min_experts must be at least 1"),
-        (["r.csv", "--set", "min_expert=3"], "did you mean min_experts"),
-        (["r.csv", "--set", "z_scores=after"], "sets one of min_common, min_experts"),
-        (["r.csv", "--set", "draws=many"], "draws is a number, not 'many'"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "expected"), cases(__file__, "options_that_do_not_fit"))
 def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Shell) -> None:
     assert expected in shell(*argv, code=2)
 

@@ -17,6 +17,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
+from tests.cases import cases
 from tests.processes import Started, asked, start
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
@@ -258,23 +259,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "said"),
-    [
-        (("--model", "openai/gpt-4o", "--guideline", "none.md"), 3, "none.md: no such file"),
-        (("--model", "openai/gpt-4o", "--guideline", "."), 3, "is a folder"),
-        (("--model", "baseline/random"), 2, "is a rule and cannot be the writer"),
-        (("--model", "nobody.yaml"), 2, "nobody.yaml: no such file"),
-        (("--model", "anthropic/claude-x"), 2, "unknown model"),
-        (("--model", "openai/gpt-4o"), 6, "OPENAI_API_KEY"),
-        (("--model", "openai/gpt-4o", "--n", "1000"), 2, "999 cases at most"),
-        (("--model", "openai/gpt-4o", "--raters", "a", "b"), 2, "one model or three, not 2"),
-        (("--model", "openai/gpt-4o", "--topic", "too long a topic"), 2, "2 to 8 letters"),
-        (
-            ("--model", "openai/gpt-4o", "--guideline-class", "private"),
-            5,
-            "endpoint_class is local",
-        ),
-        ((), 2, "--model is missing"),
-    ],
+    cases(__file__, "what_is_wrong_is_said_in_a_line_before_anything_is_asked"),
 )
 def test_what_is_wrong_is_said_in_a_line_before_anything_is_asked(
     desk: Path, args: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch
