@@ -188,45 +188,6 @@ def test_a_file_that_is_not_a_text_is_named(
     assert f"file_not_read: row 1: {said}" in shown
 
 
-def test_real_rubrics_are_validated_but_for_their_scores(
-    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Twenty of them, with packets that stand in: all that is wrong is their number."""
-    line = [
-        "validate",
-        "medsp1000",
-        "--data",
-        "full",
-        "--data-dir",
-        str(tmp_path),
-        "--format",
-        "json",
-    ]
-    folder = tmp_path / "medsp1000"
-    folder.mkdir()
-    rubrics = (real / "rubrics.jsonl").read_text().splitlines(keepends=True)[:20]
-    (folder / "rubrics.jsonl").write_text("".join(rubrics))
-    assert run_command(line[:-2]) == 1
-    assert f"medsp1000 no data: put cases into {folder};" in capsys.readouterr().out
-    (folder / "cases").mkdir()
-    (folder / "cases" / "t.jsonl").write_text("\n".join(table_of(folder / "rubrics.jsonl")))
-    assert run_command(line) == 1
-    (report,) = json.loads(capsys.readouterr().out)["reports"]
-    assert (report["facts"]["instances"], report["facts"]["unscored"]) == (20, 20)
-    found = {(f["level"], f["check"]): f["message"] for f in report["findings"]}
-    assert found["warning", "oracle"] == "only a judge can score these; all else was checked"
-    number = "split 'test' has another number of instances than expected_instances says"
-    assert [m for (level, _), m in found.items() if level == "failure"] == [number]
-
-
-def test_a_role_of_other_files_names_them(tmp_path: Path) -> None:
-    write_scenario(tmp_path, **TEXTS, evaluator="a")
-    for file in (tmp_path / "c1" / "scenario1" / "sp_actor").iterdir():
-        file.rename(file.with_name("script.docx"))
-    with pytest.raises(DataError, match="scenario1/sp_actor: 'script.docx' cannot be read as text"):
-        list(read_scenarios(tmp_path))
-
-
 def test_a_folder_without_scenarios_and_a_list_that_names_another(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no scenario; it needs <case>/<scenario>/<role>/"):
         list(read_scenarios(tmp_path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,14 +41,6 @@ def test_all_pairs_of_a_menu_are_named_in_natural_order() -> None:
 def test_any_text_can_be_read(texts: dict[str, str]) -> None:
     for a, b in near_duplicates(texts):
         assert natural(a) <= natural(b)
-
-
-def test_a_menu_of_fifty_is_fast() -> None:
-    texts = {f"a{i}": f"Start drug{i} {i} mg twice daily after review {i}" for i in range(50)}
-    near_duplicates(texts)
-    start = time.perf_counter()
-    near_duplicates(texts)
-    assert time.perf_counter() - start < 0.2  # some 10 ms, with room for a busy machine
 
 
 def along(**vectors: Sequence[float]) -> Embed:

@@ -109,16 +109,6 @@ def test_swapped_raters_agree_as_much(ratings: Floats) -> None:
         assert other[name] == pytest.approx(one[name], nan_ok=True), name
 
 
-@pytest.mark.slow
-@given(TWO)
-def test_who_agrees_with_oneself_agrees_perfectly(ratings: Floats) -> None:
-    a = ratings[:, 0]
-    assume(len(set(a)) > 1)
-    found = of(a, a).values
-    assert found["kappa_quadratic"] == found["same_class"] == 1
-    assert found["difference"] == found["reversed"] == found["harm_changed"] == 0
-
-
 @pytest.mark.parametrize(("a", "b"), [([7, 7, 7], [1, 5, 9]), ([1, 5, 9], [7, 7, 7]), ([4], [4])])
 def test_constant_ratings_have_no_kappa_and_say_why(a: list[float], b: list[float]) -> None:
     found = of(a, b)
@@ -182,9 +172,3 @@ def test_the_interval_of_a_difference_is_that_of_means_of_cases() -> None:
     ends = found.intervals["difference"]
     assert ends.low == pytest.approx(means.mean() - half, abs=0.15 * half)
     assert ends.high == pytest.approx(means.mean() + half, abs=0.15 * half)
-
-
-def test_one_case_has_no_interval() -> None:
-    found = of([9, 8, 2, 5], [8, 8, 3, 7], [3, 3, 3, 3])
-    assert found.clusters == 1
-    assert {ends.method for ends in found.intervals.values()} == {"none (one case)"}

@@ -186,23 +186,6 @@ def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(desk: Path) ->
         assert sum(server.answered.values()) == 56 - part
 
 
-def test_requests_that_fail_leave_their_cases_to_the_next_start(desk: Path) -> None:
-    def answer(prompt: str) -> Reply | str:
-        if stage_of(prompt) == "groups" and broken:
-            return Reply(status=400, body={"error": {"message": "no", "code": "odd"}})
-        return good(stage_of(prompt), prompt)
-
-    broken = True
-    with serve_in_thread(answer) as server:
-        args = ("--n", "2", "--model", model(desk, server))
-        done = generate(*args)
-        assert done.returncode == 1
-        assert "2 failed" in done.stdout and "the same command goes on" in done.stdout
-        broken = False
-        assert generate(*args).returncode == 0
-        assert codes(desk) == CODES[:2]
-
-
 def test_three_raters_of_other_models_are_asked_apart(desk: Path, server: FaultServer) -> None:
     files = [model(desk, server, f"test/r{i}", model=f"rater-{i}") for i in range(3)]
     done = generate("--n", "2", "--model", model(desk, server), "--raters", *files)
