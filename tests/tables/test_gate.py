@@ -97,6 +97,13 @@ def test_less_certainty_never_makes_a_verdict(
     assert wide in (inside, "INCONCLUSIVE")
 
 
+@given(SHARES, SHARES, SHARES)
+def test_a_maximum_is_a_minimum_turned_round(a: float, b: float, threshold: float) -> None:
+    low, high = sorted((a, b))
+    least = decide(low, high, threshold, is_minimum=True)
+    assert least == decide(-high, -low, -threshold, is_minimum=False)
+
+
 def test_an_interval_that_ends_at_the_threshold_reaches_it() -> None:
     assert decide(0.7, 0.9, 0.7, is_minimum=True) == "PASS"
     assert decide(0.1, 0.3, 0.3, is_minimum=False) == "PASS"

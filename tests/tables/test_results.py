@@ -69,6 +69,14 @@ def test_unknown_tables_benchmarks_and_models_name_the_nearest(tmp_path: Path) -
         load_results(tmp_path, models=["openai/gpt4o"])
 
 
+def test_filters_take_what_is_named(tmp_path: Path) -> None:
+    for benchmark in "xy":
+        for model in "abc":
+            write_run(tmp_path, benchmark, model, items(rate(1, 2)))
+    table = shown(tmp_path, benchmarks=["x"], models=["a", "c"])
+    assert [(r["benchmark"], r["model"]) for r in table.rows] == [("x", "a"), ("x", "c")]
+
+
 def test_every_cell_leads_to_its_run(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "x", "org/a", items([1.0]))
     row = shown(tmp_path).rows[0]
