@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from medhelm_benchmarks.noharm.rules.cases import Case, to_case
+from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Action, Case, to_case
 
 
 def case(
@@ -61,3 +63,37 @@ def tell_tale(number: int) -> Case:
 
 
 _FIRST = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel"]
+
+
+def drawn_case(number: int, actions: int = 50) -> Case:
+    """Return a case of so many actions with drawn ratings, two groups and a broad action."""
+    draw = random.Random(number)
+    names = [f"a{i}" for i in range(1, actions + 1)]
+    middle = {name: draw.randint(1, 9) for name in names}
+    spread = {n: (max(1, m - draw.randint(0, 1)), m, min(9, m + 1)) for n, m in middle.items()}
+    made = case(
+        spread,
+        alternatives=[names[:3], names[3:5]],
+        broad={names[5]: names[6:9]},
+        code=f"NOHARM-CARD-DRAW-{number:03d}",
+        vignette="A man of 60 has had pain behind the breastbone for two hours. " * 12,
+    )
+    return msgspec.structs.replace(
+        made, actions=tuple(_worded(action, draw) for action in made.actions)
+    )
+
+
+def _worded(action: Action, draw: random.Random) -> Action:
+    text = f"Order item {action.id} of the list now and note the result and the time in the chart."
+    return msgspec.structs.replace(action, text=text, category=draw.choice(CATEGORIES))
+
+
+def drawn_reply(made: Case, model: int) -> str:
+    """Return a model's labels of a case: three of four right; some replies are fenced."""
+    draw = random.Random(f"{made.code} {model}")
+    labels = {}
+    for action in made.actions:
+        is_right = (sorted(action.ratings)[1] >= 7) == (draw.random() < 0.75)
+        labels[action.id] = "Appropriate" if is_right else "Inappropriate"
+    reply = json.dumps({"labels": labels})
+    return f"My labels:\n```json\n{reply}\n```" if model % 3 == 0 else reply
