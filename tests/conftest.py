@@ -2,6 +2,9 @@
 
 import os
 import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from absl import logging as absl_logging
@@ -27,6 +30,18 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__  # type: 
 def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores, for some tests wait: for servers, for processes."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker begin with modules of its own: to import one for the first time takes long."""
+    own = getattr(session.config, "workerinput", None)
+    if own and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        root = Path(__file__).parent
+        paths = sorted(root.rglob("test_*.py"))[int(own["workerid"][2:]) :: own["workercount"]]
+        for path in paths:
+            with suppress(Exception, pytest.skip.Exception):  # reported where it is collected
+                import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

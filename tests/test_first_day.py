@@ -139,7 +139,7 @@ def the_first_command_ends_in_one_screen_that_says_what_comes_next(
     assert said.count("macro") == 2, "a heading, and what it means"
     (site,) = re.findall("^Open it: file://(.*)$", said, re.MULTILINE)
     assert Path(site).is_file()
-    again = shell.do(re.findall("^Tables again: (.*)$", said, re.M)[0])
+    again = shell.look(re.findall("^Tables again: (.*)$", said, re.M)[0])
     assert "Scores by benchmark" in again
     for row in (line for line in said.splitlines() if line.startswith(" baseline/")):
         cells = re.split("  +", row.strip())
@@ -218,7 +218,7 @@ def a_run_is_archived_and_comes_back(shell: Shell) -> None:
     cell = "runs/headqa/openai__ward-a"
     (run,) = re.findall(rf"{cell}/(\w+)", shell.look("medhelm runs list headqa"))
     before = shell.look("medhelm tables --table benchmarks --benchmark headqa --format csv")
-    said = shell.do(f"medhelm runs archive {run} --out kept.zip --remove")
+    said = shell.look(f"medhelm runs archive {run} --out kept.zip --remove")
     assert f"Removed: {cell}" in said and not (shell.folder / "medhelm-results" / cell).exists()
     assert "kept.zip: OK" in shell.do("sha256sum -c kept.zip.sha256")
     shell.do("cd medhelm-results && python -m zipfile -e ../kept.zip .")
@@ -226,5 +226,5 @@ def a_run_is_archived_and_comes_back(shell: Shell) -> None:
     assert after == before
     refused = shell.type(f"medhelm runs remove {run} < /dev/null")
     assert refused.returncode == 2 and "--yes" in refused.stderr
-    shell.do(f"medhelm runs remove {run} --yes")
+    shell.look(f"medhelm runs remove {run} --yes")
     assert not (shell.folder / "medhelm-results" / cell).exists()

@@ -19,6 +19,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import AnswerKind
 from medhelm.schema.episode import Response
+from tests.cases import cases
 
 OPTIONS = Instance(
     id="1",
@@ -53,27 +54,7 @@ def test_replies_give_the_marked_answer_or_none(form: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "said"),
-    [
-        ("number", '{"answer": {"value": 12.5, "unit": "mg"}}', "12.5 mg"),
-        ("number", '{"answer": {"value": "12.50", "unit": ""}}', "12.50"),
-        ("number", '{"answer": {"value": "08/31/2023", "unit": ""}}', "08/31/2023"),
-        ("number", '{"answer": 12.5}', "12.5"),
-        ("number", '{"answer": ["12.5"]}', None),
-        ("number", '{"answer": {"value": "12.5"}}', None),
-        ("number", '{"answer": {"value": true, "unit": ""}}', None),
-        ("number", '{"answer": {"value": 1, "unit": 3}}', None),
-        ("number", '{"answer": {"value": 1, "unit": "", "or": 2}}', None),
-        ("labels", '{"answer": ["I10", "E11.9"]}', "I10, E11.9"),
-        ("labels", '{"answer": []}', "none"),
-        ("labels", '{"answer": "I10"}', None),
-        ("labels", '{"answer": [1, 2]}', None),
-        ("text", '{"answer": "SELECT 1"}', "SELECT 1"),
-        ("text", '{"answer": ["SELECT 1"]}', None),
-        ("text", '{"answer": true}', None),
-        ("text", '{"answer": 3}', None),
-        ("text", '{"answer": ""}', None),
-    ],
+    ("kind", "text", "said"), cases(__file__, "values_labels_and_texts_become_what_metrics_read")
 )
 def test_values_labels_and_texts_become_what_metrics_read(
     kind: Any, text: str, said: str | None

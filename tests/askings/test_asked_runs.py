@@ -17,6 +17,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.proof.validation import validate
 from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_runs, read_plan
+from tests.cases import cases
 from tests.quiz import PLUGIN, arguments, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
@@ -135,22 +136,7 @@ def test_python_takes_a_value_and_what_is_chosen_beside_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"ask": "chain_of_thoght"}, ["did you mean 'chain_of_thought'"]),
-        ({"ask": "nowhere.yaml"}, ["nowhere.yaml", "no such file"]),
-        ({"form": "lines"}, ["'lines'", "schema"]),
-        ({"examples": "2"}, ["quiz", "ask.examples_from=FILE"]),
-        ({"examples": "-1"}, ["examples", ">= 0"]),
-        ({"ask.template": "'{question} {gold}'"}, ["unknown prompt field 'gold'"]),
-        (
-            {"ask": "chain_of_thought", "model.max_output_tokens": "20"},
-            ["20 output tokens", "at least 136"],
-        ),
-        ({"ask.system": "Hello", "model.system_prompt": "Hi"}, ["system text", "leave one out"]),
-        ({"ask.name": "'A b'", "form": "line"}, ["small letters"]),
-        ({"ask.reason": "true"}, ["did you mean 'ask.reasons'"]),
-    ],
+    ("more", "words"), cases(__file__, "mistakes_are_told_in_one_line_before_anything_is_sent")
 )
 def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], words: list[str]

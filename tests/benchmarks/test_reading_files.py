@@ -272,15 +272,6 @@ def test_gzip_files_that_are_not_whole(name: str, tmp_path: Path) -> None:
         assert "discharge.csv.gz: not a whole gzip file" in refusal(name, tmp_path)
 
 
-def test_a_note_longer_than_the_csv_module_allows(tmp_path: Path) -> None:
-    files = base_files("mimiciv_billing_code")
-    head, first, *_ = files["note/discharge.csv.gz"]
-    files["note/discharge.csv.gz"] = [head, [*first[:-1], "Word. " * 40_000]]
-    write(tmp_path, "mimiciv_billing_code", files)
-    (instance,) = instances("mimiciv_billing_code", tmp_path)
-    assert len(instance.context) == 239_999
-
-
 def test_every_form_of_procedure_code_in_force_is_read(tmp_path: Path) -> None:
     """Digits alone and letters alone are codes too (lists of CMS, 2019 and 2024)."""
     codes = [

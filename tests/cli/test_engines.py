@@ -19,6 +19,7 @@ from tests import slurm
 from tests.cli.test_workers import logged
 from tests.jury.test_missing_judge import PLUGIN as ESSAY
 from tests.jury.test_missing_judge import VERDICT
+from tests.processes import asked, medhelm_forked, start
 from tests.quiz import (
     arguments,
     command,
@@ -66,7 +67,7 @@ def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     pytest.importorskip("submitit")
     write_quiz(tmp_path, 60, context="Canary of the case {i}.")
     env = slurm.install(tmp_path / "slurm") | {"OPENAI_API_KEY": SECRET}
-    done = medhelm_apart(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
+    done = medhelm_forked(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
     assert done.returncode == 0, done.stderr
     assert "2 workers on SLURM share limits and budget" in done.stderr
     assert server.requests == 60 and record_of(tmp_path).state == "complete"
@@ -82,14 +83,10 @@ def test_a_job_whose_time_is_over_is_queued_again_and_goes_on(
 ) -> None:
     pytest.importorskip("submitit")
     write_quiz(tmp_path, 1200)
-    env = environment(slurm.install(tmp_path / "slurm"))
+    env = slurm.install(tmp_path / "slurm")
     argv = arguments(tmp_path, server.base_url, workers="slurm:2", **{"model.max_concurrency": 4})
-    process = subprocess.Popen(
-        command(*argv), env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while server.requests < 50:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start(*argv, env=env)
+    process.wait_until(asked(server, 50))
     slurm.send(tmp_path / "slurm", "1", signal.SIGUSR2)
     _, said = process.communicate(timeout=240)
     assert process.returncode == 0, said
@@ -105,18 +102,10 @@ def test_two_nodes_of_ray_give_one_run_and_one_may_be_lost(
 ) -> None:
     write_quiz(tmp_path, 600, context="Canary of the case {i}.")
     node = nodes.add_node(num_cpus=1)
-    env = environment({"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": nodes.address})
+    env = {"OPENAI_API_KEY": SECRET, "RAY_ADDRESS": nodes.address}
     settings = {"workers": "ray:2", "model.max_concurrency": 2}
-    process = subprocess.Popen(
-        command(*arguments(tmp_path, server.base_url, **settings)),
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    while server.requests < 50:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    process = start(*arguments(tmp_path, server.base_url, **settings), env=env)
+    process.wait_until(asked(server, 50))
     nodes.remove_node(node, allow_graceful=False)
     nodes.add_node(num_cpus=1)
     _, said = process.communicate(timeout=240)
@@ -136,7 +125,7 @@ def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
     write_quiz(tmp_path, 8)
     settings = {"workers": "ray:2", "engine.num_gpus": 1}
     argv = quiz(tmp_path, serve(tmp_path), 8, **settings)
-    done = medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+    done = medhelm_forked(*argv, env={"RAY_ADDRESS": nodes.address})
     assert done.returncode == 0, done.stderr
     assert [one.gpus for one in started(tmp_path)] == ["0", "0"]  # the first of each node
     assert not alive(tmp_path) and record_of(tmp_path).results[0].counted == 8

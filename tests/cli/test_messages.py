@@ -20,6 +20,7 @@ from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.type_errors import field_names
+from tests.cases import cases
 from tests.cli.own_configs import write_own
 
 pytestmark = pytest.mark.slow
@@ -68,21 +69,8 @@ def test_the_whole_name_comes_first_among_those_that_look_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "row"),
-    [
-        ("own.csv", "id;note;label\n1;a, b, c;yes\n", {"id": "1", "note": "a, b, c", "label": "yes"}),
-        ("own.csv", "id;dose, mg;note\n1;1,5;a, b\n", {"id": "1", "dose, mg": "1,5", "note": "a, b"}),
-        ("own.csv", 'id;note\n1;"a; b\nc"\n', {"id": "1", "note": "a; b\nc"}),
-        ("own.csv", "id\tnote\n1\ta,b\n", {"id": "1", "note": "a,b"}),
-        ("own.tsv", "id\tnote, short\n1\ta, b\n", {"id": "1", "note, short": "a, b"}),
-        ("own.csv", "id,note;x\n1,a;b\n", {"id": "1", "note;x": "a;b"}),
-        ("own.csv", "sep=;\r\nid;dose, mg;x\n1;2,5;a\n", {"id": "1", "dose, mg": "2,5", "x": "a"}),
-        ("own.csv", "sep=,\nid,note;x\n1,a;b\n", {"id": "1", "note;x": "a;b"}),
-        ("own.csv", '"Sep=\t"\nid\tnote\n1\ta;b\n', {"id": "1", "note": "a;b"}),
-        ("own.tsv", "sep=;;\nid;note\n1;a\tb\n", {"id": "1", "note": "a\tb"}),
-        ("own.csv", "sep=a\nb\n", {"sep=a": "b"}),
-    ],
-)  # fmt: skip
+    ("name", "text", "row"), cases(__file__, "a_delimiter_that_fits_all_rows_is_read")
+)
 def test_a_delimiter_that_fits_all_rows_is_read(
     tmp_path: Path, name: str, text: str, row: dict[str, str]
 ) -> None:

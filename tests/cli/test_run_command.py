@@ -21,10 +21,10 @@ from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.store import records
 from tests.cli.own_configs import write_own
+from tests.processes import asked, start
 from tests.quiz import (
     PLUGIN,
     arguments,
-    command,
     environment,
     medhelm,
     medhelm_apart,
@@ -187,19 +187,6 @@ def test_cfg_shows_the_configuration_and_runs_nothing(
     assert not any(here.iterdir())
 
 
-@pytest.mark.slow
-def test_info_and_hydras_own_help_are_there(tmp_path: Path) -> None:
-    for argv, word in (
-        (["--info", "searchpath"], "medhelm.conf"),
-        (["--info", "defaults"], "Defaults List"),
-        (["--hydra-help"], "--cfg"),
-    ):
-        done = medhelm(*LEAD, *argv, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert word in done.stdout + done.stderr and "Traceback" not in done.stderr
-    assert not any(tmp_path.iterdir())
-
-
 # Sweeps --------------------------------------------------------------------------------------
 
 
@@ -328,17 +315,13 @@ def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path
     throttled = Reply(status=429, headers={"Retry-After": "60"})
     with serve_in_thread(answer=lambda _: throttled) as server:
         argv = arguments(tmp_path, server.base_url)
-        process = subprocess.Popen(
-            command(*argv), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment()
-        )
-        until = time.monotonic() + 30
-        while server.requests < 6 and time.monotonic() < until:
-            time.sleep(0.05)
+        process = start(*argv)
+        process.wait_until(asked(server, 6))
         time.sleep(0.2)
         stopped = time.monotonic()
-        process.send_signal(signal.SIGINT)
+        process.send(signal.SIGINT)
         _, said = process.communicate(timeout=30)
-    assert process.returncode == 130 and b"To go on where it stopped" in said
+    assert process.returncode == 130 and "To go on where it stopped" in said
     assert time.monotonic() - stopped < 5
 
 

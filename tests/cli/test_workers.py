@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,8 @@ from medhelm.cli.worker import POOL
 from medhelm.models.pacing.pool import Pool
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.store.runlog import read_log
-from tests.quiz import (
-    PLUGIN,
-    arguments,
-    command,
-    environment,
-    medhelm,
-    medhelm_apart,
-    record_of,
-    scores_of,
-    write_quiz,
-)
+from tests.processes import Started, asked, medhelm_forked, start
+from tests.quiz import PLUGIN, arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -41,19 +30,14 @@ def server() -> Iterator[FaultServer]:
         yield found
 
 
-def begun(tmp_path: Path, server: FaultServer, **settings: Any) -> subprocess.Popen[str]:
+def begun(tmp_path: Path, server: FaultServer, **settings: Any) -> Started:
     """Start a command with three workers, and return it once they have asked something."""
-    argv = arguments(tmp_path, server.base_url, workers="local:3", **settings)
-    process = subprocess.Popen(
-        command(*argv), env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    while server.requests < 30:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    process = start(*arguments(tmp_path, server.base_url, workers="local:3", **settings))
+    process.wait_until(asked(server, 30))
     return process
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+def workers_of(process: Started) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has just ended
@@ -75,7 +59,7 @@ def test_workers_give_what_one_process_gives(tmp_path: Path, server: FaultServer
     argv = arguments(
         tmp_path / "many", server.base_url, model="openai/a,openai/b", workers="local:3"
     )
-    many = medhelm_apart(*argv)
+    many = medhelm_forked(*argv)
     assert (one.returncode, many.returncode) == (0, 0), many.stderr
     assert server.requests == 2 * asked == 240
     tables = [done.stdout.split("\nRuns: ")[0] for done in (one, many)]
@@ -113,7 +97,6 @@ def test_workers_end_with_the_command_that_was_killed(tmp_path: Path, server: Fa
     workers = workers_of(process)
     assert len(workers) == 3
     process.kill()
-    process.communicate()
     _, alive = psutil.wait_procs(workers, timeout=15)
     assert not alive, "nobody asks on 15 s later"
     asked, held = server.requests, logged(tmp_path)
@@ -125,7 +108,7 @@ def test_workers_end_with_the_command_that_was_killed(tmp_path: Path, server: Fa
 def test_ctrl_c_waits_for_what_is_in_flight_and_grades(tmp_path: Path, server: FaultServer) -> None:
     write_quiz(tmp_path, 4000)
     process = begun(tmp_path, server)
-    process.send_signal(signal.SIGINT)
+    process.send(signal.SIGINT)
     out, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert not workers_of_group(process.pid) and "To go on where it stopped: medhelm run" in said
@@ -152,7 +135,7 @@ def test_a_cap_holds_for_all_workers_together(tmp_path: Path, server: FaultServe
 
 def test_a_dead_server_is_named_once(tmp_path: Path) -> None:
     write_quiz(tmp_path, 6)
-    done = medhelm_apart(*arguments(tmp_path, "http://127.0.0.1:9/v1", workers="local:2"))
+    done = medhelm_forked(*arguments(tmp_path, "http://127.0.0.1:9/v1", workers="local:2"))
     assert done.returncode == 6 and "Traceback" not in done.stderr
     assert done.stderr.count("the server at 127.0.0.1:9 does not answer") == 1
     assert "(so 2 workers)" in done.stderr
@@ -169,7 +152,7 @@ def test_a_worker_that_fails_without_a_word_fails_the_command(
         + "\nimport os, sys\nif any('shard=1/2' in word for word in sys.argv):\n    os._exit(9)\n"
     )
     argv = arguments(tmp_path, server.base_url, workers="local:2", plugins=f"[{plugin}]")
-    done = medhelm_apart(*argv)
+    done = medhelm_forked(*argv)
     assert done.returncode == 9, done.stderr
     assert "worker 1/2 failed (exit code 9): see " in done.stderr
     assert "the same command goes on" in done.stderr

@@ -27,7 +27,6 @@ from tests.build_runs import EXACT, Item, items, write_run
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 AXES = ("accuracy", "completeness", "clarity")
 HEAD = ("rater", "benchmark", "model", "instance")
 Rows = Sequence[Sequence[object]]

@@ -104,18 +104,6 @@ def test_every_benchmark_with_columns_reads_its_own_template(
         assert [*dataset.instances()] == [*samples.instances()][:2], name
 
 
-def test_a_template_of_json_lines(folder: Path, shell: Shell) -> None:
-    said = shell("data", "template", "note_extract", "--output", "own.jsonl").splitlines()
-    assert said[0] == "wrote own.jsonl: 2 synthetic rows"
-    target = folder / "data" / "note_extract" / "note_extract.jsonl"
-    assert f"  put the file there: {target}" in said
-    rows = [json.loads(line) for line in (folder / "own.jsonl").read_text().splitlines()]
-    assert [[*row] for row in rows] == [["id", "note", "patient"]] * 2
-    target.parent.mkdir(parents=True)
-    (folder / "own.jsonl").rename(target)
-    assert f"{target}: there" in shell("data", "where", "note_extract")
-
-
 def test_nothing_is_overwritten(folder: Path, shell: Shell) -> None:
     (folder / "cdi_qa.csv").write_text("my notes")
     told = shell.error("data", "template", "cdi_qa", code=2)
@@ -199,12 +187,6 @@ def test_a_missing_file_names_the_first_step(
     assert str(caught.value) == (
         f"own: {place / 'own.csv'} is missing; put own.csv into {place}{end}"
     )
-
-
-def test_where_and_verify_name_the_template(folder: Path, shell: Shell) -> None:
-    template = "`medhelm data template cdi_qa` writes a file to fill in"
-    assert template in shell("data", "where", "cdi_qa")
-    assert template in shell("data", "verify", "cdi_qa", code=3)
 
 
 def test_fetching_all_leaves_out_what_a_user_must_bring(

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from medhelm.data.dataset import (
     Dataset,
@@ -24,7 +22,7 @@ from medhelm.data.dataset import (
     open_dataset,
 )
 from medhelm.data.fetch import verify
-from medhelm.data.instance_ids import SmallHashSet, copies_note
+from medhelm.data.instance_ids import copies_note
 from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.proof.checks import is_data_present
@@ -330,14 +328,6 @@ def test_equal_hashes_of_different_ids_are_no_duplicates(
     monkeypatch.setattr("medhelm.data.dataset.hash64", lambda data: len(data))
     rows = ({"id": n, "context": "x"} for n in ("aa", "bb", "c", "aa"))
     assert find_duplicate_ids(jsonl(tmp_path, *rows)) == ["aa"]
-
-
-@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=3000))
-def test_the_table_of_hashes_is_a_set(keys: list[int]) -> None:
-    table, seen = SmallHashSet(), set[int]()
-    for key in keys:
-        assert table.add(key) == (key not in seen and not (key == 0 and 1 in seen))
-        seen |= {key, key or 1}
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from medhelm.data.variants import (
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import letter_choices, list_letters
 from medhelm.schema.data import Variant
+from tests.cases import cases
 
 DRUGS = ("aspirin", "insulin", "heparin", "warfarin")
 
@@ -180,41 +181,7 @@ def test_a_name_fits_the_sex_and_is_drawn_by_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "text", "reason"),
-    [
-        ("patient_female", "A 40-year-old man has a hard prostate.", "the sex decides, or may"),
-        (
-            "patient_male",
-            "A 40-year-old woman is at 9 weeks' gestation.",
-            "the sex decides, or may",
-        ),
-        (
-            "patient_male",
-            "A 40-year-old woman has a hemoglobin of 12.5.",
-            "the sex decides, or may",
-        ),
-        ("patient_female", "A 40-year-old woman has a cough.", "the patient is female already"),
-        ("patient_female", "A 40-year-old man saw a woman.", "other persons whose"),
-        (
-            "patient_female",
-            "A 40-year-old man and his father, who says he is ill.",
-            "other persons",
-        ),
-        ("patient_male", "A 40-year-old woman is a mother and tired.", "told in another way"),
-        ("patient_male", "A 40-year-old woman has pain. Send her home.", "a pronoun that may be"),
-        ("patient_female", "A 40-year-old man, Mr. Smith, has a cough.", "a name is told"),
-        ("patient_name", "Robert is a 40-year-old man with a cough.", "a name is told"),
-        ("patient_name", "A 40-year-old man and a 3-year-old boy have a cough.", "several persons"),
-        (
-            "patient_pronoun",
-            "A 40-year-old man was found by a friend. He was pale.",
-            "other persons",
-        ),
-        ("patient_pronoun", "A 40-year-old man has a cough.", "no pronoun"),
-        ("patient_white", "A 40-year-old Korean man has a cough.", "an ethnicity is told"),
-        ("patient_white", "A 40-year-old man has sickle cell disease.", "descent decides, or may"),
-        ("patient_black", "Which drug is best for a cough?", "no one patient"),
-    ],
+    ("how", "text", "reason"), cases(__file__, "what_cannot_be_told_or_may_decide_is_refused")
 )
 def test_what_cannot_be_told_or_may_decide_is_refused(how: Variant, text: str, reason: str) -> None:
     found = rewrite(question(context=text), how, 0, {})

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import medhelm.extract
-from medhelm.extract.late import _Late, late
+from medhelm.extract.late import _Late
 
 
 def test_every_pattern_of_the_readers_compiles() -> None:
@@ -19,14 +19,6 @@ def test_every_pattern_of_the_readers_compiles() -> None:
                 assert value.groups >= 0
                 found += 1
     assert found > 100
-
-
-def test_a_pattern_is_used_as_a_compiled_one() -> None:
-    pattern = late(r"(?P<n>\d)-(\w)", 0)
-    for _ in range(2):  # before its first use, and after
-        match = pattern.search("see 3-x")
-        assert match is not None and (match["n"], match[2]) == ("3", "x")
-    assert pattern.sub("", "3-x 4-y") == " " and pattern.groupindex == {"n": 1}
 
 
 def test_reading_plugins_compiles_none_of_them() -> None:

@@ -9,68 +9,16 @@ import pytest
 from medhelm.extract import own_text, read_answer, visible_text
 from medhelm.extract.languages import LANGUAGES
 from medhelm.extract.marks import all_marks, unify
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "visible"),
-    [
-        ("<think>A</think>B", "B"),
-        ("A</think>B", "B"),
-        ("<think>A", ""),
-        ("<thinking>A</thinking><reflection>C</reflection>B", "B"),
-        ("<seed:think>A</seed:think>B", "B"),
-        ("[THINK]A[/THINK]B", "B"),
-        ("[THINK]A", ""),
-        ("\u25c1think\u25b7A\u25c1/think\u25b7B", "B"),
-        (
-            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B",
-            "B",
-        ),
-        ("<|channel|>analysis<|message|>A", ""),
-        ("<|start|>assistant<|channel|>final<|message|>B", "B"),
-        ("analysisWe look at A.assistantfinalB", "B"),
-        ("analysis: the note is short", "analysis: the note is short"),
-        ("<|START_THINKING|>A<|END_THINKING|>B", "B"),
-        ("<unused94>thought\nA<unused95>B", "B"),
-        ("<|channel>thought\nA<channel|>B", "B"),
-        ("<|begin_of_thought|>A<|end_of_thought|>B", "B"),
-        ("## Thinking\n\nA\n\n## Final Response\n\nB", "B"),
-        ("## Thinking\n\nA", ""),
-        ("Here is my thought process: A\nHere is my response: B", "B"),
-        ("I think so", "I think so"),
-    ],
-)
+@pytest.mark.parametrize(("text", "visible"), cases(__file__, "thoughts_of_every_maker_are_hidden"))
 def test_thoughts_of_every_maker_are_hidden(text: str, visible: str) -> None:
     assert visible_text(text) == visible
 
 
 @pytest.mark.parametrize(
-    ("text", "own"),
-    [
-        ("B<|im_end|>\n<|im_start|>user\nWhy?", "B"),
-        ("B<|eot_id|>", "B"),
-        ("B</s>A", "B"),
-        ("B<end_of_turn>\nmodel", "B"),
-        ("B<\uff5cend\u2581of\u2581sentence\uff5c>", "B"),
-        ("<s>[INST]B", "B"),
-        ("<|im_start|>assistant\nB<|im_end|>", "B"),
-        ("Assistant: B", "B"),
-        ("B\n\nQuestion: What?\nAnswer: A", "B"),
-        ("B\n\n**Question 2:** What?", "B"),
-        ("B\n\n### Question 2\nWhat?", "B"),
-        ("B\nQ: What?\nA: that", "B"),
-        ("12.3\n\nPatient note: A man", "12.3"),
-        ("B\nHuman: thanks", "B"),
-        ("B\nUser: thanks", "B"),
-        ("Question: What?\nAnswer: B", "Question: What?\nAnswer: B"),
-        (
-            "Here is the question:\n\nQuestion: What?\nB",
-            "Here is the question:\n\nQuestion: What?\nB",
-        ),
-        ("The question is open.\nQ fever is rare.", "The question is open.\nQ fever is rare."),
-        ("~~A~~ B", "B"),
-        ("<del>A</del>B", "B"),
-    ],
+    ("text", "own"), cases(__file__, "what_a_completion_runs_on_into_is_not_its_own")
 )
 def test_what_a_completion_runs_on_into_is_not_its_own(text: str, own: str) -> None:
     assert own_text(text).strip() == own

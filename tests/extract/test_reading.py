@@ -307,13 +307,13 @@ SEEDS = [
     *("with it would ", "Score 1/2 ", "36+5 ", "| 1 + 1 | 2 |\n", "So 1. 2. ", ",5 mg "),
 ]
 READERS: list[tuple[int, float, Callable[[str], object]]] = [
-    (100_000, 1.5, lambda text: extract_choice(text, LUNG)),
-    (100_000, 1.0, extract_labels),
-    (100_000, 1.0, extract_codes),
-    (30_000, 1.0, extract_number),
-    (30_000, 1.0, extract_date),
-    (30_000, 1.0, extract_weeks_days),
-    (30_000, 1.0, partial(extract_number, is_cut=True)),
+    (25_000, 0.4, lambda text: extract_choice(text, LUNG)),
+    (25_000, 0.4, extract_labels),
+    (25_000, 0.4, extract_codes),
+    (15_000, 0.5, extract_number),
+    (15_000, 0.5, extract_date),
+    (15_000, 0.5, extract_weeks_days),
+    (15_000, 0.5, partial(extract_number, is_cut=True)),
 ]
 
 
@@ -331,7 +331,7 @@ def test_long_replies_take_no_quadratic_time(
         spent = [spent_on(reader, text)]
         if spent[0] >= seconds:  # a busy machine is given a second try
             spent.append(spent_on(reader, text))
-        assert min(spent) < seconds, repr(text[:30])  # quadratic would be many seconds
+        assert min(spent) < seconds, repr(text[:30])  # quadratic would be some seconds
 
 
 def spent_on(reader: Callable[[str], object], text: str) -> float:

@@ -14,7 +14,7 @@ from medhelm import load_results
 from medhelm.cli import run_command
 from medhelm.store.runlog import read_episodes
 from tests.protocols import interview
-from tests.server import serve_in_thread
+from tests.server import prompt_of, serve_in_thread
 
 Lines = list[dict[str, Any]]
 
@@ -35,7 +35,7 @@ def export(folder: Path, *arguments: str) -> Lines:
 def answered(lines: Lines, reply: Callable[[str], str] = lambda text: "B") -> Lines:
     found = []
     for line in lines:
-        message = {"content": reply(line["body"]["messages"][-1]["content"])}
+        message = {"content": reply(prompt_of(line["body"]))}
         body = {"model": "served-1", "choices": [{"message": message, "finish_reason": "stop"}]}
         body["usage"] = {"prompt_tokens": 90, "completion_tokens": 1}
         response = {"status_code": 200, "body": body}
@@ -97,22 +97,29 @@ def test_an_answer_that_a_killed_import_took_is_asked_again(tmp_path: Path) -> N
     assert again["body"] == lines[0]["body"]
 
 
+def play(prompt: str) -> str:
+    """Answer in the role that the prompt is for; the referee ends it after two turns."""
+    is_over = prompt.startswith("[referee]") and prompt.count("A: ") >= 2
+    return "stop" if is_over else interview.play(prompt)
+
+
 def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
     roles = {"model": "under-test", "cast.questioner": "asks", "cast.referee": "referees"}
     own = [f"{role}=openai/{name}" for role, name in roles.items()]
     own += [f"{role}.base_url=http://127.0.0.1:9/v1" for role in roles]
     own += ["benchmark=interview", "data=sample", f"plugins=[{interview.PLUGIN}]"]
+    own += ["protocol.least=2"]
     seen = set[str]()
     turns = 0
     while lines := export(tmp_path, *own):
         turns += 1
-        assert bring(tmp_path, answered(lines, interview.play)) == 0
+        assert bring(tmp_path, answered(lines, play)) == 0
         seen |= {line["body"]["model"] for line in lines}
-    assert turns > 6 and seen == {*roles.values()}
+    assert turns == 6 and seen == {*roles.values()}
     (run,) = load_results(tmp_path / "results", plugins=[interview.PLUGIN]).runs
     assert run.record.state == "complete"
     episodes = [*read_episodes(run.path.parents[1])]
-    assert {e.finish for e in episodes} == {"stop"} and all(len(e.calls) > 6 for e in episodes)
+    assert {e.finish for e in episodes} == {"stop"} and all(len(e.calls) == 6 for e in episodes)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
-import signal
-import subprocess
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +21,6 @@ from medhelm.errors import (
     MedhelmError,
     ModelError,
     PrivacyRefused,
-    RecordError,
     UsageError,
 )
 from medhelm.grading.graders.grader import JUDGE, Shown, shown_of
@@ -38,18 +32,16 @@ from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
 from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.sending import Desk, Sender
-from medhelm.runs.sweep import opened
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
-from medhelm.store.appendlog import with_checksum, without_checksum
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.runlog import RunFolder, Scan, is_answered, read_log
+from medhelm.store.runlog import RunFolder, is_answered, read_log
+from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
-from tests.quiz import command, environment
 from tests.quiz import medhelm as run_here
 from tests.server import serve_in_thread
 
@@ -179,15 +171,6 @@ class Asking:
 @pytest.fixture
 def ask(tmp_path: Path) -> Asking:
     return Asking(tmp_path)
-
-
-def test_a_reply_that_is_read_costs_one_call(ask: Asking) -> None:
-    grading, requests = ask('{"accuracy": 4}')
-    assert (grading.state, len(requests), end_of(grading)) == ({"scores": [4]}, 1, "scored")
-    (call,) = grading.calls
-    assert (call.response.text, call.messages) == ('{"accuracy": 4}', requests[0].messages)
-    assert call.response.usage.output_tokens == 2
-    assert requests[0].seed is None
 
 
 def test_what_a_model_thought_is_not_shown_to_a_judge() -> None:
@@ -330,25 +313,6 @@ def test_nothing_is_asked_twice_and_a_new_judge_alone_is_asked(tmp_path: Path) -
     assert len(log.read_text().splitlines()) == 12  # the model itself was asked once
 
 
-def test_the_log_is_read_once_for_all_judges_and_not_in_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, threads = judges.stated_episodes, []
-
-    def counted(*where: Any) -> Iterator[Episode]:
-        threads.append(threading.current_thread())
-        yield from read(*where)
-
-    monkeypatch.setattr(judges, "stated_episodes", counted)
-    who = jury(judge("j/a"), judge("j/b"), judge("j/c", BAD, delay_s=0.01))
-    with pytest.warns(UserWarning, match="j/c has no valid verdict"):
-        run(tmp_path, who)
-    assert {n: len(log) for n, log in logs(tmp_path).items()} == dict.fromkeys(
-        ("j/a", "j/b", "j/c"), 12
-    )
-    assert len(threads) == 1 and threads[0] is not threading.main_thread()
-
-
 def test_a_slow_judge_holds_few_answers_and_a_dead_one_nobody_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,65 +356,6 @@ def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
     thread.start()
     thread.join(30)
     assert done
-
-
-@pytest.mark.slow
-def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    run(tmp_path, jury(judge("j/a"), judge("j/b")))
-    left = grade_logs(tmp_path)[0].with_name(".responses.jsonl.4711.tmp")
-    left.write_bytes(b"half")
-    run(tmp_path, jury(judge("j/a"), judge("j/b"), judge("j/c")))
-    assert not left.exists()
-
-
-def test_a_log_whose_opening_is_cancelled_is_closed(tmp_path: Path) -> None:
-    started, go_on = threading.Event(), threading.Event()
-
-    class Slow(RunFolder):
-        is_open = False
-
-        def open(self) -> Scan:
-            started.set()
-            go_on.wait(20)
-            self.is_open = True
-            return super().open()
-
-        def close(self) -> None:
-            super().close()
-            self.is_open = False
-
-    async def work(log: RunFolder) -> None:
-        task = asyncio.create_task(opened(log, log.open))
-        await asyncio.to_thread(started.wait, 20)
-        task.cancel()
-        await asyncio.sleep(0)
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    log = Slow(tmp_path)
-    asyncio.run(work(log))
-    assert not log.is_open and log.log_path.exists()
-
-
-def test_a_judges_log_of_a_later_version_is_refused_before_the_model_is_asked(
-    tmp_path: Path,
-) -> None:
-    who = jury(judge("j/a"), quorum=1)
-    run(tmp_path, who, max_instances=2)
-    (path,) = grade_logs(tmp_path)
-    body = without_checksum(path.read_bytes().splitlines()[-1])
-    assert body is not None
-    later = body.replace(b'"schema":1', b'"schema":2')
-    later = later.replace(
-        b'"text":"', b'"text":"' + b"x" * 99999
-    )  # longer than what is read at first
-    path.write_bytes(path.read_bytes() + with_checksum(later))
-    answers = path.parents[2] / "responses.jsonl"
-    before = answers.read_bytes()
-    with pytest.raises(RecordError, match=r"responses\.jsonl was written by another version"):
-        run(tmp_path, who, max_instances=4)
-    assert answers.read_bytes() == before
 
 
 @pytest.mark.slow
@@ -686,14 +591,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
         "--config-dir",
         conf,
     )
-    process = subprocess.Popen(
-        command(*argv), env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while len(logs_if_any(tmp_path / "results")) < 6 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    start(*argv).kill(once=lambda: len(logs_if_any(tmp_path / "results")) >= 6)
     before = logs_if_any(tmp_path / "results")
     assert 6 <= len(before) < 24
     done = run_here(*argv)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,22 +95,6 @@ STYLES = [
 def test_a_plain_verdict_is_read_in_whatever_dress(text: str) -> None:
     assert read(text) == (5, 4, 1)
     assert all(type(score) is int for score in read(text))
-
-
-@pytest.mark.parametrize(
-    ("escaped", "kept"),
-    [
-        (r"\ud83d\ude00 ok", "\U0001f600 ok"),
-        (r"cut \ud83d", "cut \ufffd"),
-        (r"\ude00 cut", "\ufffd cut"),
-        (r"\ud800\ud83d\ude00", "\ufffd\U0001f600"),
-    ],
-)
-def test_half_a_pair_in_a_reason_can_be_stored(escaped: str, kept: str) -> None:
-    verdict = {name: {"score": 4, "reason": "@"} for name in NAMES}
-    reply = read_reply(json.dumps(verdict).replace("@", escaped, 1), CRITERIA, 1, 5)
-    assert reply.reasons == (kept, "@", "@") and reply.scores == (4, 4, 4)
-    assert msgspec.json.encode(reply.reasons[0]).decode() == f'"{kept}"'
 
 
 def test_reasons_are_kept_in_the_order_of_the_criteria() -> None:

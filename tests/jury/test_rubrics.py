@@ -19,6 +19,7 @@ from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.store.records import judge_hash
+from tests.cases import cases
 
 REGISTRY = load_registry()
 JUDGED = {b.name: b for b in REGISTRY.benchmarks.values() if b.rubric}
@@ -34,22 +35,7 @@ def test_each_benchmark_with_a_jury_has_a_rubric_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "words"),
-    [
-        ("mental_health", ("counsel", "empath", "heard", "risk", "stage")),
-        ("patient_instruct", ("plain words", "safe", "warning signs", "when to call", "alone")),
-        ("medication_qa", ("label", "go beyond it are right", "plain words", "dose")),
-        ("mediqa_qa", ("one of several acceptable answers", "go beyond it are right", "urgent")),
-        ("aci_bench", ("four headings", "dialogue is the source", "negation")),
-        ("mimic_rrs", ("referring clinician", "most important first", "was not shown")),
-        ("mimic_bhc", ("discharge", "brief", "no other section holds")),
-        ("dischargeme", ("letter to the patient", "suit its reader", "wrong reader")),
-        ("mtsamples", ("treatment", "good practice", "run on into later parts")),
-        ("mtsamples_procedures", ("procedure", "site", "cannot be known")),
-        ("med_dialog", ("one sentence", "title", "main question")),
-        ("medalign", ("record in <case> is the source", "cut", "values")),
-        ("note_extract", ("only source", "Not mentioned", "order")),
-    ],
+    ("benchmark", "words"), cases(__file__, "a_rubric_says_what_counts_in_its_task")
 )
 def test_a_rubric_says_what_counts_in_its_task(benchmark: str, words: tuple[str, ...]) -> None:
     rubric = load_rubric(JUDGED[benchmark])

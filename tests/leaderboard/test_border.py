@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.errors import RecordError
 from medhelm.schema.run import MetricRef
-from medhelm.store.records import find_gradings, read_record
+from medhelm.store.records import find_gradings
 from medhelm_leaderboard import publish
 from tests.build_runs import EXACT, Item, items, write_run
 from tests.leaderboard.casting import build, data_of, fresh
@@ -25,11 +24,6 @@ from tests.server import serve_in_thread
 def every_byte(site: Path) -> bytes:
     files = sorted(p for p in site.rglob("*") if p.is_file())
     return b"".join(str(p.relative_to(site)).encode() + p.read_bytes() for p in files)
-
-
-def rewrite(grading: Path, **changes: Any) -> None:
-    record = msgspec.structs.replace(read_record(grading), **changes)
-    (grading / "summary.json").write_bytes(msgspec.json.encode(record))
 
 
 @pytest.mark.slow

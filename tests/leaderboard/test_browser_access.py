@@ -204,15 +204,6 @@ def test_a_filter_keeps_the_focus_and_a_new_page_takes_it(opens: Opens, full: Wo
     assert page.title() == "Statistics – Ours"
 
 
-def test_tables_and_the_taxonomy_open_by_keyboard(opens: Opens, full: World) -> None:
-    page = opens(full).open("categories")
-    summary = page.locator("summary", has_text="Planning Treatments")
-    summary.press("Enter")
-    assert page.get_by_text("Check drug interactions").is_visible()
-    page.locator(".scroll").first.focus()
-    assert page.evaluate("document.activeElement.getAttribute('role')") == "region"
-
-
 # Charts ------------------------------------------------------------------------------------------
 
 
@@ -357,15 +348,6 @@ def test_the_first_column_stays_in_sight_on_a_phone(opens: Opens, full: World) -
     page.get_by_role("region", name="Models on").evaluate("e => { e.scrollLeft = 200; }")
     after = name.bounding_box()
     assert before is not None and after is not None and abs(before["x"] - after["x"]) <= 1
-
-
-def test_an_instance_is_reached_on_a_phone(opens: Opens, full: World) -> None:
-    page = opens(full, width=360).open("run", "triage", ONE.name)
-    page.get_by_role("link", name="triage-004").click()
-    page.locator("#open-id", has_text="triage-004").wait_for()
-    page.wait_for_timeout(300)
-    box = page.locator("#open-id").bounding_box()
-    assert box is not None and 0 <= box["y"] < 300  # the instance is brought into sight
 
 
 def test_paper_shows_tables_and_no_controls(opens: Opens, full: World) -> None:

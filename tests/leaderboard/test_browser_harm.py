@@ -147,22 +147,6 @@ def test_where_errors_lie(
         assert own[bundled()[0].specialty, "vendor/coarse"]["errors"] is None
 
 
-def test_the_way_from_a_cell_to_a_label(opens: Opens, labelled: World) -> None:
-    reader = opens(labelled)
-    page = reader.open("harm")
-    heat = page.get_by_role("grid", name="Errors by category and model")
-    cell = heat.locator("tr", has_text="medication").locator("a.spot").nth(1)
-    cell.hover()
-    tip = page.get_by_role("tooltip").inner_text()
-    assert "lab/bold" in tip and "medication" in tip and "12 of 12 cases read" in tip
-    with reader.changes():
-        cell.click()
-    assert page.locator("h1").inner_text().startswith("lab/bold on Labelled")
-    page.get_by_role("link", name=bundled()[2].code).click()
-    page.locator("#open-id", has_text=bundled()[2].code).wait_for()
-    assert page.get_by_text("All ").count()
-
-
 # The run -----------------------------------------------------------------------------------------
 
 

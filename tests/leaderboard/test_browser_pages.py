@@ -69,18 +69,9 @@ def visit_all(
             assert page.locator("main h2").count() >= 2, (path, tab)
 
 
-def test_every_page_opens_from_disk(opens: Opens, full: World) -> None:
-    visit_all(opens, full, [*BENCHMARKS, "open", *CLOSED], RUNS)
-
-
 def test_every_page_opens_from_the_server(opens: Opens, served: str) -> None:
     assert served.startswith("http://127.0.0.1:")
     visit_all(opens, served, ["open", "private"], RUNS[:2])
-
-
-def test_every_page_of_the_demo_opens(opens: Opens, demo: World) -> None:
-    runs = [("run", "medec", "baseline/lead"), ("run", "medication_qa", "baseline/oracle")]
-    visit_all(opens, demo, ["medec", "medication_qa", "mtsamples"], runs)
 
 
 def test_the_first_view_of_another_address_than_the_overview(opens: Opens, full: World) -> None:
@@ -203,17 +194,6 @@ def test_the_page_of_a_benchmark_shows_the_table(opens: Opens, full: World, name
     counts = page.get_by_role("table", name="Instances by score and model", include_hidden=True)
     sums = {row[0]: sum(int(c.replace(",", "")) for c in row[1:]) for row in grid(counts)[1:]}
     assert sums == {str(r["model"]): r["n"] for r in rows if r["score"] is not None}
-
-
-def test_other_metrics_of_a_benchmark(opens: Opens, full: World) -> None:
-    table = full.table("benchmarks", metrics="all")
-    page = opens(full).open("benchmark", "open")
-    page.get_by_label("Metric", exact=True).select_option("rouge_l")
-    page.get_by_role("columnheader", name="rouge_l").wait_for()
-    shown = rows_by_name(page.get_by_role("table", name="Models on open"))
-    for row in table.rows:
-        if row["benchmark"] == "open" and row["metric"] == "rouge_l" and row["score"] is not None:
-            assert shown[str(row["model"])][1] == spelled(table, row, "score")
 
 
 def test_answers_without_a_model_are_those_of_the_manifest(opens: Opens, demo: World) -> None:

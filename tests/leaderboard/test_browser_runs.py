@@ -11,7 +11,7 @@ from medhelm.schema.run import MetricRef
 from tests.build_runs import EXACT
 from tests.leaderboard.browsing import Opens, Reader, World, at, grid, rows_by_name, spelled
 from tests.leaderboard.casting import CLOSED, data_of
-from tests.leaderboard.worlds import ENDS, LIKERT, ONE, PARTS, THREE, TWO, answers, case
+from tests.leaderboard.worlds import ENDS, LIKERT, ONE, THREE, TWO, answers, case
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -95,16 +95,6 @@ def test_filter_by_score_and_order(opens: Opens, full: World) -> None:
     assert listed(page)[0] == min(values, key=lambda i: (values[i], i))
     shown = page.locator("#list a .of").all_inner_texts()
     assert [float(s) for s in shown] == sorted(v for v in values.values())[:PAGE]
-
-
-def test_filter_by_part(opens: Opens, full: World) -> None:
-    reader = opens(full)
-    page = reader.open("run", "letters", TWO.name)
-    own = lines("letters", TWO)
-    for part in PARTS:
-        reader.choose("Part", part)
-        assert listed(page) == [i.id for i, _ in own if i.metadata["part"] == part]
-        assert part in page.locator(".pane-head").inner_text()
 
 
 # Search ------------------------------------------------------------------------------------------
@@ -228,12 +218,6 @@ def test_an_instance_is_shown_whole(opens: Opens, full: World) -> None:
     values = {(i.id, i.repeat): i.value for i, _ in lines("coding", ONE)}
     page.locator(".repeats [aria-current]", has_text="2").wait_for()
     assert page.locator(".verdict .value").inner_text() == f"{values['coding-003', 2]:.0f}"
-
-
-def test_choices_mark_gold(opens: Opens, full: World) -> None:
-    page = opens(full).open("run", "triage", ONE.name, instance="triage-002")
-    gold = page.locator(".choices li.gold").inner_text().split()
-    assert gold == ["C", "a", "meal", "gold"]
 
 
 def test_a_long_text_is_folded_and_opens(opens: Opens, full: World) -> None:

@@ -201,15 +201,6 @@ def test_the_switch_between_the_win_rates(opens: Opens, demo: World) -> None:
     check_view(page, demo, names)
 
 
-def test_filters_go_along_to_other_pages(opens: Opens, full: World) -> None:
-    page = opens(full).open("overview", access="private", weights="open")
-    page.get_by_role("link", name="Heatmap").click()
-    page.get_by_role("grid").wait_for()
-    shown = grid(page.get_by_role("grid"))
-    assert [h.split(" ")[0] for h in shown[0][1:]] == ["lab/two-small"]
-    assert [row[0] for row in shown if len(row) > 1][1:] == ["private"]
-
-
 # Downloads ---------------------------------------------------------------------------------------
 
 
@@ -311,19 +302,6 @@ def test_arrows_move_between_cells_and_enter_opens_the_run(opens: Opens, full: W
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name=f"{models[0]} on gated").wait_for()
     assert page.url.endswith(at("run", "gated", models[0]))
-
-
-def test_colours_follow_the_values(opens: Opens, full: World) -> None:
-    page = opens(full).open("heatmap", colours="full")
-    spots = page.locator("a.spot[style]")
-    found = {}
-    for spot in spots.all():
-        text = spot.inner_text().split()[0]
-        found[text] = spot.evaluate("e => getComputedStyle(e).backgroundColor")
-    assert found["1.000"] == "rgb(253, 231, 37)"  # the bright end of viridis
-    assert len(set(found.values())) > 10
-    legend = page.locator(".legend").inner_text().split()
-    assert legend == ["0", "1"]
 
 
 def test_pairs_tell_their_interval_and_p(opens: Opens, full: World) -> None:

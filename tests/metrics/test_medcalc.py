@@ -9,6 +9,7 @@ import pytest
 from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
+from tests.cases import cases
 from tests.graded import grade
 
 from .conftest import always, gold, mean, metric, said
@@ -156,11 +157,11 @@ def test_instances_that_cannot_be_scored(bad: Instance, message: str) -> None:
 
 @pytest.mark.slow
 def test_the_real_worked_solutions(data: Path, medcalc: list[Instance]) -> None:
-    """Of all, none is read wrongly; those that are not read state several totals on the way."""
+    """Of every third, none is read wrongly; `perf/reading.py` reads all."""
     with (data / "medcalc_bench" / "test_data.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     outcomes: Counter[str] = Counter()
-    for row, item in zip(rows, medcalc, strict=True):
+    for row, item in [*zip(rows, medcalc, strict=True)][::3]:
         name = row["Calculator Name"].partition(" (")[0]
         sentence = f"This gives a {name} of {row['Ground Truth Answer']}."
         assert grade(FIXED, item, said(sentence)).value == 1.0, sentence
@@ -168,7 +169,7 @@ def test_the_real_worked_solutions(data: Path, medcalc: list[Instance]) -> None:
         outcomes[
             "right" if score.value else "wrong" if score.outcome == "scored" else "unread"
         ] += 1
-    assert outcomes == {"right": 1044, "unread": 3}
+    assert outcomes == {"right": 348, "unread": 1}
 
 
 def test_the_real_file(medcalc: list[Instance]) -> None:
@@ -211,26 +212,7 @@ def test_the_real_golds_as_a_model_would_write_them(medcalc: list[Instance]) -> 
 
 @pytest.mark.parametrize(
     ("question", "text", "value"),
-    [
-        (
-            "What is the LDL in mg/dL?",
-            "LDL = 243 - 41 - 38 = 164 mg/dL. That is 4.24 mmol/L.",
-            "164",
-        ),
-        ("What is the LDL in mg/dL?", "LDL = 2.36 mmol/L", None),
-        ("What is the CHA2DS2-VASc Score?", "It is 2 + 1 = 3. The HAS-BLED score is 2.", "3"),
-        (
-            "What is the delta gap in mEq/L?",
-            "Delta gap = 29 - 12 = 17, delta ratio 17/9 = 1.9",
-            "17",
-        ),
-        (
-            "What is the serum osmolality in mOsm/kg?",
-            "= 266 + 27.8 + 9.2 = 303. The serum osmolality is 303 mOsm/kg.\nAnion gap 133 - 96 - 15 = 22.",
-            "303",
-        ),
-        ("How many SIRS criteria are met?", "He meets 3 SIRS criteria.\n\nAnswer: 2", None),
-    ],
+    cases(__file__, "what_is_asked_tells_the_answer_from_other_numbers"),
 )
 def test_what_is_asked_tells_the_answer_from_other_numbers(
     question: str, text: str, value: str | None

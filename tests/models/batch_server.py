@@ -12,6 +12,7 @@ import json
 import os
 import random
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,13 +21,16 @@ from typing import Any
 
 from aiohttp import web
 
+from medhelm.cli import run_command
+from medhelm.models import batches
 from tests.server import FaultServer, _disconnect, _render, prompt_of
 
-SHORT_WAITS = (
-    "import sys, medhelm.models.batches as b; b.QUIET_S = b.SETTLE_S = 0.3; b.POLL_S = (0.05, 0.1);"
-    "from medhelm.cli import run_command; sys.exit(run_command(sys.argv[1:]))"
-)
-"""The command line with shorter waits."""
+
+def with_short_waits(argv: list[str]) -> None:
+    """Run the command line with shorter waits, and leave with its exit code."""
+    batches.QUIET_S = batches.SETTLE_S = 0.3
+    batches.POLL_S = (0.05, 0.1)
+    sys.exit(run_command(argv))
 
 
 class BatchServer(FaultServer):

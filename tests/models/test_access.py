@@ -9,11 +9,12 @@ import sys
 import msgspec
 import pytest
 
-from medhelm.errors import MedhelmError, ModelError, UnknownName, UsageError
+from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.models import check_model, is_instance_model, open_model
 from medhelm.models.access import resolve_access
 from medhelm.schema.episode import Sampling
 from medhelm.schema.model import ModelSpec, Price
+from tests.cases import cases
 
 SPEC = ModelSpec(name="openai/m", model="m", base_url="http://localhost:8000/v1")
 
@@ -80,37 +81,7 @@ def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"base_url": "https://h/v1?api_key=geheim"},
-        {"base_url": "https://h/v1?api-version=2&key=geheim"},
-        {"base_url": "https://h/v1?api%5Fkey=geheim"},
-        {"base_url": "https://h/v1?subscription-key=geheim"},
-        {"base_url": "https://h/v1#access_token=geheim"},
-        {"base_url": "https://h/v1?sv=2022-11-02&sig=geheim"},
-        {"base_url": "https://f.azurewebsites.net/api/chat?code=geheim"},
-        {"base_url": "https://h/v1?X-Amz-Signature=geheim"},
-        {"base_url": "https://h/v1?x-amz-credential=geheim"},
-        {"base_url": "https://h/v1?Auth=geheim"},
-        {"base_url": "https://h/v1?accessToken=geheim"},
-        {"base_url": "https://h/v1?sessionAuth=geheim"},
-        {"base_url": "https://h/v1?authkey=geheim"},
-        {"base_url": "https://h/v1?api-version=1&usertoken=geheim"},
-        {"base_url": "HTTPS://H:443/v1//?SECRETKEY=geheim"},
-        {"base_url": "https://h/v1?user=me&pw=geheim"},
-        {"base_url": "https://h/v1?sessionid=geheim"},
-        {"base_url": "https://h/v1?k=geheim0123456789abcdefABCDEF0"},
-        {"base_url": "https://h/v1?api-version=1&k=geheim0123456789abcdef%2BABCDE%3D"},
-        {"base_url": "https://geheim@h/v1"},
-        {"base_url": "https://h/v1?api_key=geheim", "provider": "scripted"},
-        {"extra_body": {"api_key": "geheim"}},
-        {"extra_body": {"apiKey": "geheim"}},
-        {"extra_body": {"headers": {"x-api-key": "geheim"}}},
-        {"extra_body": {"a": [{"b": {"Authorization": "Bearer geheim"}}]}},
-        {"extra_body": {"auth": {"client-secret": "geheim"}}},
-        {"extra_body": {"access_token": ["geheim"]}},
-        {"extra_body": {"password": "geheim"}},
-    ],
+    "values", cases(__file__, "a_key_in_the_settings_is_refused_and_not_shown")
 )
 def test_a_key_in_the_settings_is_refused_and_not_shown(values: dict[str, object]) -> None:
     for use in (check_model, open_model):
@@ -188,19 +159,10 @@ def test_an_unknown_provider_names_the_nearest() -> None:
             use(changed(provider="opnai"))
 
 
-def test_an_unknown_baseline_names_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="'lexicl'.*'lexical'"):
-        check_model(ModelSpec(name="baseline/lexicl", provider="baseline"))
-
-
 def test_baselines_are_instance_models_and_the_others_are_not() -> None:
     assert is_instance_model(open_model(ModelSpec(name="baseline/empty", provider="baseline")))
     assert not is_instance_model(open_model(ModelSpec(name="s", provider="scripted")))
     assert not is_instance_model(open_model(SPEC, environ={}))
-
-
-def test_every_refusal_is_a_mistake_that_the_user_can_mend() -> None:
-    assert issubclass(ModelError, MedhelmError) and ModelError.exit_code == 6
 
 
 def test_nothing_that_does_network_is_imported_before_a_model_is_opened() -> None:

@@ -128,20 +128,12 @@ def test_what_openais_names_tell_of_thinking(name: str, thinks: bool) -> None:
     assert spec.reasoning == thinks and (spec.sampling.temperature is None) == thinks
 
 
-def test_ollama_declares_the_window_beyond_which_it_cuts() -> None:
-    assert load_models()["ollama/local"].context_window == 4096
-
-
 def test_every_baseline_has_its_file_and_is_local() -> None:
     found = {n: s for n, s in load_models().items() if s.provider == "baseline"}
     assert set(found) == {f"baseline/{name}" for name in BASELINES}
     for spec in found.values():
         assert (spec.endpoint_class, spec.weights) == ("local", "none")
         open_model(spec)
-
-
-def test_names_are_the_paths_of_the_files() -> None:
-    assert all(name == spec.name for name, spec in load_models().items())
 
 
 def test_any_openai_name_needs_no_file() -> None:
@@ -162,11 +154,6 @@ def test_models_of_the_user_come_first() -> None:
 def test_an_unknown_name_is_an_error(name: str) -> None:
     with pytest.raises(UnknownName):
         find_model(name)
-
-
-def test_an_unknown_name_says_the_nearest() -> None:
-    with pytest.raises(UnknownName, match="'baseline/randm'; did you mean 'baseline/random'"):
-        find_model("baseline/randm")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "perf"))
 from limiter import AtMost, Bucket, Faulty, Server, simulate, steady
 from virtual_time import run_virtually
 
+from tests.cases import cases
+
 EVENTS = st.lists(
     st.sampled_from(
         ["answer", "429", "time-out", "failure", "retry", "cancel", "pause", "lower", "new"]
@@ -429,20 +431,7 @@ def test_backoff_lies_between_zero_and_the_doubled_base(attempt: int, seed: int)
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After": "0.5"}, 0.5),
-        ({"Retry-After": "-3"}, 0.0),
-        ({"Retry-After": "nan"}, None),
-        ({"Retry-After": "inf"}, None),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": ""}, None),
-        ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
-        ({"retry-after-ms": "x", "Retry-After": "1"}, 1.0),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-    ],
+    ("headers", "seconds"), cases(__file__, "retry_after_is_read_as_seconds_or_date")
 )
 def test_retry_after_is_read_as_seconds_or_date(
     headers: dict[str, str], seconds: float | None

@@ -21,6 +21,7 @@ from medhelm.plugins.checks import provider_faults
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import find_runs, read_plan, request_hash
+from tests.cases import cases
 
 THIRD_PARTY = Path(__file__).parents[1] / "third_party" / "medhelm_example"
 KEY = "sk-lines-77"
@@ -191,20 +192,7 @@ def test_it_is_asked_from_python(package: Path, lines: LinesServer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "code", "expected"),
-    [
-        (["model=exmple_lines/any-9b"], 2, "did you mean 'example_lines/any-9b'"),
-        (
-            ["model=example_lines/any", "benchmark=clear"],
-            5,
-            "'example_lines/any' is external",
-        ),
-        (
-            ["model=example_lines/unlicensed"],
-            6,
-            "cannot open it: RuntimeError: no licence for ***;",
-        ),
-    ],
+    ("words", "code", "expected"), cases(__file__, "a_mistake_with_it_is_one_line")
 )
 def test_a_mistake_with_it_is_one_line(
     words: list[str],

@@ -24,6 +24,7 @@ from medhelm.models.codecs.wire import (
 from medhelm.models.endpoint import is_cut
 from medhelm.schema.episode import Message, Request, Sampling, Usage
 from medhelm.schema.model import ModelSpec
+from tests.cases import cases
 
 SPEC = ModelSpec(name="openai/x", model="x-1")
 REQUEST = Request(
@@ -115,26 +116,7 @@ def answer_of(payload: bytes) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("message", "finish", "text", "ending"),
-    [
-        ({"content": "B"}, "stop", "B", "stop"),
-        ({"content": "The ans"}, "length", "The ans", "length"),
-        ({"content": None}, "stop", "", "stop"),
-        ({}, None, "", "stop"),
-        ({"content": "<think>a</think>B"}, "stop", "<think>a</think>B", "stop"),
-        ({"content": "B", "reasoning_content": "long"}, "stop", "B", "stop"),
-        ({"content": None, "refusal": "no"}, "stop", "", "refusal"),
-        ({"content": "I must not"}, "content_filter", "I must not", "refusal"),
-        ({"content": "I refuse to answer."}, "stop", "I refuse to answer.", "stop"),
-        ({"content": [{"type": "text", "text": "B"}]}, "stop", "B", "stop"),
-        (
-            {"content": [{"type": "thinking", "text": "x"}, {"type": "text", "text": "C"}]},
-            "stop",
-            "C",
-            "stop",
-        ),
-        ({"content": [{"type": "refusal", "refusal": "no"}]}, "stop", "", "refusal"),
-    ],
+    ("message", "finish", "text", "ending"), cases(__file__, "text_and_ending")
 )
 def test_text_and_ending(message: Any, finish: Any, text: str, ending: str) -> None:
     answer = answer_of(completion(message, finish))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -19,8 +17,9 @@ from medhelm.cli import run_command
 from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.store import records, runlog
 from tests.leaderboard.casting import data_of
+from tests.processes import asked, start
 from tests.protocols.interview import PLUGIN, install, options, play
-from tests.quiz import command, environment, medhelm
+from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -196,12 +195,8 @@ def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
 @pytest.mark.parametrize("after", [20, 55])
 def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) -> None:
     with serve_in_thread(play, latency_s=0.02) as server:
-        argv = command(*options(server, tmp_path, model__max_concurrency=4))
-        process = subprocess.Popen(argv, env=environment(), stdout=-3, stderr=-3)
-        while server.requests < after:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process = start(*options(server, tmp_path, model__max_concurrency=4))
+        process.kill(once=asked(server, after))
         (run,) = records.find_runs(tmp_path / "results") or [None]
         assert run is not None
         held = sum(

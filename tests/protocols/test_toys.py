@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from medhelm.cli import run_command
 from medhelm.errors import BudgetReached, Interrupted, ModelError
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
-from tests.quiz import command, environment
+from tests.processes import asked, start
 from tests.server import FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -146,15 +145,11 @@ def test_a_second_interrupt_does_not_break_off_the_last_grading(tmp_path: Path) 
     plugin = another_plugin(tmp_path, slow | {"import asyncio": "import asyncio, time"})
     with serve_in_thread("fine", latency_s=0.1) as server:
         argv = [*arguments(server, tmp_path, plugin), "model.max_concurrency=1"]
-        process = subprocess.Popen(
-            command(*argv), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-        while server.requests < 20:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
+        process = start(*argv)
+        process.send(signal.SIGINT, once=asked(server, 20))
         time.sleep(1.0)  # the grading of three episodes takes three seconds
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[0].decode()
+        process.send(signal.SIGINT)
+        said = "".join(process.communicate(timeout=60))
     assert process.returncode == Interrupted("").exit_code and "Traceback" not in said
     ended = sum(line[-1] == "response" for line in kinds(log_of(tmp_path)).values())
     assert 1 < ended < EPISODES
@@ -208,10 +203,11 @@ def test_a_defect_beside_parallel_calls_loses_none_of_them(tmp_path: Path) -> No
 def test_an_interrupt_loses_no_parallel_call_that_is_answered(tmp_path: Path) -> None:
     with serve_in_thread("fine", latency_s=0.4) as server:
         argv = [*arguments(server, tmp_path), "model.max_concurrency=4"]
-        process = subprocess.Popen(command(*argv), env=environment(), stdout=-3, stderr=-3)
-        while not (server.in_flight == 4 and server.requests > EPISODES + 2):
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
+        process = start(*argv)
+        process.send(
+            signal.SIGINT,
+            once=lambda: server.in_flight == 4 and server.requests > EPISODES + 2,
+        )
         assert process.wait(timeout=60) == Interrupted("").exit_code
         answered = server.answered.total()
         assert EPISODES + 2 < answered < EPISODES * (1 + ITEMS)

@@ -248,20 +248,6 @@ def test_a_named_file_that_is_no_plugin_is_refused(tmp_path: Path) -> None:
     assert "not a Python file" in refusal(write(tmp_path, "notes.txt", "hello\n"))
 
 
-def test_a_function_of_a_plugin_may_have_any_other_name(tmp_path: Path) -> None:
-    text = """
-        from medhelm import ModelSpec, hookimpl
-
-        def medhelm_window():
-            return 4
-
-        @hookimpl
-        def medhelm_models():
-            return [ModelSpec(name="mine/one", provider="baseline", model="lead")]
-        """
-    assert "mine/one" in load_registry([str(write(tmp_path, "fine.py", text))]).models
-
-
 @pytest.mark.parametrize(
     "revision", ["main", "v1.0", "refs/convert/parquet", "0" * 39, "0" * 41, "A" * 40, ""]
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,11 +16,12 @@ from medhelm.models import batches
 from tests.jury.test_judging import GOOD, jury
 from tests.jury.test_judging import run as rate
 from tests.jury.test_judging import value as rated
-from tests.models.batch_server import SHORT_WAITS, BatchServer
+from tests.models.batch_server import BatchServer, with_short_waits
+from tests.processes import Started
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
 from tests.protocols.test_interview import interview, model, stored_all
-from tests.quiz import arguments, environment, medhelm, record_of, scores_of, write_quiz
+from tests.quiz import arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import Reply, in_thread, letter
 
 PRICE = "{input: 10, output: 100, date: '2026-11-01'}"
@@ -125,12 +124,7 @@ def test_nothing_is_paid_for_twice_after_kills(
         while len(ends) < len(moments) + 1 and 0 not in ends:
             is_last = left == ["some answers are logged"]
             server.log_below = tmp_path / "results" if is_last else None
-            child = subprocess.Popen(
-                [sys.executable, "-c", SHORT_WAITS, *args],
-                env=environment(),
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            child = Started(with_short_waits, args)
             server.victim = child.pid
             said = child.communicate(timeout=120)[1]
             ends.append(child.returncode)
@@ -147,15 +141,8 @@ def test_after_ctrl_c_the_same_command_fetches(tmp_path: Path) -> None:
     write_quiz(tmp_path, 30)
     with in_thread(BatchServer(looks=10**6)) as server:
         args = arguments(tmp_path, server.base_url, model__batch="true")
-        child = subprocess.Popen(
-            [sys.executable, "-c", SHORT_WAITS, *args],
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        while not server.happened["look"]:
-            time.sleep(0.05)
-        child.send_signal(signal.SIGINT)
+        child = Started(with_short_waits, args)
+        child.send(signal.SIGINT, once=lambda: server.happened["look"])
         began = time.monotonic()
         said = child.communicate(timeout=60)[1]
         assert child.returncode == 130 and time.monotonic() - began < 20, said

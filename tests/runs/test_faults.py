@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -13,15 +12,8 @@ from pathlib import Path
 import pytest
 
 from medhelm.store import records, runlog
-from tests.quiz import (
-    arguments,
-    command,
-    environment,
-    medhelm,
-    record_of,
-    scores_of,
-    write_quiz,
-)
+from tests.processes import asked, start
+from tests.quiz import arguments, medhelm, record_of, scores_of, write_quiz
 from tests.server import Faults, Reply, letter, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -73,17 +65,11 @@ def test_one_of_three_servers_is_killed_and_nothing_changes(tmp_path: Path) -> N
     try:
         urls = [server.stdout.readline().strip() for server in servers if server.stdout]
         argv = arguments(killed, f"[{','.join(urls)}]", model__max_concurrency=4)
-        run = subprocess.Popen(
-            command(*argv),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
+        run = start(*argv)
         logs = (killed / "results").glob
-        while not any(log.read_bytes().count(b"\n") > n / 3 for log in logs("runs/*/*/*/*.jsonl")):
-            assert run.poll() is None
-            time.sleep(0.01)
+        run.wait_until(
+            lambda: any(log.read_bytes().count(b"\n") > n / 3 for log in logs("runs/*/*/*/*.jsonl"))
+        )
         servers[0].kill()
         _, said = run.communicate()
         assert run.returncode == 0 and "error" not in said, said
@@ -113,20 +99,9 @@ def test_kill_9_at_ten_moments_loses_at_most_what_was_in_flight(tmp_path: Path) 
     in_flight = 16
     with serve_in_thread(latency_s=0.02) as server:
         argv = arguments(killed, server.base_url, model__max_concurrency=in_flight)
-        kills = 0
-        while kills < 10:
-            process = subprocess.Popen(
-                command(*argv),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment(),
-            )
+        for _ in range(10):
             target = server.requests + rng.randrange(20, 150)
-            while server.requests < target and process.poll() is None:
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-            kills += 1
+            start(*argv).kill(once=asked(server, target))
         done = medhelm(*argv)
         assert done.returncode == 0, done.stderr
         repeated = sum(n - 1 for n in server.answered.values())
@@ -163,16 +138,8 @@ def test_ctrl_c_once_keeps_what_is_answered_and_prints_the_command_to_go_on(
     write_quiz(tmp_path, 400)
     with serve_in_thread(latency_s=0.1) as server:
         argv = arguments(tmp_path, server.base_url, model__max_concurrency=8)
-        process = subprocess.Popen(
-            command(*argv),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        while server.requests < 40:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process = start(*argv)
+        process.send(signal.SIGINT, once=asked(server, 40))
         _, err = process.communicate(timeout=30)
         assert process.returncode == 130
         assert "Traceback" not in err
@@ -189,19 +156,11 @@ def test_ctrl_c_once_keeps_what_is_answered_and_prints_the_command_to_go_on(
 def test_a_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
     write_quiz(tmp_path, 10)
     with serve_in_thread(latency_s=60) as server:
-        process = subprocess.Popen(
-            command(*arguments(tmp_path, server.base_url)),
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-            env=environment(),
-        )
-        while server.requests < 5:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process = start(*arguments(tmp_path, server.base_url))
+        process.send(signal.SIGINT, once=asked(server, 5))
         time.sleep(0.3)
         started = time.monotonic()
-        process.send_signal(signal.SIGINT)
+        process.send(signal.SIGINT)
         _, err = process.communicate(timeout=30)
         assert time.monotonic() - started < 5
         assert process.returncode == 130 and "Traceback" not in err
@@ -211,11 +170,8 @@ def test_two_processes_on_one_run_folder(tmp_path: Path) -> None:
     write_quiz(tmp_path, 60)
     with serve_in_thread(latency_s=3.0) as server:
         argv = arguments(tmp_path, server.base_url, model__max_concurrency=4)
-        first = subprocess.Popen(
-            command(*argv), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()
-        )
-        while server.requests < 4:
-            time.sleep(0.01)
+        first = start(*argv)
+        first.wait_until(asked(server, 4))
         second = medhelm(*argv)
         assert second.returncode == 4
         assert f"in use by process {first.pid}" in second.stderr
@@ -378,7 +334,3 @@ def test_100_kb_instances_and_odd_characters_come_back_whole(tmp_path: Path) -> 
     (run,) = records.find_runs(tmp_path / "results")
     kept = {e.instance.context for e in runlog.read_episodes(run, records.read_plan(run))}
     assert kept == {text.replace("{i}", str(i)) for i in range(5)}
-
-
-def test_the_environment_of_the_test_has_no_real_key() -> None:
-    assert environment()["OPENAI_API_KEY"] == "test-key" != os.environ.get("OPENAI_API_KEY", "")

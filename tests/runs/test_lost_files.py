@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +13,8 @@ from medhelm.errors import RecordError
 from medhelm.store import records
 from medhelm.store.appendlog import AppendLog
 from medhelm.store.runlog import RunFolder
-from tests.quiz import PLUGIN, arguments, command, environment, medhelm, write_quiz
+from tests.processes import asked, start
+from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
 from tests.server import serve_in_thread
 
 LINE = b'{"a": 1}\n'
@@ -99,20 +98,14 @@ def run_until(folder: Path, fault: Callable[[Path], None], **settings: object) -
     """Start a run of 600, do something to its log after 100 answers; its exit code and stderr."""
     write_quiz(folder, 600)
     with serve_in_thread(latency_s=0.05) as server:
-        process = subprocess.Popen(
-            command(*arguments(folder, server.base_url, model__max_concurrency=8, **settings)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        while server.requests < 100:
-            time.sleep(0.005)
+        argv = arguments(folder, server.base_url, model__max_concurrency=8, **settings)
+        process = start(*argv)
+        process.wait_until(asked(server, 100))
         (run,) = (folder / "results" / "runs").glob("*/*/*")
         fault(run / "responses.jsonl")
         _, err = process.communicate(timeout=60)
         assert server.requests < 300, "the run went on for long"
-    return process.returncode, err
+    return process.wait(), err
 
 
 @pytest.mark.slow
@@ -137,16 +130,8 @@ def test_other_runs_of_a_sweep_go_on(tmp_path: Path) -> None:
     write_quiz(tmp_path, 300)
     with serve_in_thread(latency_s=0.05) as server:
         argv = arguments(tmp_path, server.base_url, model__max_concurrency=16)
-        argv = ["run", "-m", *argv[1:], "repeats=1,2"]
-        process = subprocess.Popen(
-            command(*argv),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        while server.requests < 100:
-            time.sleep(0.005)
+        process = start("run", "-m", *argv[1:], "repeats=1,2")
+        process.wait_until(asked(server, 100))
         plans = {
             records.read_plan(p).spec.repeats: p for p in records.find_runs(tmp_path / "results")
         }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from unittest import mock
 
@@ -17,7 +15,8 @@ from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.store.records import read_record
 from tests.plugins.own_run import PROTOCOL, ROLES, briefs_run, main
-from tests.quiz import environment, in_this_process
+from tests.processes import Started, asked
+from tests.quiz import in_this_process
 from tests.server import Faults, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -42,17 +41,9 @@ def made(folder: Path) -> list[str]:
 def test_a_killed_command_goes_on_and_asks_only_what_was_in_flight(tmp_path: Path) -> None:
     with serve_in_thread("fine", latency_s=0.03) as server:
         for _ in range(3):
-            process = subprocess.Popen(
-                argv(tmp_path, server.base_url, N),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment(),
-            )
             target = server.requests + 20
-            while server.requests < target and process.poll() is None:
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            assert process.wait() == -signal.SIGKILL
+            process = Started(command, tmp_path, server.base_url, N)
+            process.kill(once=asked(server, target))
         done = command(tmp_path, server.base_url, N)
         assert done.returncode == 0, done.stderr
         assert len(server.answered) == 3 * N

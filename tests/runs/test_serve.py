@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,7 +21,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
 from tests.models.local_model import need_transformers, smollm2_folder
-from tests.quiz import PLUGIN, arguments, command, environment, write_quiz
+from tests.processes import start
+from tests.quiz import PLUGIN, arguments, write_quiz
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -159,14 +159,13 @@ def test_no_server_outlives_its_command(ending: Any, tmp_path: Path) -> None:
     write_quiz(tmp_path, 50)
     fault = ["--fault", "deaf"] if ending == "deaf" else []
     argv = quiz(tmp_path, serve(tmp_path, "--latency", "0.2", *fault), 50, model__max_concurrency=1)
-    with (tmp_path / "out").open("w") as out:
-        process = subprocess.Popen(command(*argv), stdout=out, stderr=out, env=environment())
+    process = start(*argv)
     wait_until(
         lambda: (f := find_runs(tmp_path / "results")) and (f[0] / "responses.jsonl").exists()
     )
     wait_until(lambda: lines(find_runs(tmp_path / "results")[0]) > 1)
     assert len(alive(tmp_path)) == 2, "a server and its child"
-    process.send_signal(signal.SIGKILL if ending == "deaf" else ending)
+    process.send(signal.SIGKILL if ending == "deaf" else ending)
     code = process.wait(30)
     if ending in (signal.SIGINT, signal.SIGTERM):
         assert code == 130 and not alive(tmp_path), "ended before the command does"
@@ -180,16 +179,10 @@ def test_no_server_outlives_its_command(ending: Any, tmp_path: Path) -> None:
 def test_ctrl_c_is_not_kept_waiting_by_a_start(is_starting: bool, tmp_path: Path) -> None:
     write_quiz(tmp_path, 4)
     given = serve(tmp_path, "--loading", "600" if is_starting else "0", "--latency", "3")
-    process = subprocess.Popen(
-        command(*quiz(tmp_path, given, 4, model__max_concurrency=1)),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env=environment(),
-    )
+    process = start(*quiz(tmp_path, given, 4, model__max_concurrency=1))
     wait_until(lambda: started(tmp_path))
     time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
+    process.send(signal.SIGINT)
     err = process.communicate(timeout=30)[1]
     assert process.returncode == 130 and "Traceback" not in err and not alive(tmp_path)
     assert "of 4 answered" in err
@@ -202,9 +195,7 @@ def test_replicas_share_the_work_and_one_that_is_killed_loses_nothing(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,6,7,8")
     given = {"model__replicas": 3, "model__gpus": 2, "model__max_concurrency": 2}
     argv = quiz(tmp_path, serve(tmp_path, "--latency", "0.1"), 60, **given)
-    process = subprocess.Popen(
-        command(*argv), env=environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )  # fmt: skip
+    process = start(*argv)
     wait_until(lambda: find_runs(tmp_path / "results"))
     (folder,) = find_runs(tmp_path / "results")
     wait_until(lambda: (folder / "responses.jsonl").exists() and lines(folder) > 10)

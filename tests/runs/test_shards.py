@@ -7,10 +7,7 @@ import inspect
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +31,7 @@ from medhelm.store.runlog import RunFolder, read_log
 from medhelm.store.shards import Shard, find_shard, gather, logs_of
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 from tests.benchmarks.noharm.test_protocol import all_right
+from tests.processes import Started, asked, start
 from tests.rubric.test_grader import PLUGIN, PRICE
 from tests.rubric.test_judges import CASES, by_number, settled, write_cases
 from tests.server import FaultServer, Reply, letter, serve_in_thread
@@ -145,7 +143,7 @@ def test_shards_give_what_one_process_gives(tmp_path: Path, kind: str, count: in
 # Kills, and several at once -------------------------------------------------------------------------
 
 
-def started(server: FaultServer, tmp_path: Path, shard: str) -> subprocess.Popen[str]:
+def started(server: FaultServer, tmp_path: Path, shard: str) -> Started:
     """Start `medhelm run` on a shard of 100 cases of 30 criteria, which the server judges."""
     one = f"name:j/one,model:one,provider:openai,base_url:'{server.base_url}'"
     words = (
@@ -153,11 +151,7 @@ def started(server: FaultServer, tmp_path: Path, shard: str) -> subprocess.Popen
         f"results_dir={tmp_path / 'results'}", "jury.name=one", "jury.quorum=1", "jury.judges=[{" + one + "}]",
         "controls=0", f"shard={shard}",
     )  # fmt: skip
-    environ = {**os.environ, "OPENAI_API_KEY": "k"}
-    command = [sys.executable, "-m", "medhelm", "run", *words]
-    return subprocess.Popen(
-        command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    return start("run", *words)
 
 
 def hits_of(results: Path) -> dict[str, float | None]:
@@ -169,17 +163,15 @@ def test_killed_shards_are_gone_on_with_by_any_number_of_others(tmp_path: Path) 
     write_cases(tmp_path)
     with serve_in_thread(by_number) as server:
         killed = [started(server, tmp_path, f"{number}/2") for number in range(2)]
-        while server.requests < 1000 and killed[0].poll() is None:
-            time.sleep(0.02)
+        killed[0].wait_until(asked(server, 1000))
         for process in killed:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
+            process.kill()
         before = settled(server.answered)
         logs = [*(tmp_path / "results").glob("runs/*/*/*/graders/*/shards/*-of-2/responses.jsonl")]
         held = sum(log.read_bytes().count(b'"call":') for log in logs)
         assert len(logs) == 2 and 500 <= held <= before < 3000
         others = [started(server, tmp_path, f"{number}/3") for number in range(3)]
-        said = [process.communicate(timeout=120)[0] for process in others]
+        said = [process.communicate() for process in others]
         assert [process.returncode for process in others] == [0, 0, 0], said
         assert sum(server.answered.values()) - before == 3000 - held
     hits = [i % 31 for i in range(CASES)]

@@ -53,13 +53,6 @@ def test_a_suite_gives_every_table(tmp_path: Path) -> None:
     assert frame["win_rate"].between(0, 1).all() and frame.attrs["settings"]["draws"] == 1000
 
 
-def test_tables_behave_as_a_mapping(tmp_path: Path) -> None:
-    write_run(tmp_path, "x", "a", items([1.0]))
-    tables = load_results(tmp_path).tables
-    assert len(tables) == len(list(tables)) == 21
-    assert "overall" in tables and "slices" not in tables and "nothing" not in tables
-
-
 def test_an_empty_folder_says_what_to_run(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UsageError, match="`medhelm run results_dir="):
@@ -408,14 +401,6 @@ def folder(tmp_path: Path) -> Path:
                 row.metadata = {"specialty": "surgery"}
             write_run(tmp_path / "results", benchmark, model, rows)
     return tmp_path / "results"
-
-
-def test_tables_prints_overall_and_benchmarks(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(tables_command, "--results-dir", folder, "--draws", 50) == 0
-    out = capsys.readouterr().out
-    assert "Models over 2 common benchmarks" in out and "Scores by benchmark" in out
 
 
 @pytest.mark.slow

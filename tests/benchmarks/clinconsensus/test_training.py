@@ -32,6 +32,7 @@ from medhelm_benchmarks.clinconsensus.training.recipe import (
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow, read_rows, split
 from medhelm_benchmarks.clinconsensus.training.train_command import drawn, fidelity
 from tests.benchmarks.clinconsensus.tiny_judge import MODELS, make_rows, reply, write_rows
+from tests.cases import cases
 from tests.models.local_model import need_transformers
 
 NEEDED = {"rows": ["rows.jsonl"], "output": "out", "held_out": ["zeta"]}
@@ -173,22 +174,7 @@ def test_a_decision_becomes_what_the_grader_sends(tmp_path: Path) -> None:
         read_rows([str(path)])
 
 
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        (
-            {"output": '{"criteria_met": "true"}'},
-            "row 1: output is not an object with an explanation",
-        ),
-        ({"output": ""}, "row 1: output is missing"),
-        ({"model": 3}, "row 1: model is missing"),
-        ({"instruction": None}, "row 1: neither an instruction nor messages"),
-        (
-            {"messages": [{"role": "assistant", "content": "x"}]},
-            "the last message is not the user's",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "line"), cases(__file__, "a_bad_row_is_named"))
 def test_a_bad_row_is_named(tmp_path: Path, changes: dict[str, Any], line: str) -> None:
     path = write_rows(tmp_path / "rows.jsonl", [make_rows(1, 1)[0] | changes])
     with pytest.raises(DataError, match=line) as error:
@@ -197,23 +183,7 @@ def test_a_bad_row_is_named(tmp_path: Path, changes: dict[str, Any], line: str) 
 
 
 @pytest.mark.parametrize(
-    ("text", "decision"),
-    [
-        ('{"explanation": "x", "criteria_met": true}', True),
-        ('```json\n{"explanation": "x", "criteria_met": false}\n```', False),
-        (
-            '<think>it is met: {"criteria_met": true}</think>{"explanation": "", "criteria_met": false}',
-            False,
-        ),
-        ('{"explanation": "x", "criteria_met": "true"}', True),
-        ('{"explanation": "x", "criteria_met": 1}', None),
-        ('Yes. {"explanation": "", "criteria_met": true}', None),
-        ('[{"explanation": "", "criteria_met": true}]', True),
-        ('{"criteria_met": true}', None),
-        ('{"criteria_met": true} {"criteria_met": false}', None),
-        ('{"explanation": "cut', None),
-        ("", None),
-    ],
+    ("text", "decision"), cases(__file__, "a_reply_is_read_as_the_grader_reads_it")
 )
 def test_a_reply_is_read_as_the_grader_reads_it(text: str, decision: bool | None) -> None:
     assert decision_of(text) is decision

@@ -24,6 +24,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
 )
 from medhelm_benchmarks.encounters.matches import copied_share
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
+from tests.cases import cases
 
 REAL = Path(os.environ.get("MEDHELM_DATA_DIR") or Path(__file__).parents[4] / "shared" / "data")
 REAL /= "medsp1000"
@@ -149,22 +150,7 @@ def test_what_is_missing_or_twice_is_named(
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        (
-            ["c1/scenario2/examine/a.md", "c1/scenario2/sp_acter/a.md", "c1/scenario2/doc/a.md"],
-            r"c1/scenario2: there is no folder of a role; 'doc', 'examine' \(rename it to 'examinee'\?\), "
-            r"'sp_acter' \(rename it to 'sp_actor'\?\) fit no role; the folders of roles are examinee, sp_",
-        ),
-        (
-            ["c1/scenario2/Examinee.md"],
-            r"c1/scenario2: there is no folder of a role; 'Examinee.md' \(rename it to 'examinee'\?\) fits no",
-        ),
-        (
-            ["c2/sp_actor/a.md"],
-            r"c2/sp_actor: the folder of a role lies in that of a case; put it into c2/<scenario>/sp_actor",
-        ),
-    ],
+    ("files", "message"), cases(__file__, "a_scenario_of_unknown_names_is_not_passed_over")
 )
 def test_a_scenario_of_unknown_names_is_not_passed_over(
     tmp_path: Path, files: list[str], message: str
@@ -200,45 +186,6 @@ def test_a_file_that_is_not_a_text_is_named(
     )
     shown = " ".join("".join(capsys.readouterr()).split())
     assert f"file_not_read: row 1: {said}" in shown
-
-
-def test_real_rubrics_are_validated_but_for_their_scores(
-    real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Twenty of them, with packets that stand in: all that is wrong is their number."""
-    line = [
-        "validate",
-        "medsp1000",
-        "--data",
-        "full",
-        "--data-dir",
-        str(tmp_path),
-        "--format",
-        "json",
-    ]
-    folder = tmp_path / "medsp1000"
-    folder.mkdir()
-    rubrics = (real / "rubrics.jsonl").read_text().splitlines(keepends=True)[:20]
-    (folder / "rubrics.jsonl").write_text("".join(rubrics))
-    assert run_command(line[:-2]) == 1
-    assert f"medsp1000 no data: put cases into {folder};" in capsys.readouterr().out
-    (folder / "cases").mkdir()
-    (folder / "cases" / "t.jsonl").write_text("\n".join(table_of(folder / "rubrics.jsonl")))
-    assert run_command(line) == 1
-    (report,) = json.loads(capsys.readouterr().out)["reports"]
-    assert (report["facts"]["instances"], report["facts"]["unscored"]) == (20, 20)
-    found = {(f["level"], f["check"]): f["message"] for f in report["findings"]}
-    assert found["warning", "oracle"] == "only a judge can score these; all else was checked"
-    number = "split 'test' has another number of instances than expected_instances says"
-    assert [m for (level, _), m in found.items() if level == "failure"] == [number]
-
-
-def test_a_role_of_other_files_names_them(tmp_path: Path) -> None:
-    write_scenario(tmp_path, **TEXTS, evaluator="a")
-    for file in (tmp_path / "c1" / "scenario1" / "sp_actor").iterdir():
-        file.rename(file.with_name("script.docx"))
-    with pytest.raises(DataError, match="scenario1/sp_actor: 'script.docx' cannot be read as text"):
-        list(read_scenarios(tmp_path))
 
 
 def test_a_folder_without_scenarios_and_a_list_that_names_another(tmp_path: Path) -> None:
@@ -310,25 +257,7 @@ def test_a_damaged_rubric_names_its_row_and_field(tmp_path: Path) -> None:
             read_rubrics(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "failure"),
-    [
-        ("Failure to give atropine when intubating the patient", True),
-        ("\\*The doctor  fails to ask*", True),
-        ("Does not ask about smoking", True),
-        ("2. Didn\u2019t wash hands", True),
-        ("**Absent** \u2013 No mention of risks", True),
-        ("The learner missed 2 opportunities to build trust", True),
-        ("Does not interrupt the opening statement", False),
-        ("The examinee did not unnecessarily interrupt the patient.", False),
-        ("Ensures the patient does not eat", False),
-        ("Do not place a tourniquet", False),
-        ("Identifies heart failure", False),
-        ("The patient does not know the names of her medications.", False),
-        ("Did not give false reassurances", False),
-        ("Explains the failure to respond", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "failure"), cases(__file__, "items_that_are_worded_as_failures"))
 def test_items_that_are_worded_as_failures(text: str, failure: bool) -> None:
     assert is_failure(text) is failure
 

@@ -142,17 +142,6 @@ def test_office_files_and_pdf_become_the_same_packets(desk: Path) -> None:
     assert sorted(t for v in rubric.values() if isinstance(v, list) for t in v) == sorted(ITEMS)
 
 
-def test_a_budget_stops_and_the_same_command_goes_on(desk: Path) -> None:
-    with serve_in_thread(teaching.good) as server:
-        args = ("packets", "--model", model(desk, server), "--out", "out")
-        code, _, err = curate(*args, "--budget-tokens", "18500")
-        assert code not in (0, 1) or "cap" in err
-        sent = server.requests
-        assert 0 < sent < SENT
-        assert curate(*args)[0] == 0
-        assert server.requests == SENT  # none was sent again
-
-
 def test_what_cannot_be_curated_is_named(desk: Path) -> None:
     with serve_in_thread(teaching.good) as server:
         name = model(desk, server)

@@ -52,6 +52,7 @@ from medhelm_benchmarks.encounters.packets import (
 from medhelm_benchmarks.encounters.record import encounter_of
 from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
+from tests.cases import cases
 from tests.server import FaultServer, serve_in_thread
 
 ROOT = Path(__file__).parents[3]
@@ -101,23 +102,7 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
     assert lines > 200
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("Mother: Since last night.", None),
-        ("Mother: I do not know.", None),
-        ("Mother: Hardly anything. CANARY_LATER She sleeps.", "volunteered"),
-        ("Mother: You could say Asks since when CANARY_RUBRIC the child has been ill", None),
-        ("Mother: CANARY_RUBRIC Asks since when the child has been ill", "rubric_item"),
-        ("Nurse: The drip is running.", "mixed_speech"),
-        ("Dr Reed: She is well.", "role_break"),
-        ("Uncle: She is well.", "role_break"),
-        ("I have been ill since last night.", "role_break"),
-        ("(whimpers)", None),
-        ("Mother: You should order an infusion.", None),
-        ("Mother: She weighs 11.4 kilos.", "invented_finding"),
-    ],
-)
+@pytest.mark.parametrize(("line", "kind"), cases(__file__, "a_line_of_the_patients_side"))
 def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
     asks = says("How long has this been so?", eos=True)
     episode = play(CASE, in_turn(asks), patient=in_turn(patient(line)), turns=1)
@@ -146,21 +131,7 @@ def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("line", "staff", "unsupported", "kind"),
-    [
-        ("Heart rate 160 per minute.", ("Nurse",), "", None),
-        ("Heart rate 160 per minute.", ("Nurse", "Surgeon (called)"), "", None),
-        ("Heart rate 160 per minute.", ("Nurse", "Cardiologist"), "", "role_break"),
-        ("Heart rate 160 per minute.", ("Nurse", "Mother"), "", "mixed_speech"),
-        ("Heart rate 160 per minute.", ("Clinician",), "", "mixed_speech"),
-        ("Nurse: Heart rate 160 per minute.", (), "", "role_break"),
-        ("Heart rate 160 per minute.", ("Nurse",), "order MRI of the brain", None),
-        (
-            "There will be no MRI of the brain at night.",
-            (),
-            "MRI of the brain",
-            "invented_finding",
-        ),
-    ],
+    cases(__file__, "who_is_present_and_what_has_no_place"),
 )
 def test_who_is_present_and_what_has_no_place(
     line: str, staff: tuple[str, ...], unsupported: str, kind: str | None

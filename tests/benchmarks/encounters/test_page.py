@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from medhelm import Episode, Instance, Response, evaluate
+from medhelm import evaluate
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.grading.completion import ticks
 from medhelm_benchmarks.encounters.grading.evaluator import Verdict
-from medhelm_benchmarks.encounters.page.page import encounter_lines, item_lines
-from tests.benchmarks.encounters.stage import CASE, clinician, play
 
 pytestmark = pytest.mark.slow
 
@@ -24,21 +22,6 @@ def test_ticks_name_items_by_place_and_turns() -> None:
     met, unmet, void = Verdict(met=True, turns=(1, 4)), Verdict(met=False), Verdict(fault="missing")
     assert ticks((met, unmet, void)) == ": 1@1,4 3?"
     assert ticks((unmet,)) == ""
-
-
-def test_a_case_is_its_items_and_an_answer_its_turns() -> None:
-    lines = item_lines(CASE)
-    assert lines is not None and [line["competency"] for line in lines] == [
-        "PC",
-        "PC",
-        "MK",
-        "PROF",
-    ]
-    assert item_lines(Instance(id="x", payload={"a1": "text"})) is None
-    found = encounter_lines(play(CASE, clinician(CASE, "oracle")), {})
-    assert found is not None and found["states"] == ("arrival", "after_fluids")
-    other = Episode(instance=CASE, response=Response(instance_id="x"), state={"turns": "no"})
-    assert encounter_lines(other, {}) is None
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -137,9 +137,6 @@ def test_a_text_case_ends_where_the_controller_says_so_on_eos() -> None:
     assert encounter.turns[0].overruled == ("end_without_eos",)
 
 
-ENDS = {"finish": "error", "error": "http 500"}
-
-
 @pytest.mark.parametrize(
     ("roles", "ending", "finish", "turns"),
     [

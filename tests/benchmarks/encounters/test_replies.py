@@ -104,31 +104,3 @@ def test_marker_lines_are_orders_and_the_diagnosis(
 def test_the_last_diagnosis_of_a_turn_counts() -> None:
     assert diagnosis_of(["ECG"]) is None
     assert diagnosis_of(["Diagnosis: flu", "ECG", " DIAGNOSIS:  gout "]) == "gout"
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("feedback", '["a\\": 1"], "state_label" : "b"'),
-        ("actors_present", '{"Nurse": "", "Nurse"\n: "named"}'),
-        (
-            "action_assessments",
-            '[{"raw": "", "interpreted_action": "", "status": "pending", "rationale": "", "raw": "x"}]',
-        ),
-    ],
-)
-def test_a_key_that_occurs_twice_is_found_at_any_depth(field: str, value: str) -> None:
-    others = json.dumps({k: v for k, v in CONTROLLER.items() if k != field})
-    with pytest.raises(BadReply, match="stands twice"):
-        read_reply(f'{{"{field}": {value}, {others[1:]}', ControllerReply)
-
-
-def test_words_that_look_like_keys_do_not_make_a_reply_unreadable() -> None:
-    said = {"speak": ['I said "speak": "no" twice, "speak": "no".'], "actors_present": {"A": ""}}
-    reply, _ = read_reply(json.dumps(said), PatientReply)
-    assert reply.speak == said["speak"]
-
-
-def test_half_a_character_in_a_reply_is_replaced() -> None:
-    reply, shown = read_reply(GOOD.replace("Hello", "Hel\\ud800lo"), ClinicianReply)
-    assert reply.speak == "Hel\ufffdlo." and "\\ud800" in shown

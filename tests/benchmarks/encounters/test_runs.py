@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,13 +18,13 @@ from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
 from tests.benchmarks.encounters.players import TURNS, reply
 from tests.benchmarks.encounters.stage import says
-from tests.quiz import command, environment, medhelm
+from tests.processes import asked, start
+from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
-ROOT = Path(__file__).parents[3]
 ROLES = ("clinician", "patient", "controller")
 CALLS = dict.fromkeys(ROLES, TURNS)
 """Of one encounter: in each turn something is said, and something is ordered or a state is ended."""
@@ -168,12 +166,7 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, aft
         for role in ("model", "cast.patient", "cast.controller"):
             given[f"{role}.base_url"] = server.base_url
         argv = ["run", *(f"{k}={v}" for k, v in given.items())]
-        env = environment({"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x"})
-        process = subprocess.Popen(command(*argv), env=env, stdout=-3, stderr=-3)
-        while server.requests < after:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        start(*argv).kill(once=asked(server, after))
         (own,) = records.find_runs(tmp_path)
         held = (own / "responses.jsonl").read_bytes().count(b'"call":')
         while server.in_flight:

@@ -15,7 +15,6 @@ from tests.benchmarks.noharm.making import case
 
 ONE = case({"a1": 8, "a2": 2}, code="NOHARM-CARD-ACS-001")
 OTHER = case({"b1": 5}, code="NOHARM-DERM-ECZ-002", vignette="Ekzem \u2028 seit Jahren, 3\u00a0cm.")
-SAMPLES = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 
 def line(made: Case, **change: Any) -> bytes:
@@ -36,13 +35,6 @@ def test_what_is_written_comes_back_and_twice_the_same_bytes(path: Path) -> None
     assert path.stat().st_mode & 0o777 == 0o600
     write_cases(path, read_cases(path))
     assert path.read_bytes() == first
-
-
-def test_bundled_cases_come_back(path: Path) -> None:
-    bundled = read_cases(SAMPLES)
-    assert len(bundled) == 12
-    write_cases(path, bundled)
-    assert read_cases(path) == bundled
 
 
 def test_mark_windows_ends_and_blank_lines_are_passed_over(path: Path) -> None:

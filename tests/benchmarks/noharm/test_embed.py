@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from medhelm.errors import ModelError, UsageError
-from medhelm_benchmarks.noharm.rules.wording import embedding_duplicates, load_embedder
+from medhelm_benchmarks.noharm.rules.wording import load_embedder
 from tests.models.local_model import make_tiny_model, need_transformers
 
 
@@ -34,21 +34,6 @@ def test_a_vector_is_the_mean_over_the_texts_own_tokens(folder: Path) -> None:
 
 
 @pytest.mark.extra
-def test_many_and_long_texts_are_read_in_batches(folder: Path) -> None:
-    texts = [f"{i} " + "word " * 200 for i in range(70)]
-    vectors = load_embedder(str(folder))(texts)
-    assert vectors.shape == (70, 32)
-    assert np.isfinite(vectors).all()
-
-
-@pytest.mark.extra
-def test_equal_texts_are_duplicates_by_embeddings(folder: Path) -> None:
-    texts = {"a": "Measure the INR", "b": "Measure the INR", "c": "Stop aspirin"}
-    found = embedding_duplicates(texts, load_embedder(str(folder)), 0.999)
-    assert found == [("a", "b")]
-
-
-@pytest.mark.extra
 def test_what_is_no_encoder_is_named_in_one_line(tmp_path: Path) -> None:
     need_transformers()
     with pytest.raises(ModelError, match="cannot be loaded") as error:
@@ -56,9 +41,3 @@ def test_what_is_no_encoder_is_named_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
     with pytest.raises(UsageError, match="there is no folder"):
         load_embedder(str(tmp_path / "absent"))
-
-
-def test_without_the_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medhelm_benchmarks.noharm.rules.wording.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[hf\]'"):
-        load_embedder("owner/encoder")

@@ -13,10 +13,8 @@ import pytest
 import scipy.stats
 
 from medhelm import Results, evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.models.baselines import BASELINES
 from medhelm.schema.model import ModelSpec
-from medhelm.tables.format.formats import to_terminal
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, read_cases
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
@@ -296,58 +294,6 @@ def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
     assert (one["completeness_low"], one["completeness_high"]) == pytest.approx(
         (ends.low, ends.high)
     )
-
-
-@pytest.mark.slow
-def test_the_worst_case_stands_in_the_terminal_where_a_case_has_no_value(
-    results: Path, tmp_path: Path
-) -> None:
-    title = "All cases asked, those without a value at their worst"
-    assert title in to_terminal([load_results(results).typed("harm")], 80)
-    evaluate(
-        labeller("lab/one", ONE),
-        "labelled",
-        data="full",
-        data_dir=write_cases(tmp_path, MENUS),
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
-    assert title not in to_terminal([load_results(tmp_path / "results").typed("harm")], 80)
-
-
-def test_the_readings_are_notes_and_what_nobody_can_choose_is_no_setting(results: Path) -> None:
-    table = load_results(results).typed("harm")
-    notes = " ".join(table.notes)
-    for said in ("not validated by clinicians", "one-sided", "Safety is 0 from H = 25 on"):
-        assert said in notes
-    assert "format is not harm" in notes and "Restraint is pooled over cases" in notes
-    assert not [name for name in table.settings if name.startswith("noharm_")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_table_fits_the_terminal(results: Path, width: int) -> None:
-    text = to_terminal([load_results(results).typed("harm")], width)
-    head, first = text.split("Errors by severity")[0], text.split("all ranked models")[0]
-    assert all(len(line) <= width for line in text.splitlines())
-    for word in ("overall", "[", "severe", "lab/one"):
-        assert word in head
-    for word in ("safety", "completeness", "restraint"):
-        assert word[:8] in head or "No room here for the columns" in text
-    assert all(w in first for w in ("omissions", "commissions", "mild"))
-
-
-@pytest.mark.slow
-def test_the_command_prints_it_in_every_format(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    argv = ["tables", "--results-dir", str(results), "--table", "harm"]
-    for form in ("json", "csv", "markdown", "latex"):
-        assert run_command([*argv, "--format", form]) == 0
-        out = capsys.readouterr().out
-        assert "lab/one" in out and "Nephrology" in out
-    assert run_command([*argv, "--model", "lab/onee"]) == 2
-    assert "did you mean 'lab/one'" in capsys.readouterr().err
 
 
 # The bundled cases -------------------------------------------------------------------------------

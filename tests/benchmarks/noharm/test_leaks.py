@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.wording import LEAKS, find_leaks
-from tests.benchmarks.noharm.action_texts import LEAKY, NEUTRAL
-
-BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
+from tests.cases import cases
 
 
 def leak_phrases(text: str) -> tuple[str, ...]:
@@ -21,8 +15,9 @@ def leak_phrases(text: str) -> tuple[str, ...]:
 
 
 def test_few_wordings_have_one_meaning_and_those_are_never_wrong() -> None:
-    assert (sum(bool(find_leaks(text)) for text in LEAKY), len(LEAKY)) == (41, 198)
-    assert not [text for text in NEUTRAL if find_leaks(text)]
+    leaky = cases(__file__, "leaky")
+    assert (sum(bool(find_leaks(text)) for text in leaky), len(leaky)) == (41, 198)
+    assert not [text for text in cases(__file__, "neutral") if find_leaks(text)]
 
 
 @pytest.mark.parametrize(
@@ -30,12 +25,6 @@ def test_few_wordings_have_one_meaning_and_those_are_never_wrong() -> None:
 )
 def test_tags_of_the_writer_are_found(text: str) -> None:
     assert find_leaks(text)
-
-
-def test_bundled_cases_have_no_leak() -> None:
-    actions = [action for case in read_cases(BUNDLED) for action in case.actions]
-    assert len(actions) > 400
-    assert not [(a.id, leak_phrases(a.text)) for a in actions if leak_phrases(a.text)]
 
 
 @pytest.mark.parametrize(
@@ -62,18 +51,12 @@ def test_a_text_made_to_be_slow_is_not(text: str) -> None:
     assert len(leak_phrases(text)) <= 1
 
 
-def test_a_text_of_many_leaks_is_no_slower() -> None:
-    started = time.perf_counter()
-    assert len(find_leaks("wrongly " * 10_000)) == 10_000
-    assert time.perf_counter() - started < 5
-
-
 @given(st.text(max_size=80))
 def test_any_text_is_read_and_phrases_stand_in_it(text: str) -> None:
     for leak in find_leaks(text):
         assert leak.phrase and leak.kind in LEAKS
 
 
-@given(st.sampled_from(LEAKY), st.sampled_from(["\n", "  ", "\t"]))
+@given(st.sampled_from(cases(__file__, "leaky")), st.sampled_from(["\n", "  ", "\t"]))
 def test_white_space_hides_nothing(text: str, gap: str) -> None:
     assert leak_phrases(text.replace(" ", gap)) == leak_phrases(text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +15,12 @@ import scipy.stats
 
 from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
-from medhelm.proof.validation import validate
-from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
 from medhelm.stats.intervals import exact_rate
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
-from tests.benchmarks.noharm.making import case, drawn_case, drawn_reply
+from tests.benchmarks.noharm.making import case
 from tests.graded import grade
 from tests.poolings import pooled
 
@@ -129,12 +125,6 @@ def test_what_was_not_read_has_no_value_and_keeps_its_name(
     assert (strict.value, strict.outcome) == (None if finish == "error" else 0.0, outcome)
 
 
-def test_of_a_cut_reply_whole_labels_count() -> None:
-    whole = reply("ecg", "aspirin", "walk")
-    found = scored("noharm_overall", whole[: whole.index('"u19"') + 10], finish="length")
-    assert found.outcome == "scored" and "no label: u19" in found.reason
-
-
 @pytest.mark.parametrize(
     ("without", "outcome", "reason"),
     [
@@ -186,13 +176,6 @@ def test_an_unreadable_reply_takes_no_completeness_from_a_case_that_has_none_to_
 
 def strong(score: Score) -> tuple[float, float]:
     return score.sums["complete"], score.sums["strong"]
-
-
-@pytest.mark.slow
-def test_the_same_reply_has_the_same_score_bit_for_bit() -> None:
-    text = reply("ecg", "scan")
-    first = msgspec.json.encode(scored("noharm_overall", text))
-    assert all(msgspec.json.encode(scored("noharm_overall", text)) == first for _ in range(5))
 
 
 def test_overall_of_a_run_is_of_its_sums() -> None:
@@ -250,23 +233,6 @@ def test_where_all_trials_end_alike_the_bound_is_the_exact_one_sided(n: int) -> 
 # Bundled cases -----------------------------------------------------------------------------------
 
 
-def test_the_bundled_cases() -> None:
-    cases = bundled()
-    assert len(cases) == 12 and len({c.specialty for c in cases}) >= 6
-    assert sum(bool(c.alternatives) for c in cases) >= 1 and sum(bool(c.broad) for c in cases) >= 1
-    for made in cases:
-        assert len(made.actions) >= 30
-        medians = [sorted(a.ratings)[1] for a in made.actions]
-        share = [sum(low <= m <= high for m in medians) / len(medians) for low, high in BANDS]
-        assert share[0] >= 0.10 and share[1] >= 0.10 and share[2] >= 0.20
-        assert sum(m >= 8 for m in medians) >= 2 and sum(m <= 2 for m in medians) >= 1
-        for action, median in zip(made.actions, medians, strict=True):
-            assert action.references or 3 <= median <= 7, (made.code, action.id)
-
-
-BANDS = ((4, 6), (1, 3), (7, 9))
-
-
 def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["schema", "noharm"]) == 0
     schema = json.loads(capsys.readouterr().out)
@@ -282,36 +248,3 @@ def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "validation" not in schema["$defs"]["Case"]["required"]
     assert own["alternatives"]["items"]["minItems"] == 2
     assert own["actions"]["minItems"] == own["vignette"]["minLength"] == 1
-
-
-@pytest.mark.slow
-def test_a_hundred_cases_of_nine_models_are_scored_in_two_seconds() -> None:
-    cases = [drawn_case(number) for number in range(100)]
-    stored = [
-        (case_instance(msgspec.to_builtins(made)), drawn_reply(made, model))
-        for model, made in product(range(9), cases)
-    ]
-    registry = load_registry()
-    metrics = [registry.metric(name) for name in registry.benchmark("noharm").metrics]
-    started = time.process_time()
-    scores = [
-        grade(metric, instance, Response(instance_id=instance.id, text=text))
-        for instance, text in stored
-        for metric in metrics
-    ]
-    assert time.process_time() - started < 2
-    assert len(scores) == 900 * 7 and {score.outcome for score in scores} == {"scored"}
-
-
-def test_an_instance_without_a_menu_has_no_labels() -> None:
-    assert Instance(id="i").payload == {}
-
-
-def test_the_samples_pass_and_are_as_the_manifest_says() -> None:
-    registry = load_registry()
-    samples = Path(__file__).parents[3] / "benchmarks" / "samples"
-    report = validate(registry.benchmark("noharm"), "sample", registry, samples)
-    assert [f for f in report.findings if f.level == "failure"] == []
-    assert (report.state, report.manifest) == ("passed", "agrees")
-    assert report.facts is not None
-    assert report.facts.scores["oracle"]["noharm_severe_rate"] == 0.0

@@ -17,16 +17,13 @@ from medhelm import evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import BudgetReached, DataError
-from medhelm.models import open_model
 from medhelm.models.costs import Ledger
-from medhelm.models.scripted import ScriptedModel
 from medhelm.models.tokens import estimate_tokens, request_tokens
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.estimation import estimate_runs
 from medhelm.runs.planning import Run, plan_runs
-from medhelm.runs.sending import Desk
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Message, Request, Sampling
+from medhelm.schema.episode import Request, Sampling
 from medhelm.schema.model import ModelSpec, Price
 from medhelm_benchmarks.noharm.benchmark import label_schema
 from medhelm_benchmarks.noharm.rules.labels import read_labels
@@ -150,17 +147,6 @@ def test_the_body_carries_the_schema_where_the_config_says_so(
     assert (row["attempted"], row["parsed"], row["omissions"]) == (12, 12, 0)
 
 
-def test_a_scripted_model_is_handed_the_schema() -> None:
-    script = {"provider": "scripted", "base_url": None, "extra_body": {"default": "{}"}}
-    run = planned(msgspec.structs.replace(HELD, **script))
-    (request, *_), (instance, *_) = requests(run).values(), instances(run).values()
-    model = open_model(run.spec.model)
-    assert isinstance(model, ScriptedModel)
-
-    asyncio.run(Desk(Ledger()).send(model, request))
-    assert model.requests[0].json_schema == label_schema(instance.payload)
-
-
 # Which run it is ---------------------------------------------------------------------------------
 
 
@@ -218,11 +204,6 @@ def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) 
     asyncio.run(fits(tokens))
     with pytest.raises(BudgetReached):
         asyncio.run(fits(tokens - 1))
-
-
-def test_a_request_without_a_schema_costs_what_its_messages_do() -> None:
-    request = Request(instance_id="i", messages=(Message("user", "Which?"),), max_output_tokens=1)
-    assert request_tokens(request) == estimate_tokens(request.messages)
 
 
 # What is not answered ----------------------------------------------------------------------------

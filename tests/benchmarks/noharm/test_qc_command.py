@@ -101,66 +101,6 @@ def test_formats(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, err.count("\n")) == (2, 1) and "--table" in err
 
 
-@pytest.mark.parametrize("width", ["60", "80", "200"])
-def test_a_terminal_of_any_width(
-    flagged: Path, width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", width)
-    out = qc(capsys, flagged)[1]
-    assert max(map(len, out.splitlines())) <= int(width)
-    assert "a1, a2, a4" in out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda raw: b"\xef\xbb\xbf" + raw,
-        lambda raw: raw.replace(b"\n", b"\r\n"),
-        lambda raw: raw.replace(b"\n", b"\n\n \n"),
-        lambda raw: raw.rstrip(b"\n"),
-    ],
-    ids=["mark", "windows", "blank lines", "no last end"],
-)
-def test_what_an_editor_leaves_is_read(
-    damage: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "cases.jsonl"
-    path.write_bytes(damage(BUNDLED.read_bytes()))  # type: ignore[operator]
-    assert qc(capsys, path)[1] == qc(capsys)[1]
-
-
-@pytest.mark.parametrize(
-    ("damaged", "said"),
-    [
-        (b"", "no case in it"),
-        (b"\n\n", "no case in it"),
-        (LINES[0][:-200], "line 1: not readable JSON"),
-        (LINES[0] + b"\n" + LINES[1][:900], "line 2: not readable JSON"),
-        (LINES[0].replace(b"ECG", b"E\0G", 1) + b"\n\0\n", "not readable JSON"),
-        (LINES[0] + b"\n" + LINES[0], "line 2: case NOHARM-CARD-AFPCI-001 stands in line 1"),
-        (b"[1, 2]", "line 1: Expected `object`"),
-        (b"cases of ours", "line 1: not readable JSON"),
-        (b"\xff\xfe\x00", "line 1: not readable JSON"),
-        (b"[" * 100_000, "line 1: not readable JSON"),
-        (
-            LINES[0].replace(b'"ratings": [7,', b'"ratings": [99999999999999999999999999,', 1),
-            "ratings",
-        ),
-        (LINES[0].replace(b'"ratings": [7,', b'"ratings": [1e400,', 1), "line 1"),
-    ],
-)
-def test_a_damaged_file_is_refused_in_one_line(
-    damaged: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "cases.jsonl"
-    path.write_bytes(damaged)
-    code, out, err = qc(capsys, path, "--flags", tmp_path / "flags.jsonl")
-    assert (code, out) == (3, "")
-    assert said in err and "cases.jsonl" in err and "Traceback" not in err
-    assert not (tmp_path / "flags.jsonl").exists()
-
-
 def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def rated(line: bytes, rating: int) -> bytes:
         value = json.loads(line)
@@ -254,16 +194,6 @@ def test_copies_and_words_are_flagged_and_strict_minds_them(
     assert (last["case"], last["check"], last["actions"]) == ("all cases", "words", [])
 
 
-def test_too_few_cases_neither_pass_nor_fail(
-    flagged: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = qc(capsys, flagged, "--format", "json", "--table", "checks")[1]
-    table = json.loads(out)
-    rows = {row["check"]: row["passed"] for row in table["rows"]}
-    assert (rows["words"], rows["all"]) == (None, None)
-    assert "too few cases: 2, at least 5" in " ".join(table["notes"])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -283,20 +213,9 @@ def test_too_few_cases_neither_pass_nor_fail(
             "field broad: a38 and a2 hold each other in a circle",
         ),
         (
-            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
-            b'"broad": [{"broad": "a1", "specific": ["a2"]}, {"broad": "a2", "specific": ["a3"]}, '
-            b'{"broad": "a3", "specific": ["a4", "a1"]}]',
-            "hold each other in a circle",
-        ),
-        (
             b'"text": "Start apixaban',
             b'"text": "Start\\u0007 apixaban',
             "action 'a9', field text: U+0007 at character 6 is not text that can be seen",
-        ),
-        (
-            b'"vignette": "A 74',
-            '"vignette": "A \u202e74'.encode(),
-            "field vignette: U+202E at character 3",
         ),
         (b'"Thyroid function"', b'"Thyroid\\u0000 function"', "field unknowns: U+0000"),
     ],

@@ -316,21 +316,6 @@ def test_the_tables_say_what_was_found_and_how_the_paper_was_read() -> None:
     assert len(tables["measures"].rows) == 10  # 3 + 2 + 1 + 1 + 1 + 1 + 1
 
 
-@pytest.mark.parametrize("embeddings", [None, "some/encoder"])
-def test_settings_of_the_tables_are_what_an_option_sets(embeddings: str | None) -> None:
-    tables = quality_tables(check_cases([twins()]), embeddings)
-    assert {name: dict(table.settings) for name, table in tables.items()} == {
-        name: {"embeddings": embeddings, "judge": None} for name in tables
-    }
-
-
-def test_bundled_cases_pass_every_check() -> None:
-    quality = check_cases(read_cases(BUNDLED))
-    assert [(c.code, c.flags, c.leaks) for c in quality.cases if c.flags or c.leaks] == []
-    assert quality.passing(CHECKS) == len(quality.cases) == 12
-    assert quality.words.passed is True
-
-
 RATED = st.tuples(*[st.integers(1, 9)] * 3)
 
 
@@ -351,14 +336,3 @@ def test_the_order_of_actions_cases_and_raters_changes_nothing(
     for ours, theirs in zip(one.rates(), two.rates(), strict=True):
         assert (ours.count, ours.low) == (theirs.count, theirs.low)
         assert ours.value == pytest.approx(theirs.value)
-
-
-@pytest.mark.slow
-@given(st.lists(RATED, min_size=1, max_size=30), st.integers(0, 29))
-def test_a_flagged_action_less_never_adds_to_the_flags_of_agreement(
-    ratings: list[tuple[int, int, int]], at: int
-) -> None:
-    made = case({f"a{i}": r for i, r in enumerate(ratings)})
-    before = check(made, "agreement")
-    agreed = changed(made, [f"a{at % len(ratings)}"], ratings=(5, 5, 5))
-    assert check(agreed, "agreement").measures[0].count <= before.measures[0].count

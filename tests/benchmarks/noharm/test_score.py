@@ -186,15 +186,6 @@ def test_a_commission_never_raises_safety(drawn: tuple[Case, set[str]]) -> None:
 
 
 @pytest.mark.slow
-@given(labelled())
-def test_uncertain_actions_change_no_harm(drawn: tuple[Case, set[str]]) -> None:
-    made, chosen = drawn
-    open_ = {i for i, c in classes(made).items() if c == "uncertain"}
-    one, two = score_case(made, chosen | open_), score_case(made, chosen - open_)
-    assert one.errors == two.errors and one.is_complete == two.is_complete
-
-
-@pytest.mark.slow
 @given(labelled(), st.randoms(use_true_random=False))
 def test_the_order_of_actions_changes_nothing(
     drawn: tuple[Case, set[str]], rng: random.Random

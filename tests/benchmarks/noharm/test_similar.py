@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,84 +16,15 @@ from medhelm_benchmarks.noharm.rules.wording import (
     natural,
     near_duplicates,
 )
-
-SAME = (
-    ("Give the apixaban 5 mg", "give apixaban 5 MG."),
-    ("Ask for MRI of the left knee", "Ask for MRI left knee"),
-    ("Do not give aspirin", "Do not give aspirin!"),
-    ("Measure  INR\u00a0today", "Measure INR today"),
-    ("Anaemia work\u2011up", "Anaemia work-up"),
-    ("Give 1,000 mL of balanced crystalloid", "Give 1000 mL balanced crystalloid"),
-)
-
-APART = (
-    # figures, units and how often
-    ("Start apixaban 5 mg twice daily", "Start apixaban 2.5 mg twice daily"),
-    ("Start apixaban 5 mg twice daily", "Start apixaban 5 mg once daily"),
-    ("Start levothyroxine 25 mcg daily", "Start levothyroxine 25 mg daily"),
-    ("Repeat potassium in 6 hours", "Repeat potassium in 6 days"),
-    ("Repeat potassium in six hours", "Repeat potassium in twelve hours"),
-    ("Give vitamin D 500,000 units", "Give vitamin D 50,000 units"),
-    ("Give enoxaparin 1 mg/kg once", "Give enoxaparin 1 mg once"),
-    ("Give insulin 0.1 units/kg/h", "Give insulin 0.1 units/kg/day"),
-    ("Start apixaban 5 mg twice daily", "Start apixaban 5 mg twice daily for 3 months"),
-    ("Transfuse if haemoglobin is below 70 g/L", "Transfuse if haemoglobin is above 70 g/L"),
-    ("Act if potassium <5 mmol/L", "Act if potassium >5 mmol/L"),
-    ("Give methotrexate 15 mg weekly", "Give methotrexate 15 mg daily"),
-    # drugs whose names look alike
-    ("Start prednisone 40 mg daily", "Start prednisolone 40 mg daily"),
-    ("Give cefotaxime 2 g IV", "Give ceftriaxone 2 g IV"),
-    ("Start hydralazine 25 mg", "Start hydroxyzine 25 mg"),
-    ("Start losartan 50 mg daily", "Start valsartan 50 mg daily"),
-    ("Give calcium gluconate 10 mL IV", "Give calcium chloride 10 mL IV"),
-    ("Stop aspirin, clopidogrel and ticagrelor", "Stop aspirin and clopidogrel"),
-    (
-        "Prescribe omeprazole 40 mg daily for as long as two antithrombotic drugs are taken",
-        "Prescribe pantoprazole 40 mg daily for as long as two antithrombotic drugs are taken",
-    ),
-    (
-        "Give aspirin and an anticoagulant together for a whole year after the coronary stent",
-        "Give aspirin, clopidogrel and an anticoagulant together for a year after the stent",
-    ),
-    # what is done
-    ("Give aspirin", "Do not give aspirin"),
-    ("Stop metformin", "Start metformin"),
-    ("Hold metformin", "Stop metformin"),
-    ("Increase bisoprolol to 5 mg", "Reduce bisoprolol to 5 mg"),
-    ("Continue warfarin", "Restart warfarin"),
-    ("CT head with contrast", "CT head without contrast"),
-    ("Switch ramipril to losartan", "Switch losartan to ramipril"),
-    ("Give insulin before potassium", "Give potassium before insulin"),
-    # where, how, when
-    ("X-ray of the left knee", "X-ray of the right knee"),
-    ("Give morphine 5 mg IV", "Give morphine 5 mg orally"),
-    ("Refer to cardiology urgently", "Refer to cardiology routinely"),
-    # words of one form
-    ("Correct hypokalaemia", "Correct hyperkalaemia"),
-    ("Treat hypoglycaemia", "Treat hyperglycaemia"),
-    ("Request dengue NS1 antigen", "Request dengue virus PCR"),
-    ("Check sodium and potassium", "Check sodium, potassium and creatinine"),
-    ("Measure haemoglobin", "Measure haemoglobin and platelet count"),
-    ("Refer to cardiology", "Refer to neurology"),
-    ("Send hepatitis B serology", "Send hepatitis C serology"),
-    ("Measure protein C", "Measure protein S"),
-    ("CT of the chest", "MRI of the chest"),
-    ("Perform CT angiography of the chest", "Perform CT angiography of chest and abdomen"),
-    ("Order CT abdomen", "Order CT pelvis"),
-    ("Arrange it", "Do this"),
-    (  # one word in place of another, however long the rest
-        "Ultrasound of the upper abdomen: portal vein, spleen size, ascites grade, Doppler flow",
-        "Ultrasound of the upper abdomen: caval vein, spleen size, ascites grade, Doppler flow",
-    ),
-)
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@pytest.mark.parametrize(("one", "other"), cases(__file__, "same"))
 def test_the_same_words_are_a_near_duplicate(one: str, other: str) -> None:
     assert near_duplicates({"a1": one, "a2": other}) == [("a1", "a2")]
 
 
-@pytest.mark.parametrize(("one", "other"), APART)
+@pytest.mark.parametrize(("one", "other"), cases(__file__, "apart"))
 def test_one_word_keeps_two_actions_apart(one: str, other: str) -> None:
     assert near_duplicates({"a1": one, "a2": other}) == []
 
@@ -111,14 +41,6 @@ def test_all_pairs_of_a_menu_are_named_in_natural_order() -> None:
 def test_any_text_can_be_read(texts: dict[str, str]) -> None:
     for a, b in near_duplicates(texts):
         assert natural(a) <= natural(b)
-
-
-def test_a_menu_of_fifty_is_fast() -> None:
-    texts = {f"a{i}": f"Start drug{i} {i} mg twice daily after review {i}" for i in range(50)}
-    near_duplicates(texts)
-    start = time.perf_counter()
-    near_duplicates(texts)
-    assert time.perf_counter() - start < 0.2  # some 10 ms, with room for a busy machine
 
 
 def along(**vectors: Sequence[float]) -> Embed:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from medhelm.similarity.word_model import Labelled, WordModel
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.quality import MOST_AUC, check_words, labelled_actions
-from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 from tests.benchmarks.noharm.making import case, tell_tale
 
 BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")
@@ -86,34 +83,3 @@ def test_the_curve_counts_pairs_over_all_cases() -> None:
     assert found.auc == pytest.approx(pairs / len(up) / len(down))
     assert found.auc < 0.6 and found.high is not None and found.high < MOST_AUC
     assert found == check_words(BUNDLED, 0.95)
-
-
-def test_pairs_of_words_and_categories_tell_little_of_the_bundled_cases_either() -> None:
-    def pairs(text: str) -> str:
-        words = text.lower().replace(",", "").split()
-        return " ".join([*words, *(f"{a}0{b}" for a, b in zip(words, words[1:], strict=False))])
-
-    texts = [[(pairs(text), right) for text, right in labelled_actions(c)] for c in BUNDLED]
-    model = learned(*texts)
-    scored = [
-        (x, right)
-        for own in texts
-        for x, (_, right) in zip(model.log_odds([t for t, _ in own], own), own, strict=True)
-    ]
-    ups = np.array([x for x, right in scored if right])
-    downs = np.array([x for x, right in scored if not right])
-    assert (ups[:, None] > downs).mean() < MOST_AUC
-    shares: defaultdict[str, list[bool]] = defaultdict(list)
-    for made in BUNDLED:
-        for action in made.actions:
-            if (name := action_class(consensus(action))) != "uncertain":
-                shares[action.category].append(name == "appropriate")
-    for category, least, most in (("diagnostic", 0.5, 0.7), ("medication", 0.45, 0.6)):
-        assert least < np.mean(shares[category]) < most
-
-
-def test_lengths_of_right_and_wrong_actions_are_alike() -> None:
-    lengths: defaultdict[bool, list[int]] = defaultdict(list)
-    for text, right in (pair for made in BUNDLED for pair in labelled_actions(made)):
-        lengths[right].append(len(text))
-    assert abs(np.mean(lengths[True]) - np.mean(lengths[False])) < 6

@@ -19,6 +19,7 @@ from medhelm_benchmarks.noharm.experts.agreement import (
     harm_weight,
     median,
 )
+from tests.cases import cases
 
 NAN = math.nan
 HALVES = st.integers(2, 18).map(lambda n: n / 2)
@@ -44,20 +45,7 @@ def test_a_median_needs_enough_ratings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rating", "of_class", "weight"),
-    [
-        (1, "inappropriate", -25),
-        (1.5, "inappropriate", -5),
-        (2.5, "inappropriate", -1),
-        (3, "inappropriate", -1),
-        (3.5, "uncertain", 0),
-        (6, "uncertain", 0),
-        (6.5, "appropriate", 1),
-        (7.5, "appropriate", 5),
-        (8, "appropriate", 5),
-        (8.5, "appropriate", 25),
-        (9, "appropriate", 25),
-    ],
+    ("rating", "of_class", "weight"), cases(__file__, "halves_go_up_for_class_and_weight")
 )
 def test_halves_go_up_for_class_and_weight(rating: float, of_class: str, weight: int) -> None:
     assert CLASSES[classes(np.asarray([rating]))[0]] == of_class
@@ -119,16 +107,6 @@ def test_swapped_raters_agree_as_much(ratings: Floats) -> None:
     assert other["difference"] == -one["difference"]
     for name in set(one) - {"difference"}:
         assert other[name] == pytest.approx(one[name], nan_ok=True), name
-
-
-@pytest.mark.slow
-@given(TWO)
-def test_who_agrees_with_oneself_agrees_perfectly(ratings: Floats) -> None:
-    a = ratings[:, 0]
-    assume(len(set(a)) > 1)
-    found = of(a, a).values
-    assert found["kappa_quadratic"] == found["same_class"] == 1
-    assert found["difference"] == found["reversed"] == found["harm_changed"] == 0
 
 
 @pytest.mark.parametrize(("a", "b"), [([7, 7, 7], [1, 5, 9]), ([1, 5, 9], [7, 7, 7]), ([4], [4])])
@@ -194,9 +172,3 @@ def test_the_interval_of_a_difference_is_that_of_means_of_cases() -> None:
     ends = found.intervals["difference"]
     assert ends.low == pytest.approx(means.mean() - half, abs=0.15 * half)
     assert ends.high == pytest.approx(means.mean() + half, abs=0.15 * half)
-
-
-def test_one_case_has_no_interval() -> None:
-    found = of([9, 8, 2, 5], [8, 8, 3, 7], [3, 3, 3, 3])
-    assert found.clusters == 1
-    assert {ends.method for ends in found.intervals.values()} == {"none (one case)"}

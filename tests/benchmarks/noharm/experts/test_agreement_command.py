@@ -18,6 +18,7 @@ from openpyxl import load_workbook
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
 from tests.benchmarks.noharm.making import case
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[4]
 SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
@@ -215,17 +216,6 @@ def test_where_they_differ(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_constant_ratings_say_why_there_is_no_kappa(shell: Shell) -> None:
-    rows = given("X", a1=7, a2=7, a3=7, b1=7)
-    out = shell(rate(rows))
-    assert "No kappa (nothing rated, or by one of the two all the same)" in " ".join(out.split())
-    row = rows_of(shell(rate(rows), "--format", "json"))["X"]
-    assert row["kappa_quadratic"] is None
-    assert row["class_kappa"] is None
-    assert row["difference"] == pytest.approx((-1 - 1 + 4 + 5) / 4)
-
-
-@pytest.mark.slow
 def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None:
     rows = given("X", a1=9, a2=8, b1=2) + given("Y", a1="", a2="")
     out = shell(rate(rows))
@@ -264,25 +254,6 @@ def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
     ]
     assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
     assert seeded["kappa_quadratic_low"] != row["kappa_quadratic_low"]
-
-
-@pytest.mark.slow
-def test_experts_who_repeat_the_synthetic_ratings_agree_perfectly(shell: Shell) -> None:
-    rows = [
-        (c.code, a.id, f"E{k}", a.ratings[k])
-        for c in read_cases(SAMPLES)
-        for a in c.actions
-        for k in range(3)
-    ]
-    out = shell(rate(rows), "--format", "json", cases=SAMPLES)
-    found = rows_of(out)
-    median = found["experts' median"]
-    assert median["kappa_quadratic"] == median["same_class"] == median["class_kappa"] == 1
-    assert tables(out)["differences"] == []
-    same = {"kappa_quadratic", "class_kappa", "within_1", "alpha", "n", "pairs"}
-    experts, synthetic = (found[f"{who}, in pairs"] for who in ("experts", "synthetic"))
-    assert {k: experts[k] for k in same} == {k: synthetic[k] for k in same}
-    assert "are equal" in shell(rate(rows), "--table", "differences", cases=SAMPLES)
 
 
 # Ratings in ---------------------------------------------------------------------------------------
@@ -356,24 +327,7 @@ def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
     assert found["dora"]["n"] == found["dora"]["asked"] == 6
 
 
-@pytest.mark.parametrize(
-    ("argv", "expected"),
-    [
-        ([], "name files of ratings"),
-        (["r.csv", "--template", "s.csv"], "not both"),
-        (["r.csv", "--sample", "3"], "--sample belongs to --template"),
-        (["r.csv", "--results-dir", "x"], "belong to --table rubrics or sensitivity"),
-        (["--template", "s.csv", "--model", "x"], "belong to --table rubrics or sensitivity"),
-        (["--template", "."], "--template . is a folder; name a file"),
-        (["--template", "s.csv", "--show", "text"], "--show does not go with --template"),
-        (["--template", "s.csv", "--sample", "0"], "--sample 0: a number such as 12"),
-        (["--template", "s.csv", "--sample", "3x"], "--sample 3x: a number such as 12"),
-        (["r.csv", "--set", "min_experts=0"], "min_experts must be at least 1"),
-        (["r.csv", "--set", "min_expert=3"], "did you mean min_experts"),
-        (["r.csv", "--set", "z_scores=after"], "sets one of min_common, min_experts"),
-        (["r.csv", "--set", "draws=many"], "draws is a number, not 'many'"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "expected"), cases(__file__, "options_that_do_not_fit"))
 def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Shell) -> None:
     assert expected in shell(*argv, code=2)
 

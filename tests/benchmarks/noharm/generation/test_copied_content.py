@@ -10,9 +10,12 @@ from medhelm_benchmarks.noharm.generation.checks import scene_faults
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.stages import SceneReply
 from medhelm_benchmarks.noharm.rules.cases import read_cases
-from tests.benchmarks.noharm.generation.carrying import FRESH, GUIDELINES, HONEST, LEAKS
+from tests.cases import cases
 
 SAMPLES = Path(__file__).parents[4] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
+GUIDELINES, LEAKS, FRESH, HONEST = (
+    cases(__file__, name) for name in ("guidelines", "leaks", "fresh", "honest")
+)
 KNOWN = {name: Guideline(text.split("\n")[0], text) for name, text in GUIDELINES.items()}
 FILLED = " ".join(f"word{n}" for n in range(80))
 

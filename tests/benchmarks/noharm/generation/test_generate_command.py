@@ -6,9 +6,6 @@ import hashlib
 import io
 import json
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -20,6 +17,8 @@ import pytest
 from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from tests.benchmarks.noharm.generation.author import GUIDELINE, good, scene, stage_of
+from tests.cases import cases
+from tests.processes import Started, asked, start
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
 
@@ -66,10 +65,9 @@ def model(desk: Path, server: FaultServer, name: str = "test/writer", **more: An
 ARGS = ("generate", "noharm", "--guideline", "fever.md", "--specialty", "Infectious diseases")
 
 
-def process(desk: Path, *args: str, **streams: Any) -> subprocess.Popen[str]:
+def process(desk: Path, *args: str) -> Started:
     """Start the command in a process of its own."""
-    command = [sys.executable, "-m", "medhelm", *ARGS, "--out", "series", *args]
-    return subprocess.Popen(command, cwd=desk, text=True, **streams)
+    return start(*ARGS, "--out", "series", *args, cwd=desk)
 
 
 @dataclass(frozen=True)
@@ -146,12 +144,7 @@ def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path) -> None:
     with serve_in_thread(sloppy(0.0), latency_s=0.15) as server:
         args = ("--n", "6", "--model", model(desk, server, max_concurrency=3))
         for least in (6, 18, 30):
-            started = process(desk, *args, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-            deadline = time.monotonic() + 30
-            while server.requests < least and time.monotonic() < deadline:
-                time.sleep(0.02)
-            started.kill()
-            started.wait()
+            process(desk, *args).kill(once=asked(server, least))
         done = generate(*args)
         assert done.returncode == 0, done.stderr
         assert codes(desk) == CODES[:6]
@@ -163,11 +156,8 @@ def test_a_killed_series_goes_on_and_asks_nothing_twice(desk: Path) -> None:
 def test_ctrl_c_keeps_what_was_answered_and_says_how_to_go_on(desk: Path) -> None:
     with serve_in_thread(sloppy(0.0), latency_s=0.2) as server:
         args = ("--n", "8", "--model", model(desk, server, max_concurrency=4))
-        started = process(desk, *args, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-        deadline = time.monotonic() + 30
-        while server.requests < 20 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        started.send_signal(signal.SIGINT)
+        started = process(desk, *args)
+        started.send(signal.SIGINT, once=asked(server, 20))
         out, err = started.communicate(timeout=30)
         assert started.returncode == 130
         assert "Traceback" not in err
@@ -194,23 +184,6 @@ def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(desk: Path) ->
     with serve_in_thread(sloppy(0.0), port=server._port) as server:
         assert generate("--n", "8", "--model", name).returncode == 0
         assert sum(server.answered.values()) == 56 - part
-
-
-def test_requests_that_fail_leave_their_cases_to_the_next_start(desk: Path) -> None:
-    def answer(prompt: str) -> Reply | str:
-        if stage_of(prompt) == "groups" and broken:
-            return Reply(status=400, body={"error": {"message": "no", "code": "odd"}})
-        return good(stage_of(prompt), prompt)
-
-    broken = True
-    with serve_in_thread(answer) as server:
-        args = ("--n", "2", "--model", model(desk, server))
-        done = generate(*args)
-        assert done.returncode == 1
-        assert "2 failed" in done.stdout and "the same command goes on" in done.stdout
-        broken = False
-        assert generate(*args).returncode == 0
-        assert codes(desk) == CODES[:2]
 
 
 def test_three_raters_of_other_models_are_asked_apart(desk: Path, server: FaultServer) -> None:
@@ -269,23 +242,7 @@ def test_an_estimate_asks_nothing(desk: Path, server: FaultServer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "said"),
-    [
-        (("--model", "openai/gpt-4o", "--guideline", "none.md"), 3, "none.md: no such file"),
-        (("--model", "openai/gpt-4o", "--guideline", "."), 3, "is a folder"),
-        (("--model", "baseline/random"), 2, "is a rule and cannot be the writer"),
-        (("--model", "nobody.yaml"), 2, "nobody.yaml: no such file"),
-        (("--model", "anthropic/claude-x"), 2, "unknown model"),
-        (("--model", "openai/gpt-4o"), 6, "OPENAI_API_KEY"),
-        (("--model", "openai/gpt-4o", "--n", "1000"), 2, "999 cases at most"),
-        (("--model", "openai/gpt-4o", "--raters", "a", "b"), 2, "one model or three, not 2"),
-        (("--model", "openai/gpt-4o", "--topic", "too long a topic"), 2, "2 to 8 letters"),
-        (
-            ("--model", "openai/gpt-4o", "--guideline-class", "private"),
-            5,
-            "endpoint_class is local",
-        ),
-        ((), 2, "--model is missing"),
-    ],
+    cases(__file__, "what_is_wrong_is_said_in_a_line_before_anything_is_asked"),
 )
 def test_what_is_wrong_is_said_in_a_line_before_anything_is_asked(
     desk: Path, args: tuple[str, ...], code: int, said: str, monkeypatch: pytest.MonkeyPatch

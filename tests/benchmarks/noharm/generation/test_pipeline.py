@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medhelm.errors import BudgetReached, DataError, UsageError
+from medhelm.errors import DataError, UsageError
 from medhelm.extract.json_reply import BadReply
-from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.protocols.protocol import terms_of
 from medhelm.protocols.questions import REASONING_BUDGET
@@ -222,15 +221,6 @@ def test_two_repairs_at_most_then_the_case_is_discarded_and_logged(
     assert again.asked == 0  # a discarded case is not tried again
 
 
-def test_two_bad_replies_and_a_good_one_make_a_case(studio: Studio) -> None:
-    studio.author.bad = dict.fromkeys(("scene", "options", "traps", "groups", "rating"), ["", "{}"])
-    end = studio.run(1)
-    assert end.ends[0].status == "made"
-    assert end.ends[0].provenance is not None
-    assert set(end.ends[0].provenance.repairs.values()) == {2}
-    assert studio.asked == 3 * 7
-
-
 def answers(studio: Studio, change: Any) -> None:
     """Let the writer answer by `change(stage, request)` where that is not None."""
 
@@ -299,20 +289,6 @@ def test_a_series_that_grows_asks_only_for_what_is_new(studio: Studio) -> None:
     assert studio.asked == 3 * 7
     assert [c.code[-3:] for c in read_cases(end.cases_path)] == ["001", "002", "003"]
     assert len(studio.run(1).ends) == 3  # it never shrinks
-
-
-@pytest.mark.slow
-def test_the_budget_stops_it_and_the_same_series_goes_on(studio: Studio) -> None:
-    end = studio.run(6, Ledger(cap_tokens=30_000))
-    assert isinstance(end.stopped, BudgetReached)
-    done = studio.asked
-    assert 0 < done < 6 * 7
-    assert {e.status for e in end.ends} <= {"made"}
-    again = Studio(studio.folder)
-    end = again.run(6)
-    assert end.stopped is None
-    assert again.asked == 6 * 7 - done
-    assert len(read_cases(end.cases_path)) == 6
 
 
 def all_of(model: ModelSpec) -> dict[str, Any]:
@@ -439,18 +415,6 @@ def test_reasons_are_shown_without_words_of_a_model(studio: Studio, stage: str, 
     assert "it is not one JSON object" not in shown
 
 
-def test_a_sheet_with_ids_of_its_own_shows_none(studio: Studio) -> None:
-    def reply(request: Request) -> str:
-        found = ratings("\n".join(m.content for m in request.messages))
-        found["ratings"].append({**found["ratings"][0], "id": SECRET})
-        return json.dumps(found)
-
-    answers(studio, lambda stage, request: reply(request) if stage == "rating" else None)
-    end = studio.run(1).ends[0]
-    assert SECRET[:20] in end.reasons[0] and "Blood" not in end.shown_reasons[0]
-    assert "which is not on the list" in end.shown_reasons[0]
-
-
 def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: Studio) -> None:
     studio.specs["test/one"] = spec("test/one", reasoning=True)
     studio.specs["test/two"] = spec("test/two", max_output_tokens=999)
@@ -466,17 +430,6 @@ def test_budgets_of_replies_and_sampling_are_those_of_stage_and_model(studio: St
     assert asked["test/two", "rating"].max_output_tokens == 999
     assert {r.seed for r in asked.values()} == {5}
     assert {r.sampling.temperature for r in asked.values()} == {0.0}
-
-
-@pytest.mark.slow
-@given(st.integers(0, 10**6), st.text(max_size=10), st.integers(1, 800))
-def test_settings_are_the_same_for_the_same_number_and_vary_between(
-    seed: int, name: str, number: int
-) -> None:
-    assert draw_setting(seed, name, number, ("p",)) == draw_setting(seed, name, number, ("p",))
-    block = (number - 1) // 13 * 13
-    drawn = {draw_setting(seed, name, block + i, ("p",)).complication for i in range(1, 14)}
-    assert len(drawn) == 13 or block > 400  # near the end few settings are left
 
 
 @pytest.mark.parametrize(("passages", "most"), [(("p",), 832), (("p", "q"), 1_664)])
@@ -540,18 +493,6 @@ def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
         assert found.output_tokens_limit is not None
         assert party.usage.output_tokens < found.output_tokens_limit
     assert len(expected) == 4
-
-
-def test_a_defect_fails_its_case_alone_and_shows_no_text(studio: Studio) -> None:
-    def reply(stage: str, request: Request) -> str | None:
-        if request.instance_id.endswith("002") and stage == "groups":
-            raise ZeroDivisionError("the patient has fever")
-        return None
-
-    answers(studio, reply)
-    end = studio.run(3)
-    assert [e.status for e in end.ends] == ["made", "failed", "made"]
-    assert "fever" not in end.ends[1].reasons[0]
 
 
 def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio) -> None:
@@ -663,16 +604,6 @@ def test_a_reply_is_read_or_refused_and_nothing_else_happens(text: str) -> None:
             read_reply(text, form)
         except BadReply as e:
             assert str(e)
-
-
-def test_a_reply_may_stand_in_a_fence_or_after_thinking() -> None:
-    body = '{"alternatives": [], "broad": []}'
-    for text in (body, f"```json\n{body}\n```", f"<think>hm {{}}</think>\n{body}"):
-        assert read_reply(text, GroupsReply) == GroupsReply(alternatives=(), broad=())
-    with pytest.raises(BadReply):
-        read_reply(f"He says: {body}", GroupsReply)
-    with pytest.raises(BadReply, match="NaN"):
-        read_reply('{"alternatives": NaN, "broad": []}', GroupsReply)
 
 
 def test_groups_are_of_different_actions_of_the_menu() -> None:
