@@ -51,15 +51,14 @@ def run_command(argv: Sequence[str]) -> int:
             drop_output()
             said = f"cannot write the output: {why(e)}"
         elif isinstance(e.filename, str):
-            said = f"cannot use {_short(e.filename)}: {why(e)}"
+            name = e.filename
+            if len(name) > _LONG:
+                name = f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
+            said = f"cannot use {name}: {why(e)}"
         else:
             raise
         print(f"medhelm: {said}", file=sys.stderr)
         return RecordError.exit_code
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONG else f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
 
 
 def known_commands(argv: Sequence[str] = ()) -> KnownCommands:
@@ -145,7 +144,6 @@ def command_parser(command: Command) -> argparse.ArgumentParser:
 
 
 def _print_help(word: str, argv: Sequence[str]) -> int:
-    """Print what commands a first word has."""
     known = known_commands(argv)
     name_broken(known.broken)
     print(f"usage: medhelm {word} WORD [ARGUMENT ...]\n\ncommands:")
@@ -169,17 +167,13 @@ def _print_all(argv: Sequence[str]) -> int:
     if "--version" not in argv:
         name_broken(known.broken)
     if parser.parse_args(argv).version:
-        return _print_version()
+        from medhelm.plugins.distribution import clash, version_text
+
+        print(version_text(__version__))
+        if problem := clash():
+            print(f"medhelm: {problem}", file=sys.stderr)
+        return 0
     parser.print_help()
-    return 0
-
-
-def _print_version() -> int:
-    from medhelm.plugins.distribution import clash, version_text
-
-    print(version_text(__version__))
-    if problem := clash():
-        print(f"medhelm: {problem}", file=sys.stderr)
     return 0
 
 

@@ -131,21 +131,36 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) ->
         parser.add_argument(name.split()[0], **own)
 
 
-_TYPES: Mapping[str, Any] = {"int": int, "float": float, "path": Path, "positive": positive}
+_TYPES: Mapping[str, Any] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "path": Path,
+    "positive": positive,
+}
 
 
 def add_declared(
     parser: argparse.ArgumentParser, declared: Sequence[str | Mapping[str, Any]]
 ) -> None:
-    """Add the options of a data file: `shared` ones, by a name or with what is other here, and new ones."""
+    """Add the options of a data file: `shared` ones, by a name or with what is other here, and new ones.
+
+    A `word` is an action with options of its own.
+    """
+    actions: Any = None
     for option in declared:
         own = {"shared": option} if isinstance(option, str) else dict(option)
         if "type" in own:
             own["type"] = _TYPES[own["type"]]
-        if "shared" in own:
+        if "word" in own:
+            if actions is None:
+                actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+            action = actions.add_parser(own["word"], help=own["help"], description=own["help"])
+            add_declared(action, own["options"])
+        elif "shared" in own:
             add_options(parser, own.pop("shared"), **own)
         else:
-            parser.add_argument(own.pop("name"), **own)
+            parser.add_argument(*own.pop("name").split(), **own)
 
 
 def data_folder(args: argparse.Namespace) -> Path:

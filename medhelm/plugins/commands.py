@@ -39,6 +39,30 @@ class Broken(NamedTuple):
     reason: str
 
 
+class Installed(NamedTuple):
+    """An installed plugin: the distribution that brings it, and what its entry point names."""
+
+    distribution: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} ({self.value})"
+
+    @property
+    def is_built_in(self) -> bool:
+        """Return whether it comes with medhelm."""
+        return self.distribution == NAME
+
+    @property
+    def module(self) -> str:
+        """Return the name of its module."""
+        return self.value.partition(":")[0].strip()
+
+    def load(self) -> Any:
+        """Return what its entry point names, imported now."""
+        return _imported(self.value)
+
+
 class Command(NamedTuple):
     """One command: its words, its line of help, and the module that runs it."""
 
@@ -56,7 +80,7 @@ class Command(NamedTuple):
     asks: bool = False
     """True if it may ask models, so that it takes `--env-file FILE`."""
     options: tuple[Any, ...] | None = None
-    """As the data file has them; None: its module adds them."""
+    """What it takes; None: its module adds that."""
 
     @property
     def name(self) -> str:
@@ -162,13 +186,12 @@ def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCo
     """
     found = _add({}, core)
     broken = []
-    for distribution, value in _installed():
-        is_built_in = distribution in (NAME, OTHER)
-        owner = "" if is_built_in else f"{distribution} ({value})"
+    for plugin in installed_plugins():
+        owner = "" if plugin.is_built_in else str(plugin)
         try:
-            found = _add(found, _of_plugin(value, owner))
+            found = _add(found, _of_plugin(plugin.module, owner))
         except (PluginError, ImportError) as e:
-            if is_built_in:
+            if plugin.is_built_in:
                 raise
             broken.append(Broken(owner, str(e)))
     for path in map(Path, files):
@@ -200,11 +223,10 @@ def _add(
     return found
 
 
-def _of_plugin(value: str, owner: str) -> list[Command]:
+def _of_plugin(module: str, owner: str) -> list[Command]:
     """Return the commands of a package and of those that lie in it, or of a module."""
     from importlib.util import find_spec
 
-    module = value.partition(":")[0].strip()
     top, *inner = module.split(".")
     spec = find_spec(top)  # of a name without a dot nothing is imported
     if spec is None:
@@ -243,18 +265,23 @@ def command_module(command: Command) -> Any:
         from medhelm.plugins.discovery import import_file
 
         return import_file(Path(command.module))
-    module, _, name = command.module.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    return _imported(command.module)
 
 
-def _installed() -> list[tuple[str, str]]:
-    """Return distribution and module of each installed plugin, those of medhelm first.
+def _imported(value: str) -> Any:
+    """Return a module, or of `MODULE:NAME` a value in it."""
+    module, _, name = value.partition(":")
+    found = import_module(module.strip())
+    return getattr(found, name.strip()) if name else found
 
-    As `discovery.installed_plugins`, but in a tenth of the time: `importlib.metadata` takes as long to
-    import as all else that `medhelm --help` needs.
+
+def installed_plugins() -> list[Installed]:
+    """Return the installed plugins, those of medhelm first.
+
+    In a tenth of the time of `importlib.metadata`, which takes as long to import as all else that
+    `medhelm --help` needs.
     """
-    found: dict[tuple[str, str], None] = {}
+    found: dict[Installed, None] = {}
     for place in dict.fromkeys(sys.path):
         try:
             entries = sorted(e.path for e in os.scandir(place or ".") if e.name.endswith(_METADATA))
@@ -263,8 +290,10 @@ def _installed() -> list[tuple[str, str]]:
         for path in entries:
             for value in _plugins_in(Path(path, "entry_points.txt")):
                 stem = os.path.basename(path).rpartition(".")[0].partition("-")[0]
-                found[stem.replace("_", "-"), value] = None
-    return sorted(found, key=lambda pair: (pair[0] not in (NAME, OTHER), *pair))
+                name = stem.replace("_", "-")
+                # An installation from before the renaming, beside a new one, names the same parts.
+                found[Installed(NAME if name == OTHER else name, value)] = None
+    return sorted(found, key=lambda own: (not own.is_built_in, *own))
 
 
 def _plugins_in(path: Path) -> Iterator[str]:
