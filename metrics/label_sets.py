@@ -137,7 +137,7 @@ class LabelSetMetric(Metric):
         """Return the statistic of one note: 1 where there is neither a gold nor a predicted label."""
         import numpy as np
 
-        counts = {name: np.float64(n) for name, n in _counts(gold, found).items()}
+        counts = {name: np.asarray(n) for name, n in _counts(gold, found).items()}
         return float(self.statistic(counts)) if gold or found else 1.0
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:

@@ -234,7 +234,7 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
     ):
         parts = [*groups]
         for model in models:
-            yield from (row for part in parts if (row := _part(own, model, level, part)))
+            yield from filter(None, (_part(own, model, level, part) for part in parts))
     yield from _lengths(own, models)
     yield from _strategies(own)
 
@@ -332,8 +332,8 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]
         yield from _bins(own, name, column, values, clusters)
     ranked = [values for model, *values in pairs if model in own.study.ranked]
     if len(ranked) > 1:
-        whole = [np.concatenate(parts) for parts in zip(*ranked, strict=True)]
-        yield from _bins(own, None, column, *whole)
+        together = [np.concatenate(parts) for parts in zip(*ranked, strict=True)]
+        yield from _bins(own, None, column, *together)
 
 
 def _bins(
