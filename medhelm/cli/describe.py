@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from medhelm.cli.options import add_options, data_folder, open_registry, print_json
-from medhelm.listing.description import KINDS, describe_name
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("name", metavar="NAME", help=f"a {KINDS}")
-    add_options(parser, "--data-dir", "--plugin", "--format")
+from medhelm.cli.options import data_folder, open_registry, print_json
+from medhelm.listing.description import describe_name
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ import msgspec
 
 from medhelm.cli.options import (
     NO_ROOM,
-    add_options,
     data_folder,
     name_broken,
     open_registry,
@@ -40,12 +39,6 @@ from medhelm.tables.format.console import open_uncut_console
 from medhelm.tables.format.grid import print_grid
 
 Entry = dict[str, Any]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("what", nargs="?", default="benchmarks", help=", ".join(LISTS))
-    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

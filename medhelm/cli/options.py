@@ -114,11 +114,6 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 """Each option that several commands have, as argparse takes it."""
 
-OF_RUNS = ("--results-dir URL", "--data", "--latest")
-OF_GRADINGS = (*OF_RUNS, "--scoring")
-OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence")
-OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
-
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
     """Add options that several commands have, in this order; `changed` is other here for all of them."""

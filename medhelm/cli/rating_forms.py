@@ -14,8 +14,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
-from medhelm.cli.options import DEFAULT_RESULTS, OF_GRADINGS, add_options
-from medhelm.cli.tables import add_file, chosen_format, emit
+from medhelm.cli.options import DEFAULT_RESULTS, add_options
+from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError, closest
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ class Setting:
     least: float | None = None
     words: tuple[str, ...] = ()
     """All values that it may have, where it is no number."""
+
+    def line(self, name: str) -> str:
+        """Return how it can be set, for the help."""
+        values = f"{'|'.join(self.words)}: " if self.words else ""
+        default = "" if self.default is None else f" ({self.default})"
+        return f"{name}: {values}{self.help}{default}"
 
     def read(self, name: str, text: str) -> str | float:
         """Return the value that a text names; raises UsageError."""
@@ -134,11 +140,15 @@ class RatingForm:
         if self.show:
             parser.add_argument("--show", metavar="WHAT", help=self.show, **_MANY)
         if self.takes_runs:
-            add_run_choice(parser, has_benchmark=self.source != "BENCHMARK")
+            add_options(parser, "--results-dir", "--data", "--latest", "--scoring")
+            for name in ("model",) if self.source == "BENCHMARK" else ("benchmark", "model"):
+                add_options(parser, f"--{name}", help=f"only these {name}s")
         if self._rates_runs:
             add_options(parser, "--text-of")
-        add_settings(parser, self.settings)
-        add_file(parser)
+        lines = (setting.line(name) for name, setting in ({**self.settings, **STATISTICS}).items())
+        said = "; ".join(lines).replace("%", "%%")
+        parser.add_argument("--set", metavar="NAME=VALUE", help=said, **_MANY)
+        add_options(parser, "--format TABLE", "--out")
 
     @property
     def _default(self) -> tuple[str, ...]:
@@ -215,13 +225,6 @@ class RatingForm:
         return 0
 
 
-def add_run_choice(parser: argparse.ArgumentParser, *, has_benchmark: bool = True) -> None:
-    """Add the options that choose stored runs."""
-    add_options(parser, "--results-dir", *OF_GRADINGS[1:])
-    for name in ("benchmark", "model") if has_benchmark else ("model",):
-        add_options(parser, f"--{name}", help=f"only these {name}s")
-
-
 def run_choice(args: argparse.Namespace) -> RunChoice:
     """Return which stored runs the options choose."""
     from medhelm.tables.clinicians.rated_answers import RunChoice
@@ -234,17 +237,6 @@ def run_choice(args: argparse.Namespace) -> RunChoice:
         scoring=args.scoring,
         latest=args.latest,
     )
-
-
-def add_settings(parser: argparse.ArgumentParser, own: Mapping[str, Setting]) -> None:
-    """Add `--set NAME=VALUE`, whose help lists what can be set."""
-    lines = []
-    for name, setting in ({**own, **STATISTICS}).items():
-        values = f"{'|'.join(setting.words)}: " if setting.words else ""
-        default = "" if setting.default is None else f" ({setting.default})"
-        lines.append(f"{name}: {values}{setting.help}{default}")
-    said = "; ".join(lines).replace("%", "%%")
-    parser.add_argument("--set", metavar="NAME=VALUE", help=said, **_MANY)
 
 
 def read_settings(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medhelm.cli.options import OF_DRAWS, add_options, name_broken, open_registry
+from medhelm.cli.options import name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
@@ -31,17 +31,6 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".xlsx": "excel",
 }
-
-
-def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how and where tables are printed."""
-    add_options(parser, "--format TABLE", "--out")
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how tables are printed and how their intervals are made."""
-    add_file(parser)
-    add_options(parser, *OF_DRAWS)
 
 
 def settings(args: argparse.Namespace, **more: Any) -> Settings:

@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("url")
     parser.add_argument("count", type=int)
-    options.add_options(parser, *options.OF_ASKING)
+    options.add_options(parser, "--estimate", "--budget-usd", "--budget-tokens")
     args = parser.parse_args()
     run = briefs_run(args.folder, args.url, args.count)
     if args.estimate:
