@@ -100,6 +100,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--confidence": dict(
         type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
     ),
+    "--workers": dict(
+        metavar="ENGINE",
+        help="who computes: local:N, ray:N or ray://HOST:PORT/N (default: all cores here)",
+    ),
     "--reduce": dict(
         default="mean",
         metavar="NAME",
@@ -115,7 +119,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 OF_RUNS = ("--results-dir URL", "--data", "--latest")
 OF_GRADINGS = (*OF_RUNS, "--scoring")
-OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence")
+OF_DRAWS = ("--bootstrap-seed", "--draws", "--confidence", "--workers")
 OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
 
 

@@ -26,6 +26,7 @@ from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
 from medhelm.models.identity import reads_prompt
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
+from medhelm.schema.data import DataClass
 from medhelm.schema.episode import MODEL, Call, Episode
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -92,7 +93,9 @@ def score_run(
 
             main = next(iter(metrics), None)
             episodes = stated_episodes(run, plan, main, note, usage.add_retried)
-            for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
+            for episode, scores in _write(
+                handle, episodes, plan, grading, metrics, stamp, card.data_class
+            ):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
@@ -126,6 +129,7 @@ def _write(
     grading: GradingSpec,
     metrics: Sequence[Metric],
     stamp: str,
+    data_class: DataClass,
 ) -> Iterator[tuple[Episode, list[tuple[str, Score]]]]:
     """Yield each episode with its scores while writing them to Parquet in batches."""
     import pyarrow as pa
@@ -155,7 +159,7 @@ def _write(
         handle, schema, write_statistics=False, write_page_checksum=True
     ) as writer:
         total = plan.instances * plan.spec.repeats
-        for episode, found in score_all(episodes, metrics, total):
+        for episode, found in score_all(episodes, metrics, total, data_class=data_class):
             scores = [
                 (ref.name, in_parts(score, ref.aggregation, episode.instance, grading.parts))
                 for score, ref in zip(found, grading.metrics, strict=True)

@@ -1,4 +1,4 @@
-"""Episodes -> the same with their scores, in order; slow metrics are computed on all cores.
+"""Episodes -> the same with their scores, in order; slow metrics are computed by the workers of the command.
 
 What another process cannot do (a metric that raises, a process that dies) is done here, so scores
 and errors are those of a single process.
@@ -18,8 +18,8 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from medhelm.grading.grade import grade
-from medhelm.grading.process_pool import ProcessPool
-from medhelm.schema.data import Instance
+from medhelm.processes.workers import Workers, workers_for
+from medhelm.schema.data import DataClass, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
 
@@ -53,21 +53,25 @@ def score_all(
     total: int,
     *,
     processes: int | None = None,
+    data_class: DataClass = "private",
 ) -> Iterator[tuple[Episode, list[Score]]]:
     """Yield each episode with what `grade` says of it by each metric.
 
     About `total` episodes are expected; some hundreds are held at a time. `processes`: how many
-    slow metrics may use, all cores by default. Raises what `grade` raises.
+    slow metrics may use here, in place of the workers of the command, to which texts go as far as those of
+    their class of data may. Raises what `grade` raises.
     """
     batches = _batches(episodes)
-    count = _cores() if processes is None else processes
-    places = _portable(metrics) if total >= ENOUGH and count > 1 else {}
-    if not places:
+    places = _portable(metrics) if total >= ENOUGH else {}
+    workers = workers_for(data_class) if places and processes is None else Workers(processes or 1)
+    count = workers.count or _cores()
+    if not places or (count == 1 and not workers.is_ray):
         for batch in batches:
             yield from _finish(batch, metrics, {}, None)
         return
     sent = pickle.dumps([metrics[i] for i in places])
-    with _TURN, ProcessPool(count, _prepare, sent) as pool:
+    is_open = data_class == "public"
+    with _TURN, workers.pool(count, _prepare, sent, is_open=is_open) as pool:
         waiting: deque[tuple[_Batch, Future[bytes]]] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(_work, _encode(batch))))
@@ -159,7 +163,7 @@ _sent: list[Metric] = []
 
 
 def _prepare(metrics: bytes) -> None:
-    _sent.extend(pickle.loads(metrics))  # here, where what their modules print goes nowhere
+    _sent[:] = pickle.loads(metrics)  # here, where what their modules print goes nowhere
 
 
 def _work(batch: bytes) -> bytes:

@@ -15,15 +15,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import PluginError
+from medhelm.processes.workers import workers_for
 from medhelm.schema.aggregation import EACH, Aggregation, ShareExtremes, Sums
 
 Floats = NDArray[np.float64]
@@ -291,8 +292,41 @@ def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[
 
 def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T]) -> list[_S]:
     """Return what `work` gives for each item, in order; numpy's work runs side by side in threads."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    workers = workers_for()
+    with ThreadPoolExecutor((not workers.is_ray and workers.count) or os.cpu_count()) as pool:
         return list(pool.map(work, items))
+
+
+def on_all_workers(work: Callable[[int], _S], items: range) -> list[_S]:
+    """Return what `work` gives for each of the items, in order, by tasks of Ray where the command names them.
+
+    For work that takes seconds and rounds the same on every machine: no products of matrices.
+    """
+    workers = workers_for()
+    if not workers.is_ray:
+        return on_all_cores(work, items)
+    found: dict[int, _S] = {}
+    parts = [items[k :: 4 * workers.count] for k in range(4 * workers.count)]
+    with workers.pool(workers.count, _hold, work, is_open=True) as pool:
+        replies = [pool.submit(_work, part) for part in parts]
+        for part, reply in zip(parts, replies, strict=True):
+            try:
+                found |= zip(part, reply.result(), strict=True)
+            except BrokenExecutor:
+                found |= zip(part, on_all_cores(work, part), strict=True)
+    return [found[item] for item in items]
+
+
+_held: list[Callable[[int], Any]] = []
+"""The work of this process, where it is one of Ray's."""
+
+
+def _hold(work: Callable[[int], Any]) -> None:
+    _held[:] = [work]
+
+
+def _work(items: range) -> list[Any]:
+    return [_held[0](item) for item in items]
 
 
 def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:

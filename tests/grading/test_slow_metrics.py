@@ -159,7 +159,7 @@ def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.Monkey
         raise OSError
 
     for place in ("Worker.start", "ProcessPoolExecutor"):
-        monkeypatch.setattr(f"medhelm.grading.process_pool.{place}", refuse)
+        monkeypatch.setattr(f"medhelm.processes.process_pool.{place}", refuse)
         found = list(score_all(episodes(ENOUGH), [Where()], ENOUGH, processes=2))
         assert len(found) == ENOUGH and processes_of(found) == {str(os.getpid())}
 

@@ -19,8 +19,8 @@ import msgspec
 import pytest
 
 from medhelm.errors import UsageError
-from medhelm.grading.process_pool import ProcessPool, Worker
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.process_pool import ProcessPool, Worker
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import site as site_module

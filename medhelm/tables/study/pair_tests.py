@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from medhelm.schema.aggregation import MEAN
-from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, on_all_cores
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, on_all_cores, on_all_workers
 from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
 from medhelm.tables.study.cells import shared_pooling
 from medhelm.tables.study.study import Study, placed_sums
 
 _NUMBERS = 200_000
 """Swapped differences held for one first model."""
+_SENT = 3_000_000
+"""Swapped differences of all pairs from which on other machines help."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def permutation_ps(study: Study, observed: Floats) -> Floats:
     extreme = np.zeros(len(observed), dtype=np.int64)
     for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
         chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
-        extreme += np.concatenate(on_all_cores(chunk.extreme, range(models - 1)))
+        spread = on_all_workers if len(observed) * step > _SENT else on_all_cores
+        extreme += np.concatenate(spread(chunk.extreme, range(models - 1)))
     return np.asarray((1 + extreme) / (1 + PERMUTATIONS))
 
 

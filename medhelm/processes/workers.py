@@ -1,0 +1,81 @@
+"""The workers of a command: who computes what takes long, all cores of this machine unless it names others."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVarTuple, Unpack
+
+from medhelm.schema.data import DataClass
+
+if TYPE_CHECKING:
+    from medhelm.processes.process_pool import ProcessPool
+    from medhelm.processes.ray_pool import RayPool
+
+_Ts = TypeVarTuple("_Ts")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Processes of this machine, or tasks of the Ray cluster that it has joined."""
+
+    count: int = 0
+    """How many at a time; 0: as there are cores here."""
+    is_ray: bool = False
+    text_of: Collection[DataClass] = ()
+    """Classes of data, beside public, whose texts Ray may carry though its traffic is not encrypted."""
+
+    def pool(
+        self,
+        count: int,
+        prepare: Callable[[Unpack[_Ts]], None],
+        *args: *_Ts,
+        is_open: bool = False,
+    ) -> ProcessPool | RayPool:
+        """Return at most `count` of them, each of which begins with `prepare(*args)`.
+
+        `is_open`: what they give may be read by anyone.
+        """
+        if self.is_ray:
+            from medhelm.processes.ray_pool import RayPool
+
+            return RayPool(count, prepare, *args, is_open=is_open)
+        from medhelm.processes.process_pool import ProcessPool
+
+        return ProcessPool(count, prepare, *args)
+
+
+@cache
+def say_once(line: str) -> None:
+    """Print a line on the standard error unless it was printed before."""
+    print(line, file=sys.stderr)
+
+
+_used = [Workers()]
+
+
+@contextmanager
+def use_workers(workers: Workers) -> Iterator[None]:
+    """Let these workers compute what takes long."""
+    _used.append(workers)
+    try:
+        yield
+    finally:
+        _used.pop()
+
+
+def workers_for(data_class: DataClass = "public") -> Workers:
+    """Return the workers that may have texts of a class of data; those of this machine where others may not."""
+    workers = _used[-1]
+    is_encrypted = os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true")
+    if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
+        return workers
+    say_once(
+        f"medhelm: {data_class} texts stay on this machine, whose cores grade them: Ray's traffic is not "
+        "encrypted (RAY_USE_TLS=1)"
+    )
+    return Workers()
