@@ -140,11 +140,6 @@ class SiteFolder:
             self.close()
             raise UsageError(f"cannot write the site {self.path}: {why(e)}") from None
 
-    @property
-    def locks(self) -> tuple[int, ...]:
-        """The descriptor of the lock, which another writer of this build is to hold too."""
-        return (self._lock,) if self._lock >= 0 else ()
-
     def begin(self) -> None:
         """From here until `finish` the folder is between two builds."""
         self._is_whole = False

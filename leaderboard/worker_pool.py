@@ -8,16 +8,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import reduction
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from medhelm.errors import MedhelmError, RecordError
 from medhelm.plugins.registry import Registry, load_registry
-from medhelm.processes.process_pool import ProcessPool
-from medhelm.processes.ray_pool import RayPool
 from medhelm.processes.workers import workers_for
 from medhelm.schema.run import RunRecord
 from medhelm.tables.study.selection import GradedRun
@@ -26,6 +23,10 @@ from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import usable
 from medhelm_leaderboard.run_pages import fingerprint, write_runs
+
+if TYPE_CHECKING:
+    from medhelm.processes.process_pool import ProcessPool
+    from medhelm.processes.ray_pool import RayPool
 
 _FEW = 20_000
 """Answers below which starting a process takes longer than what it does."""
@@ -54,16 +55,6 @@ class _Memory(SiteFolder):
         self.content[name] = content
 
 
-class _Lock:
-    """A descriptor of the site's lock, which a process of the pool holds for as long as it lives."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return tuple, ((reduction.DupFd(self._descriptor),),)
-
-
 class WorkerPool:
     """Writes run pages in the background: `start` hands out the work, `finish` lends a hand."""
 
@@ -83,15 +74,13 @@ class WorkerPool:
         self._left = deque(range(len(groups)))
         answers = sum(r.record.instances * r.record.spec.repeats for g in groups for r in g)
         workers = workers_for()
-        locks: tuple[object, ...] = tuple(map(_Lock, self._site.locks))
         count = (workers.count or os.cpu_count() or 2) - 1
         if workers.is_ray:  # no file of a plugin goes there, and no secret of published hashes
             is_open = [publish.has_text(runs[0].record.card) for runs in groups]
             self._left = deque(place for place in self._left if is_open[place])
-            count, locks = 0 if self._registry.files else workers.count, ()
+            count = 0 if self._registry.files else workers.count
         if count := min(len(self._left), count) if answers >= _FEW else 0:
-            self._pool = workers.pool(count, _prepare, self._registry.files, locks, is_open=True)
-            pool = self._pool
+            pool = self._pool = workers.pool(count, _prepare, self._registry.files, is_open=True)
             begun = [self._begin(pool) for _ in range(count)]
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
@@ -123,10 +112,8 @@ class WorkerPool:
         # by which judgements are found would be others.
         runs = self._groups[place]
         packed = [(r.path.absolute(), r.folder, msgspec.json.encode(r.record)) for r in runs]
-        if isinstance(pool, RayPool):
-            results = self._results.absolute()
-            return place, pool.submit(_work_apart, fingerprint(runs, ""), results, packed)
-        return place, pool.submit(_work, self._site.path, self._results, packed)
+        mark = fingerprint(runs, "") if workers_for().is_ray else ""
+        return place, pool.submit(_work, mark, self._results.absolute(), packed)
 
     def _drive(
         self, pool: ProcessPool | RayPool, place: int, begun: Future[_Done]
@@ -143,13 +130,11 @@ class WorkerPool:
         return done
 
     def _put(self, done: _Done) -> _Done:
-        """Write what came back from another machine."""
-        if not done.content:
-            return done
+        """Write the pages that another process made."""
         site = SiteFolder(self._site.path)
         for name, content in done.content.items():
             site.put(name, content)
-        return _Done(dict(site.files), site.written, done.problems)
+        return _Done(dict(site.files), site.written, done.problems, done.error)
 
     def _work_here(self) -> dict[int, _Done]:
         """Return what this process has written of what no other has begun, from the end."""
@@ -172,36 +157,20 @@ def _write(results: Path, registry: Registry, runs: Sequence[GradedRun], site: S
     return _Done(dict(site.files), site.written, problems)
 
 
-_Packed = Sequence[tuple[Path, str, bytes]]
-_held: list[object] = []
-"""The registry of this process, where it is one of a pool, and the site's lock."""
+_held: list[Registry] = []
+"""The registry of this process, where it is one of a pool."""
 
 
-def _prepare(plugins: Sequence[str], locks: Sequence[object]) -> None:
-    _held[:] = load_registry(plugins), locks
+def _prepare(plugins: Sequence[str]) -> None:
+    _held[:] = [load_registry(plugins)]
 
 
-def _work(site: Path, results: Path, packed: _Packed) -> _Done:
-    return _write(results, _registry(), _unpack(packed), SiteFolder(site))
-
-
-def _work_apart(mark: str, results: Path, packed: _Packed) -> _Done:
-    """Return the pages of runs that this machine sees as the command does; raises RecordError of others."""
-    runs, site = _unpack(packed), _Memory()
-    if fingerprint(runs, "") != mark:
-        raise RecordError(f"{results} is not the command's on {os.uname().nodename}")
-    done = _write(results, _registry(), runs, site)
-    if done.error or done.problems:
-        raise RecordError(f"{results} cannot be read on {os.uname().nodename}")
-    return done._replace(content=site.content)
-
-
-def _registry() -> Registry:
-    registry = _held[0]
-    assert isinstance(registry, Registry)
-    return registry
-
-
-def _unpack(packed: _Packed) -> list[GradedRun]:
+def _work(mark: str, results: Path, packed: Sequence[tuple[Path, str, bytes]]) -> _Done:
+    """Return pages of runs; raises RecordError where they are not those of a `mark`, or cannot be read."""
+    registry, site = _held[0], _Memory()
     decode = msgspec.json.Decoder(RunRecord).decode
-    return [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
+    runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
+    done = _write(results, registry, runs, site)
+    if mark and (done.error or done.problems or mark != fingerprint(runs, "")):
+        raise RecordError(f"{results} is not seen, or another one, on {os.uname().nodename}")
+    return done._replace(content=site.content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
@@ -125,11 +125,9 @@ def _run(command: Command, argv: list[str]) -> int:
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    with ExitStack() as held:
-        if getattr(parsed, "workers", None):
-            from medhelm.cli.computing import workers_of
+    from medhelm.cli.options import computing
 
-            held.enter_context(workers_of(parsed))
+    with computing(parsed):
         code = module.run(parsed)
     return code
 

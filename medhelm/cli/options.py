@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,9 +14,11 @@ from medhelm.cli import name_broken as name_broken
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
+from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.workers import Workers, use_workers
 from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
@@ -127,6 +130,26 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) ->
     """Add options that several commands have, in this order; `changed` is other here for all of them."""
     for name in names:
         parser.add_argument(name.split()[0], **{**_OPTIONS[name], **changed})
+
+
+@contextmanager
+def computing(args: argparse.Namespace) -> Iterator[None]:
+    """Let the workers compute that `--workers` names, if it does; raises UsageError where they cannot."""
+    if (said := getattr(args, "workers", None)) is None:
+        yield
+        return
+    from medhelm.cli.engines import chosen_engine, open_engine
+
+    choice = chosen_engine(said, {})
+    if choice.engine == "slurm":
+        raise UsageError(
+            f"--workers {said}: SLURM's jobs would be handed texts in files; start the command as one job, `srun -c "
+            f"{choice.workers} medhelm ...`, with --workers local:{choice.workers}, or name ray:N"
+        )
+    if is_ray := choice.engine == "ray":
+        open_engine(choice, {}, Path())
+    with use_workers(Workers(choice.workers, is_ray, getattr(args, "text_of", ()))):
+        yield
 
 
 def data_folder(args: argparse.Namespace) -> Path:

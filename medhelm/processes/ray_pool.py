@@ -1,7 +1,7 @@
 """Tasks of a Ray cluster that do work for this process, with the interface of `ProcessPool`.
 
-What is sent and what comes back lies in the calls themselves, never in Ray's object store, which writes to its
-session's folder what it has no room for. What a task prints goes nowhere, what it raises is not reported.
+Texts lie in the calls themselves, never in Ray's object store, which writes to its session's folder what it has no
+room for. What a task prints goes nowhere, and what it raises is raised again where its work is done instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import secrets
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
@@ -26,18 +25,12 @@ from medhelm.processes.workers import say_once
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
-_PART = 64 << 10
-"""Bytes of one argument. Ray keeps 100 KiB and less out of its store."""
-_MOST = 8 << 20
-"""Bytes of all arguments, of which Ray keeps 10 MiB out of its store."""
-_NAME = "medhelm-framework"
+_PART, _MOST = 64 << 10, 8 << 20
+"""Bytes of an argument, and of all: Ray keeps arguments of 100 KiB, and 10 MiB a call, out of its store."""
 
 
 class RayPool:
-    """At most `count` tasks at a time, in processes that began with `prepare(*args)`.
-
-    A process whose code is not that of this one does nothing. `is_open`: what comes back may be in Ray's store.
-    """
+    """At most `count` tasks at a time, in processes that began with `prepare(*args)`."""
 
     def __init__(
         self,
@@ -48,12 +41,12 @@ class RayPool:
     ) -> None:
         import ray
 
-        self._ray = ray
+        self._ray, self._is_open = ray, is_open
         options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         self._task = ray.remote(_do).options(**options)
         first = ray.cloudpickle.dumps((prepare, args))
-        if is_open and len(first) > _PART:  # once for all tasks
-            first = ray.put(first)
+        if is_open and len(first) > _PART:
+            first = ray.put(first)  # once for all tasks
         self._first = (secrets.token_hex(8), code_hash(), is_open, first)
         self._threads = ThreadPoolExecutor(count)
         self._at_work: set[Any] = set()
@@ -71,7 +64,7 @@ class RayPool:
         return self._threads.submit(self._ask, pickle.dumps((work, args)))
 
     def _ask(self, sent: bytes) -> Any:
-        if len(sent) > _MOST:
+        if len(sent) > _MOST and not self._is_open:
             raise BrokenExecutor
         parts = (sent[at : at + _PART] for at in range(0, len(sent), _PART))
         task = self._task.remote(*self._first, *parts)
@@ -80,8 +73,7 @@ class RayPool:
             reply = self._ray.get(task)
         except (self._ray.exceptions.RayError, ConnectionError) as e:
             reply = f"a task was lost ({type(e).__name__})"
-        finally:
-            self._at_work.discard(task)
+        self._at_work.discard(task)
         if isinstance(reply, bytes):
             return pickle.loads(reply)
         if reply:
@@ -94,7 +86,7 @@ _begun = [""]
 
 
 def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> bytes | str:
-    """Return what a piece of work gives, pickled; else why there is nothing, empty where it raised."""
+    """Return what work gives, pickled; else why there is nothing, empty where it raised or is too long."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):  # Ray keeps what is printed in files that all may read
         os.dup2(nowhere, output)
@@ -110,27 +102,22 @@ def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> byt
         reply = pickle.dumps(work(*args))
     except MedhelmError as e:
         return str(e)
-    except Exception:  # raised again, with its own words, where the work came from
+    except Exception:  # whatever plugins raise
         return ""
     return reply if is_open or len(reply) <= _PART else ""
 
 
 @cache
 def code_hash() -> str:
-    """Return a hash of all files of medhelm and of its installed plugins, and of the versions of what it needs."""
+    """Return a hash of all files of medhelm and its installed plugins, and of the versions of what it needs."""
+    needed = [re.split(r"[^\w.-]", n)[0] for n in metadata.requires("medhelm-framework") or ()]
+    versions = {found.name: found.version for found in metadata.distributions()}
+    digest = sha256(repr([(name, versions.get(name)) for name in needed]).encode())
     plugins = {e.module.partition(".")[0] for e in metadata.entry_points(group="medhelm")}
-    found = sha256(repr(sorted(map(_version, metadata.requires(_NAME) or ()))).encode())
     for name in sorted({"medhelm", "medhelm_leaderboard", *plugins}):
         spec = find_spec(name)
-        for place in (spec.submodule_search_locations or [spec.origin]) if spec else ():
-            for path in sorted(Path(str(place)).rglob("*.*")):
+        for place in (spec and (spec.submodule_search_locations or [spec.origin])) or ():
+            for path in sorted(Path(place or "").rglob("*.*")):
                 if path.is_file() and path.suffix != ".pyc":
-                    found.update(path.name.encode() + sha256(path.read_bytes()).digest())
-    return found.hexdigest()
-
-
-def _version(needed: str) -> str:
-    name = re.split(r"[^\w.-]", needed)[0]
-    with suppress(metadata.PackageNotFoundError):
-        return f"{name} {metadata.version(name)}"
-    return name
+                    digest.update(path.name.encode() + sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

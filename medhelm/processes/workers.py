@@ -21,7 +21,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @dataclass(frozen=True)
 class Workers:
-    """Processes of this machine, or tasks of the Ray cluster that it has joined."""
+    """Processes of this machine, or tasks of the Ray cluster that this process has joined."""
 
     count: int = 0
     """How many at a time; 0: as there are cores here."""
@@ -36,10 +36,7 @@ class Workers:
         *args: *_Ts,
         is_open: bool = False,
     ) -> ProcessPool | RayPool:
-        """Return at most `count` of them, each of which begins with `prepare(*args)`.
-
-        `is_open`: what they give may be read by anyone.
-        """
+        """Return at most `count` of them; `is_open`: what is sent and comes back holds no text of other data."""
         if self.is_ray:
             from medhelm.processes.ray_pool import RayPool
 
@@ -47,12 +44,6 @@ class Workers:
         from medhelm.processes.process_pool import ProcessPool
 
         return ProcessPool(count, prepare, *args)
-
-
-@cache
-def say_once(line: str) -> None:
-    """Print a line on the standard error unless it was printed before."""
-    print(line, file=sys.stderr)
 
 
 _used = [Workers()]
@@ -75,7 +66,12 @@ def workers_for(data_class: DataClass = "public") -> Workers:
     if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
         return workers
     say_once(
-        f"medhelm: {data_class} texts stay on this machine, whose cores grade them: Ray's traffic is not "
-        "encrypted (RAY_USE_TLS=1)"
+        f"medhelm: {data_class} texts are graded on this machine: Ray's traffic is not encrypted (RAY_USE_TLS=1)"
     )
     return Workers()
+
+
+@cache
+def say_once(line: str) -> None:
+    """Print a line on the standard error unless it was printed before."""
+    print(line, file=sys.stderr)

@@ -16,6 +16,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, TypeVar
@@ -305,16 +306,13 @@ def on_all_workers(work: Callable[[int], _S], items: range) -> list[_S]:
     workers = workers_for()
     if not workers.is_ray:
         return on_all_cores(work, items)
-    found: dict[int, _S] = {}
-    parts = [items[k :: 4 * workers.count] for k in range(4 * workers.count)]
+    count = min(len(items), 4 * workers.count)
     with workers.pool(workers.count, _hold, work, is_open=True) as pool:
-        replies = [pool.submit(_work, part) for part in parts]
-        for part, reply in zip(parts, replies, strict=True):
-            try:
-                found |= zip(part, reply.result(), strict=True)
-            except BrokenExecutor:
-                found |= zip(part, on_all_cores(work, part), strict=True)
-    return [found[item] for item in items]
+        parts = [pool.submit(_work, items[k::count]) for k in range(count)]
+        with suppress(BrokenExecutor):
+            found = [part.result() for part in parts]
+            return [found[k % count][k // count] for k in range(len(items))]
+    return on_all_cores(work, items)
 
 
 _held: list[Callable[[int], Any]] = []
