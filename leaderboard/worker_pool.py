@@ -9,13 +9,13 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from medhelm.errors import MedhelmError, RecordError
 from medhelm.plugins.registry import Registry, load_registry
-from medhelm.processes.workers import workers_for
+from medhelm.processes.workers import Pool, workers_for
 from medhelm.schema.run import RunRecord
 from medhelm.tables.study.selection import GradedRun
 from medhelm_leaderboard import publish
@@ -24,10 +24,6 @@ from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import usable
 from medhelm_leaderboard.run_pages import fingerprint, write_runs
 
-if TYPE_CHECKING:
-    from medhelm.processes.process_pool import ProcessPool
-    from medhelm.processes.ray_pool import RayPool
-
 _FEW = 20_000
 """Answers below which starting a process takes longer than what it does."""
 
@@ -35,7 +31,7 @@ _FEW = 20_000
 class _Done(NamedTuple):
     """The outcome of the pages of one benchmark under one scoring."""
 
-    files: dict[str, str]
+    files: Mapping[str, str]
     written: int
     problems: list[Problem]
     error: str = ""
@@ -64,7 +60,7 @@ class WorkerPool:
         self._groups: list[Sequence[GradedRun]] = []
         self._left: deque[int] = deque()
         """Places of the groups that nobody has begun."""
-        self._pool: ProcessPool | RayPool | None = None
+        self._pool: Pool | None = None
         self._threads = ThreadPoolExecutor()
         self._driven: list[Future[dict[int, _Done]]] = []
 
@@ -80,7 +76,7 @@ class WorkerPool:
             self._left = deque(place for place in self._left if is_open[place])
             count = 0 if self._registry.files else workers.count
         if count := min(len(self._left), count) if answers >= _FEW else 0:
-            pool = self._pool = workers.pool(count, _prepare, self._registry.files, is_open=True)
+            pool = self._pool = workers.pool(count, True, load_registry, self._registry.files)
             begun = [self._begin(pool) for _ in range(count)]
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
@@ -105,7 +101,7 @@ class WorkerPool:
             self._pool.__exit__()
         self._threads.shutdown()
 
-    def _begin(self, pool: ProcessPool | RayPool) -> tuple[int, Future[_Done]]:
+    def _begin(self, pool: Pool) -> tuple[int, Future[_Done]]:
         """Give the next group to the pool; raises IndexError where there is none."""
         place = self._left.popleft()
         # A record goes as JSON: unpickled, its defaults would not be known as such, and the hashes
@@ -115,9 +111,7 @@ class WorkerPool:
         mark = fingerprint(runs, "") if workers_for().is_ray else ""
         return place, pool.submit(_work, mark, self._results.absolute(), packed)
 
-    def _drive(
-        self, pool: ProcessPool | RayPool, place: int, begun: Future[_Done]
-    ) -> dict[int, _Done]:
+    def _drive(self, pool: Pool, place: int, begun: Future[_Done]) -> dict[int, _Done]:
         """Return what the pool has written, given one group at a time, until none is left or it breaks.
 
         Nothing that it holds is ever cancelled: where it breaks then, Python 3.11 loses the ends of others.
@@ -125,16 +119,12 @@ class WorkerPool:
         done: dict[int, _Done] = {}
         with suppress(IndexError, BrokenExecutor):
             while True:
-                done[place] = self._put(begun.result())
+                made, site = begun.result(), SiteFolder(self._site.path)
+                for name, content in made.content.items():
+                    site.put(name, content)
+                done[place] = made._replace(files=site.files, written=site.written, content={})
                 place, begun = self._begin(pool)
         return done
-
-    def _put(self, done: _Done) -> _Done:
-        """Write the pages that another process made."""
-        site = SiteFolder(self._site.path)
-        for name, content in done.content.items():
-            site.put(name, content)
-        return _Done(dict(site.files), site.written, done.problems, done.error)
 
     def _work_here(self) -> dict[int, _Done]:
         """Return what this process has written of what no other has begun, from the end."""
@@ -157,17 +147,11 @@ def _write(results: Path, registry: Registry, runs: Sequence[GradedRun], site: S
     return _Done(dict(site.files), site.written, problems)
 
 
-_held: list[Registry] = []
-"""The registry of this process, where it is one of a pool."""
-
-
-def _prepare(plugins: Sequence[str]) -> None:
-    _held[:] = [load_registry(plugins)]
-
-
-def _work(mark: str, results: Path, packed: Sequence[tuple[Path, str, bytes]]) -> _Done:
+def _work(
+    registry: Registry, mark: str, results: Path, packed: Sequence[tuple[Path, str, bytes]]
+) -> _Done:
     """Return pages of runs; raises RecordError where they are not those of a `mark`, or cannot be read."""
-    registry, site = _held[0], _Memory()
+    site = _Memory()
     decode = msgspec.json.Decoder(RunRecord).decode
     runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
     done = _write(results, registry, runs, site)

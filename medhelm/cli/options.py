@@ -143,8 +143,8 @@ def computing(args: argparse.Namespace) -> Iterator[None]:
     choice = chosen_engine(said, {})
     if choice.engine == "slurm":
         raise UsageError(
-            f"--workers {said}: SLURM's jobs would be handed texts in files; start the command as one job, `srun -c "
-            f"{choice.workers} medhelm ...`, with --workers local:{choice.workers}, or name ray:N"
+            "--workers takes no slurm, which is handed work in files: start the command as a job of "
+            f"its own, `srun -c {choice.workers} medhelm ... --workers local:{choice.workers}`, or name ray:N"
         )
     if is_ray := choice.engine == "ray":
         open_engine(choice, {}, Path())

@@ -70,8 +70,7 @@ def score_all(
             yield from _finish(batch, metrics, {}, None)
         return
     sent = pickle.dumps([metrics[i] for i in places])
-    is_open = data_class == "public"
-    with _TURN, workers.pool(count, _prepare, sent, is_open=is_open) as pool:
+    with _TURN, workers.pool(count, data_class == "public", pickle.loads, sent) as pool:
         waiting: deque[tuple[_Batch, Future[bytes]]] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(_work, _encode(batch))))
@@ -158,17 +157,9 @@ def _scores(reply: Future[bytes]) -> list[list[Score]] | None:
     return scores
 
 
-_sent: list[Metric] = []
-"""The metrics of this process, where it is one of a pool."""
-
-
-def _prepare(metrics: bytes) -> None:
-    _sent[:] = pickle.loads(metrics)  # here, where what their modules print goes nowhere
-
-
-def _work(batch: bytes) -> bytes:
-    """Return a batch's scores by the metrics of this process."""
+def _work(metrics: Sequence[Metric], batch: bytes) -> bytes:
+    """Return a batch's scores."""
     try:
-        return _encode([[grade(m, episode) for m in _sent] for episode in _decode_batch(batch)])
+        return _encode([[grade(m, episode) for m in metrics] for episode in _decode_batch(batch)])
     except Exception:  # raised again, with its own words, where the batch came from
         return _encode(None)

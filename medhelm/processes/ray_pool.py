@@ -17,36 +17,28 @@ from hashlib import sha256
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Self, TypeVar
 
 from medhelm.errors import MedhelmError
 from medhelm.processes.workers import say_once
 
 _T = TypeVar("_T")
-_Ts = TypeVarTuple("_Ts")
 
 _PART, _MOST = 64 << 10, 8 << 20
 """Bytes of an argument, and of all: Ray keeps arguments of 100 KiB, and 10 MiB a call, out of its store."""
 
 
 class RayPool:
-    """At most `count` tasks at a time, in processes that began with `prepare(*args)`."""
+    """At most `count` tasks at a time; `is_open`: what they are sent and give may lie in Ray's store."""
 
-    def __init__(
-        self,
-        count: int,
-        prepare: Callable[[Unpack[_Ts]], None],
-        *args: *_Ts,
-        is_open: bool = False,
-    ) -> None:
+    def __init__(self, count: int, is_open: bool, prepare: Callable[..., Any], *args: Any) -> None:
         import ray
 
         self._ray, self._is_open = ray, is_open
         options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         self._task = ray.remote(_do).options(**options)
         first = ray.cloudpickle.dumps((prepare, args))
-        if is_open and len(first) > _PART:
-            first = ray.put(first)  # once for all tasks
+        first = ray.put(first) if is_open else first  # once for all tasks
         self._first = (secrets.token_hex(8), code_hash(), is_open, first)
         self._threads = ThreadPoolExecutor(count)
         self._at_work: set[Any] = set()
@@ -59,8 +51,8 @@ class RayPool:
         for task in [*self._at_work]:
             self._ray.cancel(task, force=True)
 
-    def submit(self, work: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> Future[_T]:
-        """Return what `work(*args)` gives, to come; BrokenExecutor to come where no task does it."""
+    def submit(self, work: Callable[..., _T], *args: Any) -> Future[_T]:
+        """Return what `work(prepared, *args)` gives, to come; BrokenExecutor to come where no task does it."""
         return self._threads.submit(self._ask, pickle.dumps((work, args)))
 
     def _ask(self, sent: bytes) -> Any:
@@ -81,8 +73,8 @@ class RayPool:
         raise BrokenExecutor
 
 
-_begun = [""]
-"""The pool that this process was prepared for, where it is one of Ray's."""
+_prepared: dict[str, Any] = {}
+"""What this process works with, by the pool that it last worked for, where it is one of Ray's."""
 
 
 def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> bytes | str:
@@ -91,15 +83,15 @@ def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> byt
     for output in (1, 2):  # Ray keeps what is printed in files that all may read
         os.dup2(nowhere, output)
     os.close(nowhere)
-    if code != code_hash():
-        return f"{os.uname().nodename} has another version of medhelm, of a plugin or of what they need"
     try:
-        if _begun[0] != pool:
+        if code != code_hash():
+            return f"{os.uname().nodename} has other versions of medhelm, plugins or what they need"
+        if pool not in _prepared:
             prepare, args = pickle.loads(first)
-            prepare(*args)
-            _begun[0] = pool
+            _prepared.clear()
+            _prepared[pool] = prepare(*args)
         work, args = pickle.loads(b"".join(parts))
-        reply = pickle.dumps(work(*args))
+        reply = pickle.dumps(work(_prepared[pool], *args))
     except MedhelmError as e:
         return str(e)
     except Exception:  # whatever plugins raise
@@ -109,15 +101,14 @@ def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> byt
 
 @cache
 def code_hash() -> str:
-    """Return a hash of all files of medhelm and its installed plugins, and of the versions of what it needs."""
+    """Return a hash of the files of medhelm and of installed plugins, and of the versions of what it needs."""
     needed = [re.split(r"[^\w.-]", n)[0] for n in metadata.requires("medhelm-framework") or ()]
     versions = {found.name: found.version for found in metadata.distributions()}
-    digest = sha256(repr([(name, versions.get(name)) for name in needed]).encode())
+    digest = sha256(repr([versions.get(name) for name in needed]).encode())
     plugins = {e.module.partition(".")[0] for e in metadata.entry_points(group="medhelm")}
-    for name in sorted({"medhelm", "medhelm_leaderboard", *plugins}):
-        spec = find_spec(name)
-        for place in (spec and (spec.submodule_search_locations or [spec.origin])) or ():
-            for path in sorted(Path(place or "").rglob("*.*")):
+    for spec in map(find_spec, sorted({"medhelm", "medhelm_leaderboard", *plugins})):
+        for place in (spec and (spec.submodule_search_locations or [spec.origin or ""])) or ():
+            for path in sorted({Path(place), *Path(place).rglob("*.*")}):
                 if path.is_file() and path.suffix != ".pyc":
                     digest.update(path.name.encode() + sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medhelm.schema.data import DataClass
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from medhelm.processes.process_pool import ProcessPool
     from medhelm.processes.ray_pool import RayPool
 
-_Ts = TypeVarTuple("_Ts")
+Pool: TypeAlias = "ProcessPool | RayPool"
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,13 @@ class Workers:
     text_of: Collection[DataClass] = ()
     """Classes of data, beside public, whose texts Ray may carry though its traffic is not encrypted."""
 
-    def pool(
-        self,
-        count: int,
-        prepare: Callable[[Unpack[_Ts]], None],
-        *args: *_Ts,
-        is_open: bool = False,
-    ) -> ProcessPool | RayPool:
-        """Return at most `count` of them; `is_open`: what is sent and comes back holds no text of other data."""
+    def pool(self, count: int, is_open: bool, prepare: Callable[..., Any], *args: Any) -> Pool:
+        """Return at most `count` of them; see `RayPool`."""
+        from medhelm.processes import process_pool, ray_pool
+
         if self.is_ray:
-            from medhelm.processes.ray_pool import RayPool
-
-            return RayPool(count, prepare, *args, is_open=is_open)
-        from medhelm.processes.process_pool import ProcessPool
-
-        return ProcessPool(count, prepare, *args)
+            return ray_pool.RayPool(count, is_open, prepare, *args)
+        return process_pool.ProcessPool(count, prepare, *args)
 
 
 _used = [Workers()]
@@ -65,9 +57,7 @@ def workers_for(data_class: DataClass = "public") -> Workers:
     is_encrypted = os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true")
     if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
         return workers
-    say_once(
-        f"medhelm: {data_class} texts are graded on this machine: Ray's traffic is not encrypted (RAY_USE_TLS=1)"
-    )
+    say_once(f"medhelm: {data_class} texts stay here: Ray does not encrypt them (RAY_USE_TLS=1)")
     return Workers()
 
 

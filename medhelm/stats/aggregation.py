@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -291,40 +292,28 @@ def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[
         yield first[start : start + step], second[start : start + step]
 
 
-def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T]) -> list[_S]:
-    """Return what `work` gives for each item, in order; numpy's work runs side by side in threads."""
-    workers = workers_for()
-    with ThreadPoolExecutor((not workers.is_ray and workers.count) or os.cpu_count()) as pool:
-        return list(pool.map(work, items))
+def on_all_cores(
+    work: Callable[[_T], _S], items: Iterable[_T], *, is_sent: bool = False
+) -> list[_S]:
+    """Return what `work` gives for each item, in order; numpy's work runs side by side in threads.
 
-
-def on_all_workers(work: Callable[[int], _S], items: range) -> list[_S]:
-    """Return what `work` gives for each of the items, in order, by tasks of Ray where the command names them.
-
-    For work that takes seconds and rounds the same on every machine: no products of matrices.
+    `is_sent`: by Ray where the command names it: seconds of work that rounds the same on all machines (no products).
     """
     workers = workers_for()
-    if not workers.is_ray:
-        return on_all_cores(work, items)
-    count = min(len(items), 4 * workers.count)
-    with workers.pool(workers.count, _hold, work, is_open=True) as pool:
-        parts = [pool.submit(_work, items[k::count]) for k in range(count)]
-        with suppress(BrokenExecutor):
+    if workers.is_ray and is_sent:
+        items = [*items]
+        count = min(len(items), 4 * workers.count)
+        pool = workers.pool(workers.count, True, partial, map, work)
+        with pool, suppress(BrokenExecutor):
+            parts = [pool.submit(_each, items[k::count]) for k in range(count)]
             found = [part.result() for part in parts]
             return [found[k % count][k // count] for k in range(len(items))]
-    return on_all_cores(work, items)
+    with ThreadPoolExecutor((not workers.is_ray and workers.count) or os.cpu_count()) as threads:
+        return list(threads.map(work, items))
 
 
-_held: list[Callable[[int], Any]] = []
-"""The work of this process, where it is one of Ray's."""
-
-
-def _hold(work: Callable[[int], Any]) -> None:
-    _held[:] = [work]
-
-
-def _work(items: range) -> list[Any]:
-    return [_held[0](item) for item in items]
+def _each(mapped: Callable[[list[_T]], Iterable[_S]], items: list[_T]) -> list[_S]:
+    return list(mapped(items))
 
 
 def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:

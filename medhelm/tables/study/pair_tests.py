@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from medhelm.schema.aggregation import MEAN
-from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, on_all_cores, on_all_workers
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, on_all_cores
 from medhelm.stats.intervals import PERMUTATIONS, cluster_sums, seed_of, swaps
 from medhelm.tables.study.cells import shared_pooling
 from medhelm.tables.study.study import Study, placed_sums
@@ -86,8 +86,9 @@ def permutation_ps(study: Study, observed: Floats) -> Floats:
     extreme = np.zeros(len(observed), dtype=np.int64)
     for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
         chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
-        spread = on_all_workers if len(observed) * step > _SENT else on_all_cores
-        extreme += np.concatenate(spread(chunk.extreme, range(models - 1)))
+        is_large = len(observed) * step > _SENT
+        found = on_all_cores(chunk.extreme, range(models - 1), is_sent=is_large)
+        extreme += np.concatenate(found)
     return np.asarray((1 + extreme) / (1 + PERMUTATIONS))
 
 
