@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +17,8 @@ from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
-from medhelm.processes.workers import Workers, use_workers
+from medhelm.processes.workers import Workers
+from medhelm.processes.workers import use_workers as use_workers
 from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
@@ -132,24 +132,19 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) ->
         parser.add_argument(name.split()[0], **{**_OPTIONS[name], **changed})
 
 
-@contextmanager
-def computing(args: argparse.Namespace) -> Iterator[None]:
-    """Let the workers compute that `--workers` names, if it does; raises UsageError where they cannot."""
-    if (said := getattr(args, "workers", None)) is None:
-        yield
-        return
+def chosen_workers(args: argparse.Namespace) -> Workers:
+    """Return the workers that `--workers` names; raises UsageError where there are none."""
     from medhelm.cli.engines import chosen_engine, open_engine
 
-    choice = chosen_engine(said, {})
+    choice = chosen_engine(args.workers, {})
     if choice.engine == "slurm":
         raise UsageError(
             "--workers takes no slurm, which is handed work in files: start the command as a job of "
             f"its own, `srun -c {choice.workers} medhelm ... --workers local:{choice.workers}`, or name ray:N"
         )
-    if is_ray := choice.engine == "ray":
+    if choice.engine == "ray":
         open_engine(choice, {}, Path())
-    with use_workers(Workers(choice.workers, is_ray, getattr(args, "text_of", ()))):
-        yield
+    return Workers(choice.workers, choice.engine == "ray", getattr(args, "text_of", ()))
 
 
 def data_folder(args: argparse.Namespace) -> Path:

@@ -301,13 +301,12 @@ def on_all_cores(
     """
     workers = workers_for()
     if workers.is_ray and is_sent:
-        items = [*items]
-        count = min(len(items), 4 * workers.count)
+        every = items = [*items]
+        size = max(1, len(every) // (8 * workers.count))
         pool = workers.pool(workers.count, True, partial, map, work)
         with pool, suppress(BrokenExecutor):
-            parts = [pool.submit(_each, items[k::count]) for k in range(count)]
-            found = [part.result() for part in parts]
-            return [found[k % count][k // count] for k in range(len(items))]
+            parts = [pool.submit(_each, every[k : k + size]) for k in range(0, len(every), size)]
+            return [value for part in parts for value in part.result()]
     with ThreadPoolExecutor((not workers.is_ray and workers.count) or os.cpu_count()) as threads:
         return list(threads.map(work, items))
 
