@@ -37,16 +37,14 @@ WORD = "renal"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Yield a Ray cluster of two nodes of this machine, whose processes find the tests."""
+    """Yield a Ray cluster of this machine, whose processes find the tests."""
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
-        cluster = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-        )
-        cluster.add_node(num_cpus=1)
+        head = {"num_cpus": 2, "include_dashboard": False}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
         patch.setenv("RAY_ADDRESS", cluster.address)
         yield cluster
         ray.shutdown()
