@@ -103,10 +103,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--confidence": dict(
         type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
     ),
-    "--workers": dict(
-        metavar="ENGINE",
-        help="who computes: local:N, ray:N or ray://HOST:PORT/N (default: all cores here)",
-    ),
+    "--workers": dict(metavar="ENGINE", help="local:N or ray:N compute (default: all cores here)"),
     "--reduce": dict(
         default="mean",
         metavar="NAME",

@@ -43,10 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "server or template was mended; may be given several times",
     )
     add_options(parser, "--budget-usd", "--budget-tokens", help="cap for --ask-again")
-    carried = (
-        "data classes (gated, private) whose texts Ray may carry though RAY_USE_TLS is not set"
-    )
-    add_options(parser, "--text-of", help=carried)
+    add_options(parser, "--text-of", help="data classes whose texts Ray may carry unencrypted")
     add_options(parser, "--workers", "--data-dir", "--plugin", "--format")
 
 

@@ -93,9 +93,8 @@ def score_run(
 
             main = next(iter(metrics), None)
             episodes = stated_episodes(run, plan, main, note, usage.add_retried)
-            for episode, scores in _write(
-                handle, episodes, plan, grading, metrics, stamp, card.data_class
-            ):
+            where = card.data_class, stamp
+            for episode, scores in _write(handle, episodes, plan, grading, metrics, *where):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
@@ -128,8 +127,8 @@ def _write(
     plan: Plan,
     grading: GradingSpec,
     metrics: Sequence[Metric],
-    stamp: str,
     data_class: DataClass,
+    stamp: str,
 ) -> Iterator[tuple[Episode, list[tuple[str, Score]]]]:
     """Yield each episode with its scores while writing them to Parquet in batches."""
     import pyarrow as pa

@@ -292,9 +292,7 @@ def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[
         yield first[start : start + step], second[start : start + step]
 
 
-def on_all_cores(
-    work: Callable[[_T], _S], items: Iterable[_T], *, is_sent: bool = False
-) -> list[_S]:
+def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T], is_sent: bool = False) -> list[_S]:
     """Return what `work` gives for each item, in order; numpy's work runs side by side in threads.
 
     `is_sent`: by Ray where the command names it: seconds of work that rounds the same on all machines (no products).

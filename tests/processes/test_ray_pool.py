@@ -125,7 +125,7 @@ def test_large_draws_are_those_of_one_process(cluster: Any) -> None:
         return np.count_nonzero(np.abs(numbers[first] - numbers) >= 0.5, axis=1), os.getpid()
 
     with on_ray():
-        found = on_all_cores(most, range(39), is_sent=True)
+        found = on_all_cores(most, range(39), True)
     for first, (counts, process) in enumerate(found):
         assert (counts == most(first)[0]).all() and process != os.getpid()
 

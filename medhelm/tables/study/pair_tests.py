@@ -87,8 +87,7 @@ def permutation_ps(study: Study, observed: Floats) -> Floats:
     for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
         chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
         is_large = len(observed) * step > _SENT
-        found = on_all_cores(chunk.extreme, range(models - 1), is_sent=is_large)
-        extreme += np.concatenate(found)
+        extreme += np.concatenate(on_all_cores(chunk.extreme, range(models - 1), is_large))
     return np.asarray((1 + extreme) / (1 + PERMUTATIONS))
 
 
