@@ -76,7 +76,7 @@ class WorkerPool:
             self._left = deque(place for place in self._left if is_open[place])
             count = 0 if self._registry.files else workers.count
         if count := min(len(self._left), count) if answers >= _FEW else 0:
-            pool = self._pool = workers.pool(count, True, load_registry, self._registry.files)
+            pool = self._pool = workers.pool(count, load_registry, self._registry.files)
             begun = [self._begin(pool) for _ in range(count)]
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 

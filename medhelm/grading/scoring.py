@@ -24,9 +24,9 @@ from medhelm.grading.panels import StoredPanels
 from medhelm.grading.slow_metrics import score_all
 from medhelm.grading.sum_columns import SumColumn, SumOrder, Tally
 from medhelm.models.identity import reads_prompt
+from medhelm.processes.workers import Workers, workers_for
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
-from medhelm.schema.data import DataClass
 from medhelm.schema.episode import MODEL, Call, Episode
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -93,8 +93,8 @@ def score_run(
 
             main = next(iter(metrics), None)
             episodes = stated_episodes(run, plan, main, note, usage.add_retried)
-            where = card.data_class, stamp
-            for episode, scores in _write(handle, episodes, plan, grading, metrics, *where):
+            to = workers_for(card.data_class)
+            for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp, to):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
@@ -127,8 +127,8 @@ def _write(
     plan: Plan,
     grading: GradingSpec,
     metrics: Sequence[Metric],
-    data_class: DataClass,
     stamp: str,
+    workers: Workers,
 ) -> Iterator[tuple[Episode, list[tuple[str, Score]]]]:
     """Yield each episode with its scores while writing them to Parquet in batches."""
     import pyarrow as pa
@@ -158,7 +158,7 @@ def _write(
         handle, schema, write_statistics=False, write_page_checksum=True
     ) as writer:
         total = plan.instances * plan.spec.repeats
-        for episode, found in score_all(episodes, metrics, total, data_class=data_class):
+        for episode, found in score_all(episodes, metrics, total, workers):
             scores = [
                 (ref.name, in_parts(score, ref.aggregation, episode.instance, grading.parts))
                 for score, ref in zip(found, grading.metrics, strict=True)

@@ -18,8 +18,8 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from medhelm.grading.grade import grade
-from medhelm.processes.workers import Workers, workers_for
-from medhelm.schema.data import DataClass, Instance
+from medhelm.processes.workers import Workers
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
 
@@ -32,6 +32,7 @@ _AHEAD = 3
 _TURN = threading.Lock()
 """One grading at a time has the processes. They fill the machine."""
 
+_ALL_CORES = Workers()
 Pair = tuple[Instance, Episode]
 _Batch = Sequence[Episode]
 _encode = msgspec.msgpack.Encoder().encode
@@ -51,26 +52,21 @@ def score_all(
     episodes: Iterable[Episode],
     metrics: Sequence[Metric],
     total: int,
-    *,
-    processes: int | None = None,
-    data_class: DataClass = "private",
+    workers: Workers = _ALL_CORES,
 ) -> Iterator[tuple[Episode, list[Score]]]:
     """Yield each episode with what `grade` says of it by each metric.
 
-    About `total` episodes are expected; some hundreds are held at a time. `processes`: how many
-    slow metrics may use here, in place of the workers of the command, to which texts go as far as those of
-    their class of data may. Raises what `grade` raises.
+    About `total` episodes are expected; some hundreds are held at a time. Raises what `grade` raises.
     """
     batches = _batches(episodes)
     places = _portable(metrics) if total >= ENOUGH else {}
-    workers = workers_for(data_class) if places and processes is None else Workers(processes or 1)
     count = workers.count or _cores()
     if not places or (count == 1 and not workers.is_ray):
         for batch in batches:
             yield from _finish(batch, metrics, {}, None)
         return
     sent = pickle.dumps([metrics[i] for i in places])
-    with _TURN, workers.pool(count, data_class == "public", pickle.loads, sent) as pool:
+    with _TURN, workers.pool(count, pickle.loads, sent) as pool:
         waiting: deque[tuple[_Batch, Future[bytes]]] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(_work, _encode(batch))))

@@ -38,12 +38,8 @@ class RayPool:
         options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         self._task = ray.remote(_do).options(**options)
         first = ray.cloudpickle.dumps((prepare, args))
-        self._first = (
-            secrets.token_hex(8),
-            code_hash(),
-            is_open,
-            ray.put(first) if is_open else first,
-        )
+        first = ray.put(first) if is_open else first
+        self._first = (secrets.token_hex(8), code_hash(), is_open, first)
         self._threads = ThreadPoolExecutor(count)
         self._at_work: set[Any] = set()
 

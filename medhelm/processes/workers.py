@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,12 +29,15 @@ class Workers:
     text_of: Collection[DataClass] = ()
     """Classes of data, beside public, whose texts Ray may carry though its traffic is not encrypted."""
 
-    def pool(self, count: int, is_open: bool, prepare: Callable[..., Any], *args: Any) -> Pool:
+    is_open: bool = True
+    """False for workers on texts that are to be kept out of Ray's store."""
+
+    def pool(self, count: int, prepare: Callable[..., Any], *args: Any) -> Pool:
         """Return at most `count` of them; see `RayPool`."""
         from medhelm.processes import process_pool, ray_pool
 
         if self.is_ray:
-            return ray_pool.RayPool(count, is_open, prepare, *args)
+            return ray_pool.RayPool(count, self.is_open, prepare, *args)
         return process_pool.ProcessPool(count, prepare, *args)
 
 
@@ -56,7 +59,7 @@ def workers_for(data_class: DataClass = "public") -> Workers:
     workers = _used[-1]
     is_encrypted = os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true")
     if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
-        return workers
+        return replace(workers, is_open=data_class == "public")
     say_once(f"medhelm: {data_class} texts stay here: Ray does not encrypt them (RAY_USE_TLS=1)")
     return Workers()
 

@@ -301,7 +301,7 @@ def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T], is_sent: bool = 
     if workers.is_ray and is_sent:
         every = items = [*items]
         size = max(1, len(every) // (8 * workers.count))
-        pool = workers.pool(workers.count, True, partial, map, work)
+        pool = workers.pool(workers.count, partial, map, work)
         with pool, suppress(BrokenExecutor):
             parts = [pool.submit(_each, every[k : k + size]) for k in range(0, len(every), size)]
             return [value for part in parts for value in part.result()]

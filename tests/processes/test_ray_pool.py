@@ -18,6 +18,7 @@ from medhelm.cli.options import chosen_workers, use_workers
 from medhelm.errors import PluginError, UsageError
 from medhelm.grading.slow_metrics import ENOUGH, score_all
 from medhelm.processes import ray_pool
+from medhelm.processes.workers import Workers, workers_for
 from medhelm.schema.data import DataClass, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
@@ -69,12 +70,12 @@ class Ends(Where):
 
 
 def scored(metrics: list[Metric], data_class: DataClass = "public") -> list[Any]:
-    return list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, data_class=data_class))
+    return list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, workers_for(data_class)))
 
 
 def test_scores_and_errors_are_those_of_one_process(cluster: Any) -> None:
     metrics = everything()
-    alone = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, processes=1))
+    alone = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, workers=Workers(1)))
     lost = Ends(home=os.getpid())
     with on_ray():
         assert scored(metrics) == alone
