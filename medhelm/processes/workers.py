@@ -57,7 +57,7 @@ def use_workers(workers: Workers) -> Iterator[None]:
 def workers_for(data_class: DataClass = "public") -> Workers:
     """Return the workers that may have texts of a class of data; those of this machine where others may not."""
     workers = _used[-1]
-    is_encrypted = os.environ.get("RAY_USE_TLS", "").lower() in ("1", "true")
+    is_encrypted = os.environ.get("RAY_USE_TLS") == "1"
     if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
         return replace(workers, is_open=data_class == "public")
     say_once(f"medhelm: {data_class} texts stay here: Ray does not encrypt them (RAY_USE_TLS=1)")
