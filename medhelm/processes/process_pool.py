@@ -83,7 +83,7 @@ class ProcessPool:
 
 
 _prepared: list[Any] = []
-"""What this process works with, where it is one of a pool."""
+"""The value that this process works with, where it is one of a pool."""
 
 
 def _work(work: Callable[..., _T], args: tuple[Any, ...]) -> _T:

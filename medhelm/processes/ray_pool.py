@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import secrets
+import sys
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from functools import cache
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from medhelm.errors import MedhelmError
-from medhelm.processes.workers import say_once
 
 _T = TypeVar("_T")
 
@@ -73,8 +73,14 @@ class RayPool:
         raise BrokenExecutor
 
 
+@cache
+def say_once(line: str) -> None:
+    """Print a line on the standard error unless it was printed before."""
+    print(line, file=sys.stderr)
+
+
 _prepared: dict[str, Any] = {}
-"""What this process works with, by the pool that it last worked for, where it is one of Ray's."""
+"""The value that this process works with, by the pool that it last worked for, where it is one of Ray's."""
 
 
 def _do(pool: str, code: str, is_open: bool, first: bytes, *parts: bytes) -> bytes | str:

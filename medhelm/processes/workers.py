@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medhelm.schema.data import DataClass
@@ -60,11 +58,7 @@ def workers_for(data_class: DataClass = "public") -> Workers:
     is_encrypted = os.environ.get("RAY_USE_TLS") == "1"
     if not workers.is_ray or is_encrypted or data_class in ("public", *workers.text_of):
         return replace(workers, is_open=data_class == "public")
+    from medhelm.processes.ray_pool import say_once
+
     say_once(f"medhelm: {data_class} texts stay here: Ray does not encrypt them (RAY_USE_TLS=1)")
     return Workers()
-
-
-@cache
-def say_once(line: str) -> None:
-    """Print a line on the standard error unless it was printed before."""
-    print(line, file=sys.stderr)
