@@ -178,9 +178,13 @@ def chosen_workers(args: argparse.Namespace) -> Workers:
             f"its own, `srun -c {choice.workers} medhelm ... --workers local:{choice.workers}`, or name ray:N"
         )
     if choice.engine == "ray":
-        from medhelm.cli.workers import open_engine
-
-        open_engine(choice, {}, Path())
+        try:
+            from medhelm.cli.ray_engine import RayEngine
+        except ModuleNotFoundError as e:
+            raise UsageError(
+                f"--workers {args.workers} needs {e.name}: pip install '.[ray]'"
+            ) from None
+        RayEngine(choice, {})  # it joins the cluster
     return Workers(choice.workers, choice.engine == "ray", getattr(args, "text_of", ()))
 
 

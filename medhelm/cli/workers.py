@@ -82,7 +82,7 @@ def run_with_workers(
         return
     make_results(results)
     make_private(results / "jobs")
-    engine = open_engine(choice, jobs[0].engine, results / "jobs")
+    engine = _open_engine(choice, jobs[0].engine, results / "jobs")
     path = results / "jobs" / f"{secrets.token_hex(4)}.json"
     own = [str(run.path.relative_to(results)) for run in runs]
     new = new_pool(parts[0], choice.workers, own)
@@ -242,7 +242,7 @@ def _may_not_travel(job: Job, runs: Sequence[Run]) -> str:
     return ""
 
 
-def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
+def _open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
     """Return the engine, with options of its own; raises UsageError where its package is not installed."""
     if choice.engine == "local":
         return LocalEngine(choice.workers)

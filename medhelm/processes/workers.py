@@ -22,7 +22,7 @@ class Workers:
     """Processes of this machine, or tasks of the Ray cluster that this process has joined."""
 
     count: int = 0
-    """How many at a time; 0: as there are cores here."""
+    """Of them at a time; 0: one a core of this machine."""
     is_ray: bool = False
     text_of: Collection[DataClass] = ()
     """Classes of data, beside public, whose texts Ray may carry though its traffic is not encrypted."""
