@@ -123,11 +123,6 @@ class SiteFolder:
                 self.before = read_build(self.path)
                 self._known = frozenset(self.before.files if self.before else ())
 
-    @property
-    def locks(self) -> tuple[int, ...]:
-        """The descriptor of the lock, which another writer of this build is to hold too."""
-        return (self._lock,) if self._lock >= 0 else ()
-
     def begin(self) -> None:
         """From here until `finish` the folder is between two builds."""
         self._is_whole = False

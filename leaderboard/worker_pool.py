@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import reduction
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from medhelm.errors import MedhelmError
-from medhelm.grading.process_pool import ProcessPool
+from medhelm.errors import MedhelmError, RecordError
 from medhelm.plugins.registry import Registry, load_registry
+from medhelm.processes.workers import Pool, workers_for
 from medhelm.schema.run import RunRecord
 from medhelm.tables.study.selection import GradedRun
+from medhelm_leaderboard import publish
 from medhelm_leaderboard.files import SiteFolder
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import usable
-from medhelm_leaderboard.run_pages import write_runs
+from medhelm_leaderboard.run_pages import fingerprint, write_runs
 
 _FEW = 20_000
 """Answers below which starting a process takes longer than what it does."""
@@ -31,21 +31,24 @@ _FEW = 20_000
 class _Done(NamedTuple):
     """The outcome of the pages of one benchmark under one scoring."""
 
-    files: dict[str, str]
+    files: Mapping[str, str]
     written: int
     problems: list[Problem]
     error: str = ""
     """The reason where nothing could be written."""
+    content: Mapping[str, bytes] = {}
+    """The files, where they are yet to be written."""
 
 
-class _Lock:
-    """A descriptor of the site's lock, which a process of the pool holds for as long as it lives."""
+class _Memory(SiteFolder):
+    """A site whose files another process writes."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self.content: dict[str, bytes] = {}
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return tuple, ((reduction.DupFd(self._descriptor),),)
+    def put(self, name: str, content: bytes) -> None:
+        self.content[name] = content
 
 
 class WorkerPool:
@@ -53,11 +56,11 @@ class WorkerPool:
 
     def __init__(self, site: SiteFolder, results: Path, registry: Registry) -> None:
         self._site, self._results, self._registry = site, results, registry
-        self._write = partial(_write, site.path, results, registry)
+        self._write = partial(_write, results, registry)
         self._groups: list[Sequence[GradedRun]] = []
         self._left: deque[int] = deque()
         """Places of the groups that nobody has begun."""
-        self._pool: ProcessPool | None = None
+        self._pool: Pool | None = None
         self._threads = ThreadPoolExecutor()
         self._driven: list[Future[dict[int, _Done]]] = []
 
@@ -66,10 +69,14 @@ class WorkerPool:
         self._groups = list(groups)
         self._left = deque(range(len(groups)))
         answers = sum(r.record.instances * r.record.spec.repeats for g in groups for r in g)
-        count = min(len(groups), (os.cpu_count() or 2) - 1) if answers >= _FEW else 0
-        if count:
-            locks = tuple(map(_Lock, self._site.locks))
-            pool = self._pool = ProcessPool(count, _prepare, self._registry.files, locks)
+        workers = workers_for()
+        count = (workers.count or os.cpu_count() or 2) - 1
+        if workers.is_ray:  # no file of a plugin goes there, and no secret of published hashes
+            is_open = [publish.has_text(runs[0].record.card) for runs in groups]
+            self._left = deque(place for place in self._left if is_open[place])
+            count = 0 if self._registry.files else workers.count
+        if count := min(len(self._left), count) if answers >= _FEW else 0:
+            pool = self._pool = workers.pool(count, load_registry, self._registry.files)
             begun = [self._begin(pool) for _ in range(count)]
             self._driven = [self._threads.submit(self._drive, pool, *first) for first in begun]
 
@@ -80,7 +87,7 @@ class WorkerPool:
             done |= driven.result()
         problems: list[Problem] = []
         for place, runs in enumerate(self._groups):
-            own = done.get(place) or self._write(runs)
+            own = done.get(place) or self._write(runs, SiteFolder(self._site.path))
             if own.error:
                 raise MedhelmError(own.error)
             self._site.add(own.files, own.written)
@@ -94,15 +101,17 @@ class WorkerPool:
             self._pool.__exit__()
         self._threads.shutdown()
 
-    def _begin(self, pool: ProcessPool) -> tuple[int, Future[_Done]]:
+    def _begin(self, pool: Pool) -> tuple[int, Future[_Done]]:
         """Give the next group to the pool; raises IndexError where there is none."""
         place = self._left.popleft()
         # A record goes as JSON: unpickled, its defaults would not be known as such, and the hashes
         # by which judgements are found would be others.
-        packed = [(r.path, r.folder, msgspec.json.encode(r.record)) for r in self._groups[place]]
-        return place, pool.submit(_work, self._site.path, self._results, packed)
+        runs = self._groups[place]
+        packed = [(r.path.absolute(), r.folder, msgspec.json.encode(r.record)) for r in runs]
+        mark = fingerprint(runs, "") if workers_for().is_ray else ""
+        return place, pool.submit(_work, mark, self._results.absolute(), packed)
 
-    def _drive(self, pool: ProcessPool, place: int, begun: Future[_Done]) -> dict[int, _Done]:
+    def _drive(self, pool: Pool, place: int, begun: Future[_Done]) -> dict[int, _Done]:
         """Return what the pool has written, given one group at a time, until none is left or it breaks.
 
         Nothing that it holds is ever cancelled: where it breaks then, Python 3.11 loses the ends of others.
@@ -110,7 +119,10 @@ class WorkerPool:
         done: dict[int, _Done] = {}
         with suppress(IndexError, BrokenExecutor):
             while True:
-                done[place] = begun.result()
+                made, site = begun.result(), SiteFolder(self._site.path)
+                for name, content in made.content.items():
+                    site.put(name, content)
+                done[place] = made._replace(files=site.files, written=site.written, content={})
                 place, begun = self._begin(pool)
         return done
 
@@ -120,12 +132,11 @@ class WorkerPool:
         with suppress(IndexError):
             while True:
                 place = self._left.pop()
-                done[place] = self._write(self._groups[place])
+                done[place] = self._write(self._groups[place], SiteFolder(self._site.path))
         return done
 
 
-def _write(site_path: Path, results: Path, registry: Registry, runs: Sequence[GradedRun]) -> _Done:
-    site = SiteFolder(site_path)
+def _write(results: Path, registry: Registry, runs: Sequence[GradedRun], site: SiteFolder) -> _Done:
     protocol = registry.protocols.get(runs[0].record.spec.protocol)
     transcript = protocol.transcript if protocol else None
     pages, _ = usable(registry.pages.values())
@@ -136,17 +147,14 @@ def _write(site_path: Path, results: Path, registry: Registry, runs: Sequence[Gr
     return _Done(dict(site.files), site.written, problems)
 
 
-_held: list[object] = []
-"""The registry of this process, where it is one of a pool, and the site's lock."""
-
-
-def _prepare(plugins: Sequence[str], locks: Sequence[object]) -> None:
-    _held.extend((load_registry(plugins), locks))
-
-
-def _work(site: Path, results: Path, packed: Sequence[tuple[Path, str, bytes]]) -> _Done:
-    registry = _held[0]
-    assert isinstance(registry, Registry)
+def _work(
+    registry: Registry, mark: str, results: Path, packed: Sequence[tuple[Path, str, bytes]]
+) -> _Done:
+    """Return pages of runs; raises RecordError where they are not those of a `mark`, or cannot be read."""
+    site = _Memory()
     decode = msgspec.json.Decoder(RunRecord).decode
     runs = [GradedRun(path, folder, decode(record)) for path, folder, record in packed]
-    return _write(site, results, registry, runs)
+    done = _write(results, registry, runs, site)
+    if mark and (done.error or done.problems or mark != fingerprint(runs, "")):
+        raise RecordError(f"{results} is not seen, or another one, on {os.uname().nodename}")
+    return done._replace(content=site.content)

@@ -16,6 +16,7 @@ from measuring import parser
 
 from medhelm.grading.slow_metrics import score_all
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.workers import Workers
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Metric
@@ -39,11 +40,11 @@ def make_episodes(n: int) -> list[Episode]:
 
 
 def measure(
-    episodes: Sequence[Episode], metrics: Sequence[Metric], processes: int | None
+    episodes: Sequence[Episode], metrics: Sequence[Metric], processes: int = 0
 ) -> tuple[float, list[float | None]]:
     """Return the seconds and all values."""
     started = time.perf_counter()
-    scored = score_all(episodes, metrics, len(episodes), processes=processes)
+    scored = score_all(episodes, metrics, len(episodes), workers=Workers(processes))
     values = [score.value for _, scores in scored for score in scores]
     return time.perf_counter() - started, values
 
@@ -54,7 +55,7 @@ def main() -> None:
     registry = load_registry()
     metrics = [registry.metric(name) for name in METRICS]
     alone, expected = measure(episodes, metrics, 1)
-    spread, values = measure(episodes, metrics, None)
+    spread, values = measure(episodes, metrics)
     assert values == expected
     print(
         f"| ROUGE-1, -2 and -L of {len(episodes):,} pairs, processes against one | "

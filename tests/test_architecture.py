@@ -28,6 +28,7 @@ LAYERS = (
     "schema",
     "files",
     "config",
+    "processes",
     "stats",
     "prompts",
     "extract",

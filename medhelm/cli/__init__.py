@@ -125,8 +125,13 @@ def _run(command: Command, argv: list[str]) -> int:
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    code = command_module(command).run(parsed)
-    return code
+    module = command_module(command)
+    if getattr(parsed, "workers", None) is None:
+        return int(module.run(parsed))
+    from medhelm.cli.options import chosen_workers, use_workers
+
+    with use_workers(chosen_workers(parsed)):
+        return int(module.run(parsed))
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:

@@ -12,10 +12,13 @@ import msgspec
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
+from medhelm.errors import UsageError
 from medhelm.models.catalogue import find_model as find_model
 from medhelm.plugins.commands import name_broken as name_broken
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.workers import Workers
+from medhelm.processes.workers import use_workers as use_workers
 from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
@@ -101,6 +104,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--confidence": dict(
         type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
     ),
+    "--workers": dict(metavar="ENGINE", help="local:N or ray:N compute (default: all cores here)"),
     "--reduce": dict(
         default="mean",
         metavar="NAME",
@@ -156,6 +160,27 @@ def add_declared(
             add_options(parser, own.pop("shared"), **own)
         else:
             parser.add_argument(*own.pop("name").split(), **own)
+
+
+def chosen_workers(args: argparse.Namespace) -> Workers:
+    """Return the workers that `--workers` names; raises UsageError where there are none."""
+    from medhelm.cli.engines import chosen_engine
+
+    choice = chosen_engine(args.workers, {})
+    if choice.engine == "slurm":
+        raise UsageError(
+            "--workers takes no slurm, which is handed work in files: start the command as a job of "
+            f"its own, `srun -c {choice.workers} medhelm ... --workers local:{choice.workers}`, or name ray:N"
+        )
+    if choice.engine == "ray":
+        try:
+            from medhelm.cli.ray_engine import join_cluster
+        except ModuleNotFoundError as e:
+            raise UsageError(
+                f"--workers {args.workers} needs {e.name}: pip install '.[ray]'"
+            ) from None
+        join_cluster(choice.address)
+    return Workers(choice.workers, choice.engine == "ray", getattr(args, "text_of", ()))
 
 
 def data_folder(args: argparse.Namespace) -> Path:

@@ -28,6 +28,7 @@ from medhelm.grading.grade import MEAN_OF_PARTS, in_parts, summands
 from medhelm.grading.panels import StoredPanels
 from medhelm.grading.slow_metrics import score_all
 from medhelm.models.identity import reads_prompt
+from medhelm.processes.workers import workers_for
 from medhelm.protocols.completion import COMPLETION
 from medhelm.protocols.protocol import Protocol
 from medhelm.schema.aggregation import Aggregation
@@ -235,7 +236,7 @@ def score_run(
 
             main = next(iter(metrics), None)
             episodes = stated_episodes(run, plan, main, note, usage.add_retried)
-            for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp):
+            for episode, scores in _write(handle, episodes, plan, grading, metrics, stamp, card):
                 usage.add(episode)
                 for name, score in scores:
                     tallies[name].add(episode, score)
@@ -269,6 +270,7 @@ def _write(
     grading: GradingSpec,
     metrics: Sequence[Metric],
     stamp: str,
+    card: BenchmarkCard,
 ) -> Iterator[tuple[Episode, list[tuple[str, Score]]]]:
     """Yield each episode with its scores while writing them to Parquet in batches."""
     import pyarrow as pa
@@ -298,7 +300,7 @@ def _write(
         handle, schema, write_statistics=False, write_page_checksum=True
     ) as writer:
         total = plan.instances * plan.spec.repeats
-        for episode, found in score_all(episodes, metrics, total):
+        for episode, found in score_all(episodes, metrics, total, workers_for(card.data_class)):
             scores = [
                 (ref.name, in_parts(score, ref.aggregation, episode.instance, grading.parts))
                 for score, ref in zip(found, grading.metrics, strict=True)

@@ -1,4 +1,4 @@
-"""Episodes -> the same with their scores, in order; slow metrics are computed on all cores.
+"""Episodes -> the same with their scores, in order; slow metrics are computed by the workers of the command.
 
 What another process cannot do (a metric that raises, a process that dies) is done here, so scores
 and errors are those of a single process.
@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from medhelm.grading.grade import grade
-from medhelm.grading.process_pool import ProcessPool
+from medhelm.processes.workers import Workers
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.score import Metric, Score
@@ -32,6 +32,7 @@ _AHEAD = 3
 _TURN = threading.Lock()
 """One grading at a time has the processes. They fill the machine."""
 
+_ALL_CORES = Workers()
 Pair = tuple[Instance, Episode]
 _Batch = Sequence[Episode]
 _encode = msgspec.msgpack.Encoder().encode
@@ -51,23 +52,21 @@ def score_all(
     episodes: Iterable[Episode],
     metrics: Sequence[Metric],
     total: int,
-    *,
-    processes: int | None = None,
+    workers: Workers = _ALL_CORES,
 ) -> Iterator[tuple[Episode, list[Score]]]:
     """Yield each episode with what `grade` says of it by each metric.
 
-    About `total` episodes are expected; some hundreds are held at a time. `processes`: how many
-    slow metrics may use, all cores by default. Raises what `grade` raises.
+    About `total` episodes are expected; some hundreds are held at a time. Raises what `grade` raises.
     """
     batches = _batches(episodes)
-    count = _cores() if processes is None else processes
-    places = _portable(metrics) if total >= ENOUGH and count > 1 else {}
-    if not places:
+    places = _portable(metrics) if total >= ENOUGH else {}
+    count = workers.count or _cores()
+    if not places or (count == 1 and not workers.is_ray):
         for batch in batches:
             yield from _finish(batch, metrics, {}, None)
         return
     sent = pickle.dumps([metrics[i] for i in places])
-    with _TURN, ProcessPool(count, _prepare, sent) as pool:
+    with _TURN, workers.pool(count, pickle.loads, sent) as pool:
         waiting: deque[tuple[_Batch, Future[bytes]]] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(_work, _encode(batch))))
@@ -154,17 +153,9 @@ def _scores(reply: Future[bytes]) -> list[list[Score]] | None:
     return scores
 
 
-_sent: list[Metric] = []
-"""The metrics of this process, where it is one of a pool."""
-
-
-def _prepare(metrics: bytes) -> None:
-    _sent.extend(pickle.loads(metrics))  # here, where what their modules print goes nowhere
-
-
-def _work(batch: bytes) -> bytes:
-    """Return a batch's scores by the metrics of this process."""
+def _work(metrics: Sequence[Metric], batch: bytes) -> bytes:
+    """Return a batch's scores."""
     try:
-        return _encode([[grade(m, episode) for m in _sent] for episode in _decode_batch(batch)])
+        return _encode([[grade(m, episode) for m in metrics] for episode in _decode_batch(batch)])
     except Exception:  # raised again, with its own words, where the batch came from
         return _encode(None)

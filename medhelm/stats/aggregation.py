@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Literal, TypeVar
 
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medhelm.errors import PluginError
+from medhelm.processes.workers import workers_for
 from medhelm.schema.aggregation import EACH, Aggregation, ShareExtremes, Sums
 
 Floats = NDArray[np.float64]
@@ -289,10 +292,25 @@ def pair_blocks(models: int, width: int, most: int = 100_000) -> Iterator[tuple[
         yield first[start : start + step], second[start : start + step]
 
 
-def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T]) -> list[_S]:
-    """Return what `work` gives for each item, in order; numpy's work runs side by side in threads."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(work, items))
+def on_all_cores(work: Callable[[_T], _S], items: Iterable[_T], is_sent: bool = False) -> list[_S]:
+    """Return what `work` gives for each item, in order; numpy's work runs side by side in threads.
+
+    `is_sent`: by Ray where the command names it: seconds of work that rounds the same on all machines (no products).
+    """
+    workers = workers_for()
+    if workers.is_ray and is_sent:
+        every = items = [*items]
+        size = max(1, len(every) // (8 * workers.count))
+        pool = workers.pool(workers.count, partial, map, work)
+        with pool, suppress(BrokenExecutor):
+            parts = [pool.submit(_each, every[k : k + size]) for k in range(0, len(every), size)]
+            return [value for part in parts for value in part.result()]
+    with ThreadPoolExecutor((not workers.is_ray and workers.count) or os.cpu_count()) as threads:
+        return list(threads.map(work, items))
+
+
+def _each(mapped: Callable[[list[_T]], Iterable[_S]], items: list[_T]) -> list[_S]:
+    return list(mapped(items))
 
 
 def tie_groups(values: Floats, is_better: NDArray[np.bool_]) -> Ints:

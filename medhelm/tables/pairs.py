@@ -107,6 +107,8 @@ def _shares(study: Study) -> Iterator[Row]:
 
 _NUMBERS = 200_000
 """Swapped differences held for one first model."""
+_SENT = 3_000_000
+"""Swapped differences of all pairs from which on other machines help."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ def permutation_ps(study: Study, observed: Floats) -> Floats:
     extreme = np.zeros(len(observed), dtype=np.int64)
     for at, *given in zip(_places(step), *(b.given(step) for b in pooled), strict=True):
         chunk = _Swapped(alone[:, at], pooled, given, np.abs(observed) * count - count * TIE)
-        extreme += np.concatenate(on_all_cores(chunk.extreme, range(models - 1)))
+        is_large = len(observed) * step > _SENT
+        extreme += np.concatenate(on_all_cores(chunk.extreme, range(models - 1), is_large))
     return np.asarray((1 + extreme) / (1 + PERMUTATIONS))
 
 

@@ -23,6 +23,7 @@ from medhelm.errors import MedhelmError, PluginError
 from medhelm.grading.jury.metric import offline_jury
 from medhelm.grading.slow_metrics import ENOUGH, score_all
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.workers import Workers
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Finish, Response
 from medhelm.schema.score import Metric, Score
@@ -93,8 +94,8 @@ def everything() -> list[Metric]:
 @pytest.mark.slow
 def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
     metrics = everything()
-    alone = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, processes=1))
-    spread = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, processes=2))
+    alone = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, workers=Workers(1)))
+    spread = list(score_all(episodes(ENOUGH + 7), metrics, ENOUGH, workers=Workers(2)))
     assert spread == alone
     assert [e.instance.id for e, _ in spread] == [f"i{i}" for i in range(ENOUGH + 7)]
     assert {s.outcome for _, scores in spread for s in scores} >= {"scored", "error", "refused"}
@@ -104,9 +105,9 @@ def test_scores_are_those_of_one_process_bit_for_bit_and_in_order() -> None:
 def test_only_enough_work_starts_processes_and_only_slow_metrics_go_there() -> None:
     slow, fast = Where(), Where(name="fast", is_slow=False)
     here = {str(os.getpid())}
-    few = list(score_all(episodes(60), [slow, fast], 60, processes=2))
+    few = list(score_all(episodes(60), [slow, fast], 60, workers=Workers(2)))
     assert processes_of(few, 0) == processes_of(few, 1) == here
-    many = list(score_all(episodes(ENOUGH), [fast, slow], ENOUGH, processes=2))
+    many = list(score_all(episodes(ENOUGH), [fast, slow], ENOUGH, workers=Workers(2)))
     assert processes_of(many, 0) == here
     others = processes_of(many, 1)
     assert 1 <= len(others) <= 2 and not others & here
@@ -123,7 +124,7 @@ def test_what_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None
 
     Own.__module__ = from_file.__name__
     metrics: list[Metric] = [Unpicklable(), Own(), Where()]
-    found = list(score_all(episodes(ENOUGH), metrics, ENOUGH, processes=2))
+    found = list(score_all(episodes(ENOUGH), metrics, ENOUGH, workers=Workers(2)))
     here = {str(os.getpid())}
     assert processes_of(found, 0) == processes_of(found, 1) == here
     assert not processes_of(found, 2) & here
@@ -136,7 +137,9 @@ def test_an_error_of_a_metric_is_the_same_line() -> None:
     for processes in (1, 2):
         done = []
         with pytest.raises(PluginError) as caught:
-            for episode, _ in score_all(episodes(ENOUGH), metrics, ENOUGH, processes=processes):
+            for episode, _ in score_all(
+                episodes(ENOUGH), metrics, ENOUGH, workers=Workers(processes)
+            ):
                 done.append(episode.instance.id)
         assert done == [f"i{i}" for i in range(377)]
         said.append(str(caught.value))
@@ -148,7 +151,7 @@ def test_an_error_of_a_metric_is_the_same_line() -> None:
 @pytest.mark.slow
 def test_work_of_processes_that_die_is_done_here() -> None:
     metric = Where(home=os.getpid(), is_deadly=True)
-    found = list(score_all(episodes(ENOUGH), [metric], ENOUGH, processes=2))
+    found = list(score_all(episodes(ENOUGH), [metric], ENOUGH, workers=Workers(2)))
     assert len(found) == ENOUGH
     assert processes_of(found) == {str(os.getpid())}
 
@@ -159,8 +162,8 @@ def test_where_no_process_can_be_had_all_is_done_here(monkeypatch: pytest.Monkey
         raise OSError
 
     for place in ("Worker.start", "ProcessPoolExecutor"):
-        monkeypatch.setattr(f"medhelm.grading.process_pool.{place}", refuse)
-        found = list(score_all(episodes(ENOUGH), [Where()], ENOUGH, processes=2))
+        monkeypatch.setattr(f"medhelm.processes.process_pool.{place}", refuse)
+        found = list(score_all(episodes(ENOUGH), [Where()], ENOUGH, workers=Workers(2)))
         assert len(found) == ENOUGH and processes_of(found) == {str(os.getpid())}
 
 
@@ -174,7 +177,7 @@ def test_little_is_read_ahead() -> None:
             taken += 1
             yield episode
 
-    scored = score_all(counted(), [Where()], 4 * ENOUGH, processes=2)
+    scored = score_all(counted(), [Where()], 4 * ENOUGH, workers=Workers(2))
     for n, _ in enumerate(scored, start=1):
         assert taken <= n + 7 * 32
     taken = 0
@@ -186,7 +189,7 @@ def test_little_is_read_ahead() -> None:
             taken += 1
             yield Episode(instance=huge, response=Response(instance_id="huge", text="so"))
 
-    first = score_all(notes(), [Where()], ENOUGH, processes=2)
+    first = score_all(notes(), [Where()], ENOUGH, workers=Workers(2))
     next(first)
     assert taken <= 7
     first.close()  # type: ignore[attr-defined]
@@ -196,8 +199,9 @@ def test_little_is_read_ahead() -> None:
 SCRIPT = """
 from medhelm.grading.slow_metrics import score_all
 from tests.grading.test_slow_metrics import Where, episodes
+from medhelm.processes.workers import Workers
 import time
-for n, _ in enumerate(score_all(episodes(100_000), [Where()], 100_000, processes=2)):
+for n, _ in enumerate(score_all(episodes(100_000), [Where()], 100_000, workers=Workers(2))):
     if n == 0:
         print("begun", flush=True)
     time.sleep(0.01)

@@ -19,8 +19,8 @@ import msgspec
 import pytest
 
 from medhelm.errors import UsageError
-from medhelm.grading.process_pool import ProcessPool, Worker
 from medhelm.plugins.registry import load_registry
+from medhelm.processes.process_pool import ProcessPool, Worker
 from medhelm.store.records import find_gradings, read_record
 from medhelm.tables.format.table import Settings
 from medhelm_leaderboard import site as site_module
@@ -272,7 +272,7 @@ def test_workers_that_end_while_others_start(monkeypatch: pytest.MonkeyPatch) ->
     starting(monkeypatch, lambda worker: Timer(0, worker.kill).start())
     for _ in range(10):
         with ProcessPool(4, os.getpid) as pool:
-            for lost in [pool.submit(os.getpid) for _ in range(4)]:
+            for lost in [pool.submit(abs) for _ in range(4)]:
                 assert isinstance(lost.exception(timeout=60), BrokenExecutor)
 
 

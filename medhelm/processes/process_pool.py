@@ -18,10 +18,9 @@ from multiprocessing import connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Thread
 from types import ModuleType
-from typing import Self, TypeVar, TypeVarTuple, Unpack
+from typing import Any, Self, TypeVar
 
 _T = TypeVar("_T")
-_Ts = TypeVarTuple("_Ts")
 
 
 class Worker(SpawnProcess):
@@ -54,9 +53,9 @@ class _Context(SpawnContext):
 
 
 class ProcessPool:
-    """At most `count` processes, each of which begins with `prepare(*args)`."""
+    """At most `count` processes, each of which begins with `prepare(*args)` and works with what that returns."""
 
-    def __init__(self, count: int, prepare: Callable[[Unpack[_Ts]], None], *args: *_Ts) -> None:
+    def __init__(self, count: int, prepare: Callable[..., Any], *args: Any) -> None:
         self._context = _Context()
         self._executor: ProcessPoolExecutor | None = None
         with suppress(OSError, ImportError, NotImplementedError):  # a system without semaphores
@@ -72,23 +71,31 @@ class ProcessPool:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 
-    def submit(self, work: Callable[[Unpack[_Ts]], _T], *args: *_Ts) -> Future[_T]:
-        """Return what `work(*args)` gives, to come; BrokenExecutor to come where no process does it."""
+    def submit(self, work: Callable[..., _T], *args: Any) -> Future[_T]:
+        """Return what `work(prepared, *args)` gives, to come; BrokenExecutor to come where no process does it."""
         # A pool that breaks while it starts a process closes what that one was to be given: ValueError.
         with suppress(OSError, ValueError, BrokenExecutor):
             if self._executor is not None:
-                return self._executor.submit(work, *args)
+                return self._executor.submit(_work, work, args)
         lost: Future[_T] = Future()
         lost.set_exception(BrokenExecutor())
         return lost
 
 
-def _begin(prepare: Callable[..., None], args: tuple[object, ...]) -> None:
+_prepared: list[Any] = []
+"""The value that this process works with, where it is one of a pool."""
+
+
+def _work(work: Callable[..., _T], args: tuple[Any, ...]) -> _T:
+    return work(_prepared[0], *args)
+
+
+def _begin(prepare: Callable[..., Any], args: tuple[object, ...]) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):  # what a plugin prints is not of the command
         os.dup2(nowhere, output)
     Thread(target=_end_with_parent, daemon=True).start()
-    prepare(*args)
+    _prepared[:] = [prepare(*args)]
 
 
 def _end_with_parent() -> None:
