@@ -80,7 +80,7 @@ class Command(NamedTuple):
     asks: bool = False
     """True if it may ask models, so that it takes `--env-file FILE`."""
     options: tuple[Any, ...] | None = None
-    """What it takes; None: its module adds that."""
+    """As the data file has them; None: its module adds them."""
 
     @property
     def name(self) -> str:
