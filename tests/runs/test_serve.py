@@ -251,6 +251,53 @@ def test_models_of_a_sweep_take_turns(tmp_path: Path) -> None:
     assert {read_record(g).state for g in find_gradings(tmp_path / "r")} == {"complete"}
 
 
+@pytest.mark.parametrize(
+    ("words", "gpus", "started_as"),
+    [
+        ([], "", [("a", 0), ("b", 0), ("judge", 0)]),
+        ([], "0,1", [("a", 0), ("judge", 1), ("b", 1)]),
+        (["order=roles"], "0,1,2", [("a", 0), ("b", 1), ("judge", 0)]),
+        (["order=runs"], "", [("a", 0), ("judge", 1), ("b", 1)]),
+        (["order=runs"], "0", []),
+        (["shard=0/2", "order=roles"], "", [("a", 0), ("b", 0), ("judge", 0)]),
+    ],
+)
+def test_each_server_of_a_sweep_is_started_once(
+    words: list[str],
+    gpus: str,
+    started_as: list[tuple[str, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus or "0")
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+    common = {"endpoint_class": "local", "gpus": int(bool(gpus))}
+    judge = {"name": "j/judge", "model": "judge", "serve": serve(tmp_path, "--answer", verdict)}
+    jury = {"name": "house", "judges": [judge | common], "quorum": 1, "reasons": False}
+    files: dict[str, Any] = {"jury/house": jury}
+    for n in ("a", "b"):
+        files[f"model/s/{n}"] = {"name": f"s/{n}", "model": n, "serve": serve(tmp_path)} | common
+    for name, file in files.items():
+        path = tmp_path / f"conf/{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(file))
+    argv = ["run", "-m", "model=s/a,s/b", "benchmark=essay", "data=sample", "jury=house", *words]
+    argv += ["seed=0,1,2,3,4", f"plugins=[{PLUGIN.with_name('essay.py')}]"]
+    argv += [f"results_dir={tmp_path / 'r'}", "--config-dir", str(tmp_path / "conf")]
+    assert run_command(argv) == (0 if started_as else 2)
+    if not started_as:
+        assert "order=runs needs 2 GPUs" in capsys.readouterr().err
+    # they begin to load together, and so in any order, where all are allowed to be up
+    assert sorted(s.model for s in started(tmp_path)) == sorted(m for m, _ in started_as)
+    assert sorted(s.beside for s in started(tmp_path)) == sorted(n for _, n in started_as)
+    assert not alive(tmp_path)
+    records = [read_record(g) for g in find_gradings(tmp_path / "r")]
+    if "shard=0/2" not in words and started_as:
+        assert len(records) == 10 and {r.state for r in records} == {"complete"}
+        assert {r.provenance["not_judged"] for r in records} == {"0"}
+
+
 def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
     verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
     local: dict[str, Any] = {"endpoint_class": "local"}
