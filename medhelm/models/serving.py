@@ -11,12 +11,14 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -173,6 +175,8 @@ class _Server:
         self.process.terminate()  # its watcher
         while self.process.poll() is None:
             await asyncio.sleep(_LOOK_EVERY_S / 4)
+        with suppress(OSError):  # nothing is left, unless the watcher was killed
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 class Work(NamedTuple):
@@ -350,6 +354,7 @@ class Servers:
         """Note where a server ends by itself: who asks it hears the reason at once."""
         while server in (replicas := self._up.get(key, [])):
             if server.process.poll() is not None:
+                await server.stop()
                 reason = (
                     f"model {server.spec.name!r}: its server ended while it was asked; "
                     f"{server.log} says why; the same command goes on"
