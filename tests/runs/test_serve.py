@@ -1,5 +1,6 @@
 """Servers that a model's `serve` starts: when they are up, what ends them, and whose answers are found again."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -249,6 +250,40 @@ def test_models_of_a_sweep_take_turns(tmp_path: Path) -> None:
     assert sorted(s.model for s in started(tmp_path)) == ["a", "b"], "one server for one command"
     assert not any(s.beside for s in started(tmp_path)) and not alive(tmp_path)
     assert {read_record(g).state for g in find_gradings(tmp_path / "r")} == {"complete"}
+
+
+def test_a_turn_is_of_servers_that_are_known_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def begun(gpus: int, order: Any = None) -> tuple[str, str]:
+        """Return who may begin of two models, one also with a patient, and two judges; then once one has ended."""
+        servers = serving.Servers(order)
+        specs = {
+            n: ModelSpec(name=n, model=n, serve="s {model} {port}", gpus=gpus) for n in "abpjk"
+        }
+        works = {
+            names: servers.work([specs[n] for n in names], is_judging=names in "jk")
+            for names in ("a", "j", "ap", "b", "k")
+        }
+        servers.expect([*works.values()])
+        turns = {names: asyncio.create_task(servers.turn(work)) for names, work in works.items()}
+        await asyncio.sleep(0)
+        first = " ".join(names for names, turn in turns.items() if turn.done())
+        for names in ("a", "ap"):
+            await servers.leave(works[names])
+        await asyncio.sleep(0)
+        then = " ".join(names for names, turn in turns.items() if turn.done())
+        for turn in turns.values():
+            turn.cancel()
+        return first, then
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    one_after_another = ("a ap", "a ap b")
+    for gpus, order in ((0, None), (0, "roles"), (2, "roles")):
+        assert asyncio.run(begun(gpus, order)) == one_after_another
+    for gpus, order in ((0, "runs"), (1, None)):  # four GPUs: a model, its patient and both judges
+        assert asyncio.run(begun(gpus, order)) == ("a j ap k", "a j ap b k")
+    assert asyncio.run(begun(1, "roles")) == ("a ap b", "a ap b"), (
+        "both models fit beside each other"
+    )
 
 
 @pytest.mark.parametrize(
