@@ -171,7 +171,8 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    for key in "results_dir shard workers engine order budget_usd budget_tokens".split():
+    once = ("results_dir", "shard", "workers", "engine", "order", "budget_usd", "budget_tokens")
+    for key in once:
         if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
