@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -64,7 +63,11 @@ def disturbed(folder: Path, whole_s: float, rng: random.Random, is_watcher: bool
     time.sleep(rng.uniform(0.0, whole_s))
     with suppress(psutil.Error, IndexError):  # it has ended already
         victim = servers(folder)[2 * rng.randrange(REPLICAS)]
-        (victim.parent() if is_watcher else victim).send_signal(signal.SIGKILL)  # type: ignore[union-attr]
+        watcher = victim.parent()
+        if not is_watcher:
+            victim.kill()
+        elif watcher is not None and any("server_watcher" in word for word in watcher.cmdline()):
+            watcher.kill()
     again = 0
     while process.wait():
         if again == 3:
