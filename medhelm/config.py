@@ -74,7 +74,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     engine: dict[str, Any] = {}
     """Settings that the engine of workers has."""
     order: Order | None = None
-    """When judges' servers are up; None: beside a model's where declared GPUs hold both, else after all."""
+    """Judges' servers beside a model's, or after all; None: beside it where declared GPUs hold both."""
     batch: bool = False
     """True if all models are asked in batches whose service takes some."""
     max_instances: Positive | None = None

@@ -198,7 +198,7 @@ class Servers:
         """Servers that are not started again."""
         self._specs: dict[str, ModelSpec] = {}
         self._left: Counter[Work] = Counter()
-        """How many runs have work that needs servers, in the order of their turns."""
+        """The number of runs with each work that is not done, in the order of turns."""
         self._changing = asyncio.Lock()
         """Held while servers are started or stopped."""
         self._next = asyncio.Event()
