@@ -9,18 +9,6 @@ from pathlib import Path
 
 from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
-FILES = {
-    "clinicalnlp_taskB_test1_full.json": (
-        "8ac8782e027b410a25d909f862124b2ed8827bfb64e62833bed9704c3d02dd69"
-    ),
-    "clef_taskC_test3_full.json": (
-        "e68472c6015566b35289c16ae30659d72180055f0e9432d8e357d74b204e8a19"
-    ),
-    "clinicalnlp_taskC_test2_full.json": (
-        "22eac3d9b12dd657c1034737473c426b7d8e0afe67397f5b40a2cd300b1a0e2c"
-    ),
-}
-
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
     """Yield the records of the files one after the other."""
@@ -44,7 +32,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("wyim/aci-bench", "b909b2bb9cf1d19de08df15cddde7bd0179665e4")
     return [
         Benchmark(
@@ -54,9 +41,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="documenting_patient_visits",
             tasks=("generate_progress_notes", "generate_consultation_notes"),
             dataset=FileDataset(
-                files=tuple(
-                    github.file(f"data/challenge_data_json/{name}", sha256)
-                    for name, sha256 in FILES.items()
+                files=github.files(
+                    Path(__file__).parent / "hashes/aci_bench.sha256", "data/challenge_data_json"
                 ),
                 read=read,
                 source=str(github),

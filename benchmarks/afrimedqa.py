@@ -96,13 +96,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=f"{github}, expert multiple choice, version 2",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an examination for physicians. Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="CC BY-NC-SA 4.0: not for commercial use, never bundled or shown",
             citation="Olatunji et al. AfriMed-QA. ACL 2025. arXiv 2411.15640",
             expected_instances={"test": 3907},

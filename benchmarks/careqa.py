@@ -29,7 +29,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="careqa",
@@ -48,7 +47,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="HPAI-BSC/CareQA on the Hugging Face hub",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an examination for health professionals, in Spanish or "
                 "English. Choose the right option. / Esta es una pregunta de un examen para "

@@ -253,7 +253,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="ehrshot",
@@ -280,7 +279,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="EHRSHOT in MEDS layout (EHRSHOT_MEDS), Stanford Shah Lab on Redivis",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below is one patient's health record up to now: the codes of its diagnoses, "
                 "procedures, measurements and drugs, one a line, oldest first, without dates and "

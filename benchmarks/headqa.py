@@ -54,7 +54,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("raulista1997/benchmarkdata", "52ba5528fd1ff1c6ec4ad1d0850126836404e71f")
     return [
         Benchmark(
@@ -74,7 +73,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=f"aghie/head-qa, copy in {github}",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an exam for health professionals. Choose the right option."
             ),

@@ -10,7 +10,7 @@ from medhelm import (
     CriteriaRules,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     Metric,
     Row,
@@ -60,8 +60,7 @@ def medhelm_metrics() -> list[Metric]:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
-    revision = "40ee1968852fc57f625934251ac22be47077a8fb"
+    hub = Hub("openai/healthbench", "40ee1968852fc57f625934251ac22be47077a8fb")
     parts = {
         "test": (
             "2025-05-07-06-14-12_oss_eval.jsonl",
@@ -95,22 +94,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
                     ),
                     SourceFile(name=labels, splits=("physicians",)),
                     *(
-                        SourceFile(
-                            name=name,
-                            sha256=sha256,
-                            splits=(split,),
-                            hub=HubSource(
-                                repo="openai/healthbench",
-                                revision=revision,
-                                split=split,
-                                file=name,
-                            ),
-                        )
+                        hub.file(name, split, path=name, sha256=sha256)
                         for split, (name, sha256) in parts.items()
                     ),
                 ),
                 splits=(*parts, "part_245", "physicians"),
-                source=f"openai/healthbench at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             prompt="plain",
@@ -126,7 +115,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             criteria_rules=RULES,
             jury="gpt_4_1",
             max_output_tokens=2048,
-            redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Arora et al. HealthBench. arXiv 2505.08775, 2025",
             expected_instances={

@@ -8,10 +8,9 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
     weighted_rubric_instance,
 )
@@ -40,13 +39,10 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     from medhelm_benchmarks.healthbench import RULES
 
-    revision, name = (
-        "349962fd46dd02343a0d8a606491baf59154ea1a",
-        "healthbench_professional_eval.jsonl",
-    )
+    hub = Hub("openai/healthbench-professional", "349962fd46dd02343a0d8a606491baf59154ea1a")
+    name = "healthbench_professional_eval.jsonl"
     return [
         Benchmark(
             name="healthbench_professional",
@@ -57,15 +53,13 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("apply_guidelines", "apply_best_practices"),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name=name,
-                        hub=HubSource(
-                            repo="openai/healthbench-professional", revision=revision, file=name
-                        ),
+                    hub.file(
+                        name,
+                        path=name,
                         sha256="d44b08e6e952e04c945e2c406f02533d9e7a989a84e35820ee7efdff20c9e4e2",
                     ),
                 ),
-                source=f"openai/healthbench-professional at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             prompt="plain",
@@ -80,7 +74,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ],
             criteria_rules=RULES,
             max_output_tokens=4096,
-            redistributable=False,
             licence="MIT; the authors ask that its text is on no page",
             citation="Soskin Hicks et al. HealthBench Professional. arXiv 2604.27470, 2026",
             expected_instances={"test": 525},

@@ -84,7 +84,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="healthqa_br",
@@ -117,7 +116,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Put it as train.parquet into <data dir>/healthqa_br.",
             ),
             max_output_tokens=64,
-            redistributable=False,
             licence="CC BY reported by others; the card was not seen",
             citation="D'addario. HealthQA-BR. 2025. arXiv 2506.21578",
             expected_instances={"test": 5632},

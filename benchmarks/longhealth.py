@@ -68,7 +68,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="longhealth",
@@ -82,7 +81,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="kbressem/LongHealth, data/benchmark_v5.json",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below are documents of one or more patients and a question. Answer from the "
                 "documents alone. Choose the right option."

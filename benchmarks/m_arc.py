@@ -23,7 +23,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("dbernardo05/medARC-QA", "4e64daab5c884b0754f8cbd42fc8f22d05436369")
     return [
         Benchmark(
@@ -42,7 +41,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=str(github),
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a clinical question. Choose the best option; it may be that more must be "
                 "known first."

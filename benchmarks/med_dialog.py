@@ -64,7 +64,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     bundle = "0x82f0c47f6d3e4462ae9ef8ea39eebe64"
     folder = f"https://worksheets.codalab.org/rest/bundles/{bundle}/contents/blob"
     return [
@@ -93,7 +92,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             rubric="dialogue_summary",
             parts=PARTS,
             answer="text",
-            max_output_tokens=256,
             licence="copyright of healthcaremagic.com and icliniq.com",
             citation="Zeng et al. MedDialog. EMNLP 2020. arXiv 2004.03329",
             exposure=Exposure(public_since="2020-04-07"),

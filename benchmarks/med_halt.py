@@ -123,7 +123,6 @@ def _fewer(options: list[str], right: int, count: int, draw: int) -> tuple[list[
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="med_halt",
@@ -139,7 +138,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="openlifescienceai/Med-HALT on the Hugging Face hub",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below is a question as in a medical examination. It may have no right option, and "
                 "it may make no sense."
@@ -152,7 +150,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "Put reasoning_FCT.csv, reasoning_nota.csv and reasoning_fake.csv into <data dir>/med_halt.",
             ),
             max_output_tokens=64,
-            redistributable=False,
             licence="Apache-2.0 by the hub's card; the repository has none",
             citation="Pal, Umapathi and Sankarasubbu. Med-HALT. CoNLL 2023. arXiv 2307.15343",
             exposure=Exposure(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 _OPTIONS = re.compile(r"\(A\) (.*?) \(B\) (.*?) \(C\) (.*?) \(D\) (.*)", re.DOTALL)
 _OF_OTHERS = re.compile(
@@ -58,10 +58,8 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
-    first = "TsinghuaC3I/MedXpertQA/f21247d3ccf3b14826ff2aa7fa06e1a46d64058c"
-    second = "gersteinlab/medagents-benchmark/f5e50b69be8ef617a6de613cc8035929448e2b3b"
-    raw = "https://raw.githubusercontent.com"
+    first = GitHub("TsinghuaC3I/MedXpertQA", "f21247d3ccf3b14826ff2aa7fa06e1a46d64058c")
+    second = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
             name="med_mcqa",
@@ -71,31 +69,28 @@ def medhelm_benchmarks() -> list[Benchmark]:
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
                 files=(
-                    SourceFile(
-                        name="medmcqa_validation.medxpertqa.jsonl",
-                        url=f"{raw}/{first}/eval/data/medmcqa/input/medmcqa_input.jsonl",
-                        sha256="fd77b0d05253da74d848dc11e706d74311e871e43ea72e75bfe4b74294781476",
+                    first.file(
+                        "eval/data/medmcqa/input/medmcqa_input.jsonl",
+                        "fd77b0d05253da74d848dc11e706d74311e871e43ea72e75bfe4b74294781476",
+                        "medmcqa_validation.medxpertqa.jsonl",
                     ),
-                    SourceFile(
-                        name="medmcqa_validation_single.medagents.jsonl",
-                        url=f"{raw}/{second}/data/medmcqa/test.jsonl",
-                        sha256="06193ed891b1f4ce1b93b3416f52ec731e8c7134b17a000f9219c031a929d716",
+                    second.file(
+                        "data/medmcqa/test.jsonl",
+                        "06193ed891b1f4ce1b93b3416f52ec731e8c7134b17a000f9219c031a929d716",
+                        "medmcqa_validation_single.medagents.jsonl",
                     ),
                 ),
                 read=read,
                 splits=("validation", "single"),
-                source="medmcqa/medmcqa, validation set, copies in "
-                + " and ".join((first, second)),
+                source=f"medmcqa/medmcqa, validation set, copies in {first} and {second}",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an entrance examination for physicians and dentists. "
                 "Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="MIT (medmcqa/medmcqa), Apache-2.0 (hub); questions of examinations",
             citation="Pal, Umapathi and Sankarasubbu. MedMCQA. CHIL 2022. arXiv 2203.14371",
             version="2",

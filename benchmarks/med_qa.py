@@ -11,10 +11,9 @@ from medhelm import (
     Exposure,
     FileDataset,
     GitHub,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -62,7 +61,7 @@ def clean(option: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
+    hub = Hub("GBaker/MedQA-USMLE-4-options", "0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18")
     github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
@@ -85,29 +84,19 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         name="medqa_5options_test.medagents.jsonl",
                         splits=("five_options",),
                     ),
-                    SourceFile(
-                        name="train.jsonl",
-                        hub=HubSource(
-                            repo="GBaker/MedQA-USMLE-4-options",
-                            revision="0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18",
-                            split="train",
-                        ),
-                        splits=("train",),
-                    ),
+                    hub.file("train.jsonl", "train"),
                 ),
                 splits=("test", "five_options", "train"),
                 source=f"jind11/MedQA, copy in {github}",
             ),
             to_instance=to_instance,
             examples="train",
-            prompt="multiple_choice",
             instruction=(
                 "This is a clinical case with a question, as in a licensing examination for "
                 "physicians. Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="MIT (jind11/MedQA); the owner of the examination questions was not asked",
             citation=(
                 "Jin et al. What Disease does this Patient Have? A Large-scale Open Domain Question "

@@ -29,7 +29,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("HanjieChen/ChallengeClinicalQA", "ef3c9da03fc17f46fbd95ce860e0a55c51ed3606")
     return [
         Benchmark(
@@ -48,13 +47,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source=str(github),
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "This is a clinical case with a question about it. Choose the best option."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="not stated by the source",
             citation=(
                 "Chen et al. Benchmarking Large Language Models on Answering and Explaining "

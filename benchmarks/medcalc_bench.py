@@ -40,7 +40,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("KoyenaPal/MedCalc-Bench", "7c71a45aa6db4118ea29aa2b0df45b6c9736f0f7")
     return [
         Benchmark(

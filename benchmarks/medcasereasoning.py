@@ -7,11 +7,10 @@ from medhelm import (
     Benchmark,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     Prompt,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -28,8 +27,8 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
-    revision, repository = "469a5365bc534b5b2b9cfbc52b2ef2a10f43a339", "zou-lab/MedCaseReasoning"
+    hub = Hub("zou-lab/MedCaseReasoning", "469a5365bc534b5b2b9cfbc52b2ef2a10f43a339")
+    test, validation = "test-00000-of-00001.parquet", "val-00000-of-00001.parquet"
     return [
         Benchmark(
             name="medcasereasoning",
@@ -38,21 +37,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="supporting_diagnostic_decisions",
             tasks=("generate_differential_diagnoses",),
             dataset=FileDataset(
-                files=tuple(
-                    SourceFile(
-                        name=f"{short}-00000-of-00001.parquet",
-                        hub=HubSource(
-                            repo=repository,
-                            revision=revision,
-                            split=split,
-                            file=f"data/{short}-00000-of-00001.parquet",
-                        ),
-                        splits=(split,),
-                    )
-                    for short, split in (("test", "test"), ("val", "validation"))
+                files=(
+                    hub.file(test, path=f"data/{test}"),
+                    hub.file(validation, "validation", path=f"data/{validation}"),
                 ),
                 splits=("test", "validation"),
-                source=f"{repository} at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             examples="validation",
@@ -67,7 +57,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             metrics=["jury"],
             rubric="same_diagnosis",
             max_output_tokens=1024,
-            redistributable=False,
             licence="MIT or CC BY reported by others; the card was not seen",
             citation="Wu et al. MedCaseReasoning. 2025. arXiv 2505.11733",
             expected_instances={"test": 897, "validation": 500},

@@ -3,7 +3,8 @@
 Ben Abacha et al., 2024, arXiv 2412.19260.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from medhelm import (
     Benchmark,
@@ -13,7 +14,7 @@ from medhelm import (
     GitHub,
     Instance,
     LeftOut,
-    Phrasing,
+    Phrasings,
     Row,
     hookimpl,
 )
@@ -37,53 +38,18 @@ def to_instance(row: Row) -> Instance | LeftOut:
     )
 
 
-def phrasings(instance: Instance) -> Iterator[Phrasing]:
-    """Yield the verdict on a note in the wordings of models, and replies without a verdict."""
+def fields(instance: Instance) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return the fields of replies by which the reading of a verdict on a note is tried."""
     if instance.answer_key["error_flag"] == "0":
-        replies = {
-            "sentence": "The note is correct.",
-            "word_sentence": "CORRECT.",
-            "bold": "**CORRECT**",
-            "line": "Answer: CORRECT",
-            "lower_case": "correct",
-            "boxed": "$\\boxed{\\text{CORRECT}}$",
-            "json": '{"answer": "CORRECT"}',
-            "tag": "<answer>CORRECT</answer>",
-            "numbered": "1. CORRECT",
-            "reasoned_before": "The diagnosis and the treatment fit the findings.\n\nCORRECT",
-            "explained_after": "CORRECT\n\nThe treatment fits the diagnosis.",
-            "thinking": "<think>Sentence 2 looks odd, but it is right.</think>\nCORRECT",
-            "no_error": "There is no error in the note.",
-        }
-    else:
-        gold = instance.references[0]
-        number, text = gold.split(" ", 1)
-        replies = {
-            "sentence": f"Sentence {number} is wrong. It should read: {text}",
-            "bold": f"**{number}** {text}",
-            "line": f"Answer: {gold}",
-            "colon": f"{number}: {text}",
-            "point": f"{number}. {text}",
-            "bracket": f"{number}) {text}",
-            "boxed": f"$\\boxed{{{number}}}$",
-            "tag": f"<answer>{gold}</answer>",
-            "labelled": f"Sentence {number}: {text}",
-            "reasoned_before": f"One statement does not fit the findings.\n\n{gold}",
-            "explained_after": f"{gold}\n\nThe other sentences are right.",
-            "thinking": f"<think>Is it sentence {int(number) + 1}? No.</think>\n{gold}",
-            "error_in": f"The error is in sentence {number}.",
-        }
-    for name, text in replies.items():
-        yield Phrasing(name=name, text=text)
-    hedge = "I cannot tell whether the note is right without the whole record."
-    yield Phrasing(name="undecided", text=hedge, gives_gold=False)
-    thought = "<think>Sentence 1 may be wrong, so I should"
-    yield Phrasing(name="thinking_cut", text=thought, gives_gold=False, is_cut=True)
+        return ("right", "any"), {}
+    gold = instance.references[0]
+    number, text = gold.split(" ", 1)
+    found = {"gold": gold, "number": number, "text": text, "next": str(int(number) + 1)}
+    return ("wrong", "any"), found
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("abachaa/MEDEC", "70268d24e3ce0cd6d0e099ff7bfd4966f2bbcc28")
     return [
         Benchmark(
@@ -114,8 +80,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             metrics=["medec_flag_accuracy", "medec_sentence_accuracy"],
             answer="text",
-            phrasings=phrasings,
-            max_output_tokens=256,
+            phrasings=Phrasings(Path(__file__).parent / "phrasings/medec.yaml", fields),
             redistributable=True,
             licence="CC BY 4.0",
             citation="Ben Abacha et al. MEDEC. 2024. arXiv 2412.19260",

@@ -14,10 +14,9 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -97,9 +96,7 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
-    repository = "UTAustin-AIHealth/MedHallu"
-    revision = "515060458a945c633debc6fd5baac7764416b724"
+    hub = Hub("UTAustin-AIHealth/MedHallu", "515060458a945c633debc6fd5baac7764416b724")
     return [
         Benchmark(
             name="medhallu",
@@ -109,20 +106,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="ensuring_clinical_research_quality",
             tasks=("validate_methods",),
             dataset=FileDataset(
-                files=(
-                    SourceFile(
-                        name="pqa_labeled.csv",
-                        hub=HubSource(
-                            repo=repository, revision=revision, config="pqa_labeled", split="train"
-                        ),
-                    ),
-                ),
+                files=(hub.file("pqa_labeled.csv", "train", config="pqa_labeled"),),
                 expand=expand,
                 splits=("train",),
-                source=f"{repository} at {revision}, pqa_labeled",
+                source=f"{hub}, pqa_labeled",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction=(
                 "Below are passages of biomedical literature, a question and an answer to it. Is "
                 "the answer factual or hallucinated? It is hallucinated where it contradicts the "
@@ -132,8 +121,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             metrics=["exact_match"],
             how_to_get=(
                 "`medhelm data fetch medhallu` has the library `datasets` load it.",
-                f"Without network: export the split train of {repository}, configuration "
-                f"pqa_labeled, revision {revision}, to CSV, and put it as pqa_labeled.csv into "
+                f"Without network: export the split train of {hub.repository}, configuration "
+                f"pqa_labeled, revision {hub.revision}, to CSV, and put it as pqa_labeled.csv into "
                 "<data dir>/medhallu.",
             ),
             max_output_tokens=64,

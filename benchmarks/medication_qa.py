@@ -58,7 +58,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("abachaa/Medication_QA_MedInfo2019", "8756adc5f4bb99f6bcff690a13921337d9f9bb7e")
     return [
         Benchmark(

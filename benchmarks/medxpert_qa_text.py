@@ -11,10 +11,9 @@ from medhelm import (
     Exposure,
     FileDataset,
     GitHub,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
 )
 
@@ -46,9 +45,8 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("TsinghuaC3I/MedXpertQA", "f21247d3ccf3b14826ff2aa7fa06e1a46d64058c")
-    revision = "7e7c465a68eb2b866926bfa59c8c9d17a8daba65"
+    hub = Hub(github.repository, "7e7c465a68eb2b866926bfa59c8c9d17a8daba65")
     return [
         Benchmark(
             name="medxpert_qa_text",
@@ -64,32 +62,20 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         name="medxpertqa_text_sampled.jsonl",
                         splits=("part_244",),
                     ),
-                    SourceFile(
-                        name="test.jsonl",
-                        splits=("test",),
-                        hub=HubSource(repo=github.repository, revision=revision, config="Text"),
-                    ),
-                    SourceFile(
-                        name="dev.jsonl",
-                        splits=("dev",),
-                        hub=HubSource(
-                            repo=github.repository, revision=revision, config="Text", split="dev"
-                        ),
-                    ),
+                    hub.file("test.jsonl", config="Text"),
+                    hub.file("dev.jsonl", "dev", config="Text"),
                 ),
                 splits=("test", "part_244", "dev"),
-                source=f"{github}; on the hub at revision {revision}",
+                source=f"{github}; on the hub at revision {hub.revision}",
             ),
             to_instance=to_instance,
             examples="dev",
-            prompt="multiple_choice",
             instruction=(
                 "This is a difficult case or question from a specialty board. Choose the best of "
                 "the options."
             ),
             metrics=["exact_match"],
             max_output_tokens=64,
-            redistributable=False,
             licence="MIT; the authors ask to keep the text off web pages",
             citation="Zuo et al. MedXpertQA. ICML 2025. arXiv 2501.18362",
             expected_instances={"test": 2450, "part_244": 244, "dev": 5},

@@ -118,7 +118,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="mimiciv_billing_code",

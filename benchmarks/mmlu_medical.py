@@ -12,10 +12,9 @@ from medhelm import (
     Exposure,
     FileDataset,
     GitHub,
-    HubSource,
+    Hub,
     Instance,
     Row,
-    SourceFile,
     hookimpl,
     text_key,
 )
@@ -58,7 +57,7 @@ def clean(option: str) -> str:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
+    hub = Hub("cais/mmlu", "c30699e8356da336a370243923dbaf21066bb9fe")
     github = GitHub("gersteinlab/medagents-benchmark", "f5e50b69be8ef617a6de613cc8035929448e2b3b")
     return [
         Benchmark(
@@ -76,15 +75,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
                         splits=("test",),
                     ),
                     *(
-                        SourceFile(
-                            name=f"{subject}_dev.parquet",
-                            hub=HubSource(
-                                repo="cais/mmlu",
-                                revision="c30699e8356da336a370243923dbaf21066bb9fe",
-                                config=subject,
-                                split="dev",
-                            ),
-                            splits=("dev",),
+                        hub.file(
+                            f"{subject}_dev.parquet",
+                            "dev",
+                            config=subject,
                             cells={"subject": subject},
                         )
                         for subject in SUBJECTS
@@ -95,7 +89,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             to_instance=to_instance,
             examples="dev",
-            prompt="multiple_choice",
             instruction="This is a question from a medical examination. Choose the right option.",
             metrics=["exact_match"],
             parts=SUBJECTS,

@@ -3,18 +3,14 @@
 Wang et al., 2024, arXiv 2406.01574.
 """
 
-from string import ascii_uppercase
-
 from medhelm import (
     Benchmark,
-    DataError,
     Exposure,
     FileDataset,
-    HubSource,
+    Hub,
     Instance,
     LeftOut,
     Row,
-    SourceFile,
     hookimpl,
     text_key,
 )
@@ -25,8 +21,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
     if row["category"] != "health":
         return LeftOut("of another category than health")
     options = tuple(text.strip() for text in row["options"])
-    if row["answer"] not in ascii_uppercase[: len(options)]:
-        raise DataError("answer is the letter of no option")
     return Instance(
         id=str(row["question_id"]),
         question=row["question"].strip(),
@@ -39,8 +33,7 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
-    revision, repository = "b189ec765aa7ed75c8acfea42df31fdae71f97be", "TIGER-Lab/MMLU-Pro"
+    hub = Hub("TIGER-Lab/MMLU-Pro", "b189ec765aa7ed75c8acfea42df31fdae71f97be")
     return [
         Benchmark(
             name="mmlu_pro_health",
@@ -49,24 +42,15 @@ def medhelm_benchmarks() -> list[Benchmark]:
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
             dataset=FileDataset(
-                files=(
-                    SourceFile(
-                        name="test-00000-of-00001.parquet",
-                        hub=HubSource(repo=repository, revision=revision, split="test"),
-                        splits=("test",),
-                    ),
-                    SourceFile(
-                        name="validation-00000-of-00001.parquet",
-                        hub=HubSource(repo=repository, revision=revision, split="validation"),
-                        splits=("validation",),
-                    ),
+                files=tuple(
+                    hub.file(f"{split}-00000-of-00001.parquet", split)
+                    for split in ("test", "validation")
                 ),
                 splits=("test", "validation"),
-                source=f"{repository} at revision {revision}",
+                source=str(hub),
             ),
             to_instance=to_instance,
             examples="validation",
-            prompt="multiple_choice",
             instruction=(
                 "This is a question from an examination in a health subject. Choose the best option."
             ),

@@ -49,7 +49,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="note_extract",

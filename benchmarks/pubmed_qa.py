@@ -36,7 +36,6 @@ def to_instance(row: Row) -> Instance:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("pubmedqa/pubmedqa", "1cbae8e92f72f20c8d3747cbb3bf5bc53554d997")
     return [
         Benchmark(
@@ -62,7 +61,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             to_instance=to_instance,
             examples="train",
-            prompt="multiple_choice",
             instruction=(
                 "Below is the abstract of a biomedical study without its conclusion, and a "
                 "question. Choose the answer that the findings support; maybe is for findings "

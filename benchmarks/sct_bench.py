@@ -3,7 +3,8 @@
 McCoy et al., NEJM AI 2025;2(10):AIdbp2500120. The other items are held back by the authors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from medhelm import (
     Benchmark,
@@ -11,7 +12,7 @@ from medhelm import (
     FileDataset,
     GitHub,
     Instance,
-    Phrasing,
+    Phrasings,
     Prompt,
     Row,
     hookimpl,
@@ -47,39 +48,15 @@ def restore(text: str) -> str:
     return text.strip()
 
 
-def phrasings(instance: Instance) -> Iterator[Phrasing]:
-    """Yield replies by which the reading of a value of the scale is tried."""
+def fields(instance: Instance) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return the fields of replies by which the reading of a value of the scale is tried."""
     gold = instance.references[0]
     other = "-1" if gold != "-1" else "+1"
-    for name, text in (
-        ("rating", f"Rating: {gold}"),
-        ("without_plus", gold.removeprefix("+")),
-        ("bold", f"**{gold}**"),
-        ("explained", f"{gold}\n\nThe new finding, a CRP of 150, speaks for it."),
-        ("bold_label", f"**Rating:** {gold}\n\n**Why:** Troponin rose from 12 to 90 ng/L."),
-        ("of_scale", f"On a scale from -2 to +2, the answer is {gold}."),
-        ("final_line", f"She has 2 risk factors.\n\nFinal answer: {gold}"),
-        ("json", f'{{"answer": "{gold}"}}'),
-        ("tag", f"<answer>{gold}</answer>"),
-        ("boxed", f"$\\boxed{{{gold}}}$"),
-        ("thinking", f"<think>Perhaps {other}.</think>{gold}"),
-        ("with_meaning", f"{gold} (of the scale -2 to +2)"),
-    ):
-        yield Phrasing(name=name, text=text)
-    for name, text in (
-        ("two_values", f"{gold} or {other}"),
-        ("range", f"between {other} and {gold}" if gold != other else "between -2 and 0"),
-        ("scale_alone", "The scale is from -2 to +2."),
-        ("off_scale", "3"),
-        ("half", "0.5"),
-        ("taken_back", f"Answer: {gold}. No wait, it's {other}."),
-    ):
-        yield Phrasing(name=name, text=text, gives_gold=False)
+    return ("scale",), {"gold": gold, "plain": gold.removeprefix("+"), "other": other}
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     github = GitHub("tmabraham/med-lm-envs", "7ee045209857f85e909670bcab4a5b7260eafe92")
     return [
         Benchmark(
@@ -100,7 +77,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             to_instance=to_instance,
             answer="number",
             labels=tuple(SCALE.values()),
-            phrasings=phrasings,
+            phrasings=Phrasings(Path(__file__).parent / "phrasings/sct_bench.yaml", fields),
             prompt=Prompt(
                 name="script_concordance",
                 version="1",

@@ -40,7 +40,6 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="truthfulqa_health",
@@ -53,7 +52,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 source="sylinrl/TruthfulQA, TruthfulQA.csv of January 2025 (790 rows)",
             ),
             to_instance=to_instance,
-            prompt="multiple_choice",
             instruction="Which of the two answers to the question is true?",
             metrics=["exact_match"],
             how_to_get=(

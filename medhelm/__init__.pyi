@@ -64,7 +64,7 @@ from medhelm.schema.data import FileDataset as FileDataset  # files that are fet
 from medhelm.schema.data import SourceFile as SourceFile  # one file: address, hash, splits
 from medhelm.schema.data import GitHub as GitHub  # a commit of a repository, and its files
 from medhelm.schema.data import HubDataset as HubDataset  # a data set of the hub
-from medhelm.schema.data import HubSource as HubSource  # one file of a data set of the hub
+from medhelm.schema.data import Hub as Hub  # a revision of a data set of the hub, and its files
 from medhelm.schema.data import Row as Row  # a record by column
 from medhelm.schema.data import Instance as Instance  # what is asked, and what is right
 from medhelm.schema.data import LeftOut as LeftOut  # a row that is no instance, and why
@@ -73,7 +73,7 @@ from medhelm.schema.data import CriteriaRules as CriteriaRules  # how a judge go
 from medhelm.schema.data import Items as Items  # what a list of labels is about
 from medhelm.schema.data import Prompt as Prompt  # a template of one's own, with its version
 from medhelm.schema.data import Exposure as Exposure  # since when the data are public
-from medhelm.schema.data import Phrasing as Phrasing  # a reply by which the reading is tried
+from medhelm.schema.data import Phrasings as Phrasings  # replies by which the reading is tried
 from medhelm.schema.data import RowFinding as RowFinding  # what a check finds in a row
 from medhelm.data.readers import read_table as read_table  # a CSV file, a row at a time
 from medhelm.data.table_layout import TableLayout as TableLayout  # columns of a user's table
@@ -111,7 +111,6 @@ from medhelm.extract import read_number as read_number  # a number
 from medhelm.extract import read_date as read_date  # a date
 from medhelm.extract import read_weeks_days as read_weeks_days  # weeks and days
 from medhelm.extract import Glossary as Glossary  # the names of the values that may be asked for
-from medhelm.extract import Quantity as Quantity  # one of them
 
 # -- A protocol, a strategy
 from medhelm.protocols.protocol import Protocol as Protocol  # how an instance is conducted

@@ -312,7 +312,7 @@ def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     if end.stopped is not None:
         raise end.stopped
     graded = [ending.run for ending in end.endings if ending.record is not None]
-    gradings = [run.path / "gradings" / run.grading_hash for run in graded]
+    gradings = [run.grading_path for run in graded]
     return load_gradings(gradings, plugins=registry)
 
 

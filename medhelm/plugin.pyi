@@ -6,6 +6,7 @@
 from medhelm.errors import UsageError as UsageError  # an option or a config that is wrong
 from medhelm.errors import RecordError as RecordError  # a stored file that cannot be read
 from medhelm.errors import closest as closest  # the known names nearest to a misspelt one
+from medhelm.schema.type_errors import explain as explain  # what is wrong with values that do not fit a type
 
 # -- Commands
 from medhelm.cli import options as options  # options that commands share, plugins, models by name, output as JSON

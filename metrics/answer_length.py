@@ -20,5 +20,4 @@ class AnswerCharacters(Metric):
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the length in characters."""
     return [AnswerCharacters()]

@@ -123,5 +123,4 @@ def _letters(instance: Instance) -> tuple[str, ...]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return exact match by both rules, and corrected for chance."""
     return [ExactMatch(), PublishedExactMatch(), ChanceCorrected()]

@@ -46,15 +46,6 @@ _SHOWN = 100
 """Labels of an answer that the score keeps."""
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of labels that are right (tp), too many (fp) and missed (fn)."""
-
-    tp: int
-    fp: int
-    fn: int
-
-
 def micro_precision(sums: Sums) -> Floats:
     """Return tp / (tp + fp): 0 where nothing was predicted though something was to be found,
     undefined where there was neither."""
@@ -126,7 +117,7 @@ class LabelSetMetric(Metric):
     """
 
     version: str = "4"
-    statistic: Callable[[Counts], float]
+    statistic: Callable[[Sums], Floats]
     source: str = "Sokolova and Lapalme 2009, doi 10.1016/j.ipm.2009.03.002"
 
     def score(self, instance: Instance, episode: Episode) -> Score:
@@ -137,10 +128,17 @@ class LabelSetMetric(Metric):
             return Score(value=None, outcome="unparsed", reason=reading.reason)
         found = frozenset(map(_key, reading.value))
         return Score(
-            value=self.statistic(_count(gold, found)),
+            value=self._of_note(gold, found),
             extracted=", ".join(sorted(found)[:_SHOWN]),
             sums=self._sums(instance, gold, found),
         )
+
+    def _of_note(self, gold: frozenset[str], found: frozenset[str]) -> float:
+        """Return the statistic of one note: 1 where there is neither a gold nor a predicted label."""
+        import numpy as np
+
+        counts = {name: np.float64(n) for name, n in _counts(gold, found).items()}
+        return float(self.statistic(counts)) if gold or found else 1.0
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         """Return the floor, with the counts of a prediction without labels."""
@@ -154,19 +152,17 @@ class LabelSetMetric(Metric):
         if self.aggregation == MEAN:
             return {}
         if not self.aggregation.is_by_label:
-            parts = {"": _count(gold, found)}
-        elif labels := _labels(instance):
-            keys = {f"/{label}": frozenset([_key(label)]) for label in labels}
-            parts = {label: _count(gold & key, found & key) for label, key in keys.items()}
-        else:
+            return _counts(gold, found)
+        if not (labels := _labels(instance)):
             raise DataError(
                 f"instance {instance.id!r} has no list of all labels, which {self.name} needs; "
                 "to_instance must set answer_key['labels'] to a JSON list, the same everywhere"
             )
+        keys = {label: frozenset([_key(label)]) for label in labels}
         return {
-            f"{name}{label}": float(n)
-            for label, part in parts.items()
-            for name, n in (("tp", part.tp), ("fp", part.fp), ("fn", part.fn))
+            f"{name}/{label}": n
+            for label, key in keys.items()
+            for name, n in _counts(gold & key, found & key).items()
         }
 
 
@@ -191,7 +187,7 @@ class PublishedLabelSetMetric(LabelSetMetric):
         golds = map(_published_form, instance.references)
         gold = frozenset(code for g in golds for code in _published_codes(g))
         found = _published_codes(episode.text)
-        value = self.statistic(_count(gold, found)) if gold or found else 0.0
+        value = self._of_note(gold, found) if gold or found else 0.0
         return Score(value=value, extracted=", ".join(sorted(found)[:_SHOWN]))
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
@@ -201,33 +197,10 @@ class PublishedLabelSetMetric(LabelSetMetric):
         return Score(value=self.floor, outcome=outcome, reason=reason)
 
 
-def precision(counts: Counts) -> float:
-    """Return the share of the predicted labels that are right, in [0, 1].
-
-    Here and below: 1 where there is neither a gold nor a predicted label, 0 where the statistic
-    is otherwise undefined.
-    """
-    return _share(counts.tp, counts.tp + counts.fp, counts)
-
-
-def recall(counts: Counts) -> float:
-    """Return the share of the gold labels that are predicted, in [0, 1]."""
-    return _share(counts.tp, counts.tp + counts.fn, counts)
-
-
-def f1(counts: Counts) -> float:
-    """Return the harmonic mean of precision and recall, in [0, 1]."""
-    return _share(2 * counts.tp, 2 * counts.tp + counts.fp + counts.fn, counts)
-
-
-def _share(part: int, whole: int, counts: Counts) -> float:
-    if counts == Counts(0, 0, 0):
-        return 1.0
-    return part / whole if whole else 0.0
-
-
-def _count(gold: frozenset[str], found: frozenset[str]) -> Counts:
-    return Counts(len(gold & found), len(found - gold), len(gold - found))
+def _counts(gold: frozenset[str], found: frozenset[str]) -> dict[str, float]:
+    """Return how many labels are right, too many and missed."""
+    parts = {"tp": gold & found, "fp": found - gold, "fn": gold - found}
+    return {name: float(len(labels)) for name, labels in parts.items()}
 
 
 def _key(label: str) -> str:
@@ -305,10 +278,15 @@ def _published_codes(text: str) -> frozenset[str]:
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
     """Return the statistics of label sets. The published ones are means over notes."""
-    pooled = ((MICRO_PRECISION, precision), (MICRO_RECALL, recall), (MICRO_F1, f1), (MACRO_F1, f1))
-    per_note = {"label_precision": precision, "label_recall": recall, "mean_f1": f1}
+    per_note = {
+        "label_precision": micro_precision,
+        "label_recall": micro_recall,
+        "mean_f1": micro_f1,
+    }
+    pooled = (MICRO_PRECISION, MICRO_RECALL, MICRO_F1)
     return [
-        *(LabelSetMetric(name=a.name, statistic=s, aggregation=a) for a, s in pooled),
+        *(LabelSetMetric(name=a.name, statistic=a.of, aggregation=a) for a in pooled),
+        LabelSetMetric(name=MACRO_F1.name, statistic=micro_f1, aggregation=MACRO_F1),
         *(LabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
         *(PublishedLabelSetMetric(name=n, statistic=s) for n, s in per_note.items()),
     ]

@@ -425,7 +425,6 @@ def _sentence(instance: Instance) -> int:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return flag and sentence accuracy by both rules."""
     return [
         FlagAccuracy(),
         SentenceAccuracy(),

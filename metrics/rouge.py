@@ -35,7 +35,6 @@ class Rouge(Metric):
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the three kinds that summaries are usually measured by."""
     return [
         Rouge(name="rouge_l", kind="rougeL"),
         Rouge(name="rouge_1", kind="rouge1"),

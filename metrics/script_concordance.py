@@ -131,5 +131,4 @@ def _weights(instance: Instance) -> dict[str, float]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the credit and the share of answers that an expert gave."""
     return [ScriptConcordance(), ExpertShare()]

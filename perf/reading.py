@@ -36,7 +36,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm_benchmarks.noharm.rules.labels import read_labels as read_action_labels
-from medhelm_metrics.medcalc import GLOSSARY
+from medhelm_metrics.medcalc import glossary
 
 WRITTEN = Path(__file__).parents[1] / "tests" / "extract" / "unseen"
 CONTRADICTED = frozenset({"c003_9"})
@@ -111,7 +111,7 @@ def _solution(row: Row) -> Row:
 
 @cache
 def _asked(question: str) -> Any:
-    return GLOSSARY.asked_by(question)
+    return glossary().asked_by(question)
 
 
 @cache

@@ -1,6 +1,6 @@
 """Measures workers that share limits and a budget beside one process, printed as a Markdown table.
 
-    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--write]
+    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--ray 10] [--write]
 
 An endpoint that refuses by its rate and one that is slow are simulated in virtual time, with the real limiter,
 leases and pool. The others are commands as a user starts them, at a server that is a process of its own on
@@ -61,8 +61,10 @@ def buckets(workers: int) -> Iterator[Sequence[str]]:
     yield what, f"{slow.in_flight_max} in flight", most
 
 
-def command(folder: Path, url: str, name: str, *words: str) -> subprocess.Popen[bytes]:
-    """Start the command that asks the quiz."""
+def command(
+    folder: Path, url: str, name: str, *words: str, address: str = ""
+) -> subprocess.Popen[bytes]:
+    """Start the command that asks the quiz. `address`: of a Ray cluster."""
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "medhelm", "run", "benchmark=quiz", f"plugins=[{PLUGIN}]"),
@@ -72,7 +74,7 @@ def command(folder: Path, url: str, name: str, *words: str) -> subprocess.Popen[
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
-        env={**os.environ, "OPENAI_API_KEY": "none"},
+        env={**os.environ, "OPENAI_API_KEY": "none", "RAY_ADDRESS": address},
     )
 
 
@@ -153,9 +155,73 @@ def kills(times: int, workers: int) -> Iterator[Sequence[str]]:
     )
 
 
+def ray_kills(times: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of parts of a Ray cluster that are killed at random moments, and the run then ended."""
+    from ray.cluster_utils import Cluster
+
+    rng = random.Random(2)
+    with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
+        folder, calls = Path(made), 4000
+        write_quiz(folder, calls)
+        command(folder, url, "one").wait()
+        for what in ("worker", "node", "actor", "head"):
+            again = alone = 0
+            for n in range(times):
+                head = {"num_cpus": 1, "include_dashboard": False}
+                cluster = Cluster(initialize_head=True, head_node_args=head)
+                node = cluster.add_node(num_cpus=1)
+                name, pace = f"{what}{n}", "model.max_concurrency=4"
+                process = command(folder, url, name, "workers=ray:2", pace, address=cluster.address)
+                while (
+                    not running(f"results_dir={folder / name}", "shard=") and process.poll() is None
+                ):
+                    time.sleep(0.1)
+                time.sleep(rng.uniform(0.0, 8.0))
+                if what == "node":
+                    cluster.remove_node(node, allow_graceful=False)
+                for victim in {
+                    "worker": running(f"results_dir={folder / name}", "shard=")[:1],
+                    "node": [],
+                    "actor": running("ray::Desk"),
+                    "head": running(cluster.gcs_address),
+                }[what]:
+                    with suppress(psutil.Error):
+                        victim.kill()
+                alone += process.wait() == 0
+                time.sleep(1)
+                ended = time.monotonic() + 15
+                while left := running(f"results_dir={folder / name}"):
+                    assert time.monotonic() < ended, left
+                    time.sleep(0.5)
+                assert command(folder, url, name).wait() == 0
+                assert_equal(folder / "one", folder / name)
+                (run,) = (folder / name / "runs").glob("*/*/*")
+                again += len([*read_log(run)]) - calls
+                cluster.shutdown()
+            ended_so = f"{alone} commands ended, {times - alone} were started again"
+            yield (
+                f"Ray: {times} times the {what} killed at a random moment",
+                "",
+                f"equal results, {again} logged calls sent again; {ended_so}",
+            )
+
+
+def running(*words: str) -> list[psutil.Process]:
+    """Return the processes whose command line holds all words."""
+    found = psutil.process_iter(["cmdline"])
+    return [p for p in found if all(w in " ".join(p.info["cmdline"] or ()) for w in words)]
+
+
 def main() -> int:
     """Print the table."""
     made = parser(__doc__, instances=100_000, kills=10, workers=4)
+    made.add_argument(
+        "--ray",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also kill parts of a Ray cluster N times each",
+    )
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
@@ -166,6 +232,7 @@ def main() -> int:
         buckets(args.workers),
         large(args.instances, args.workers),
         kills(args.kills, args.workers),
+        ray_kills(args.ray) if args.ray else (),
     ):
         for cells in rows:
             lines.append(row(cells))

@@ -63,12 +63,15 @@ INTERFACE = {"medhelm": PACKAGE / "__init__.pyi", "medhelm.plugin": PACKAGE / "p
 MOST_NAMES = 120
 """Names that a plugin needs; those for users do not count."""
 WORDS = re.compile(
-    r"noharm|ehrsql|\bharm|omission|commission|\bmenus?\b|(?<!form-)\bactions?\b(?!=)", re.I
+    r"noharm|ehrsql|\bharm|omission|commission|\bmenus?\b|(?<!form-)\bactions?\b(?! ?=)", re.I
 )
 """The words of the packages. `action=` is argparse's, `form-action` a browser's."""
 
 PROSE = {
-    "action": {"medhelm/cli/compose.py", "medhelm/cli/data.py", "medhelm/cli/leaderboard.py"},
+    "action": {
+        f"medhelm/cli/{module}.py"  # of a command
+        for module in ("compose", "data", "leaderboard", "options", "runs")
+    },
     "harm": {
         "medhelm/cli/templates/rubric.yaml",
         "medhelm/extract/polarity.py",

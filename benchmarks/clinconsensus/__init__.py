@@ -5,7 +5,7 @@ Zheng et al., arXiv 2603.02097. Grading, scores and reports of binary criteria a
 
 from __future__ import annotations
 
-from medhelm import Benchmark, Metric, Page, hookimpl
+from medhelm import Benchmark, Page, hookimpl
 
 
 @hookimpl
@@ -17,14 +17,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
 
 
 @hookimpl
-def medhelm_metrics() -> list[Metric]:
-    """Return nothing: the metrics of binary criteria are the core's."""
-    return []
-
-
-@hookimpl
 def medhelm_pages() -> list[Page]:
-    """Return the page Coverage."""
     from medhelm_benchmarks.clinconsensus.page.page import COVERAGE
 
     return [COVERAGE]

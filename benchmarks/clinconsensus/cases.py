@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from medhelm import Criterion, DataError, Instance, Row, RowFinding
-from medhelm.plugin import closest
+from medhelm.plugin import closest, explain
 
 
 class Theme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,26 +65,16 @@ def _known(kind: str) -> dict[str, str]:
     return _by_name({name: one.aliases for name, one in of.items()})
 
 
-def theme_of(label: str) -> str | None:
-    """Return the theme of a raw label; None where the table has none."""
-    return _known("theme").get(_plain(label))
+def label_of(kind: str, label: str) -> str | None:
+    """Return the theme, specialty or difficulty of a raw label; None where the table has none."""
+    return _known(kind).get(_plain(label))
 
 
-def specialty_of(label: str) -> str | None:
-    """Return the specialty of a raw label; None where the table has none."""
-    return _known("specialty").get(_plain(label))
-
-
-def nearest_label(kind: str, label: str) -> str:
+def _nearest(kind: str, label: str) -> str:
     """Return ", did you mean ..." of the themes or specialties; empty where none is like the label."""
     known = _known(kind)
     found = closest(_plain(label), known, 1)
     return f"; did you mean {known[found[0]]!r}?" if found else ""
-
-
-def difficulty_of(label: str) -> str | None:
-    """Return low, medium or high; None for anything else."""
-    return _known("difficulty").get(_plain(label))
 
 
 def register_of(role: str) -> str:
@@ -182,19 +172,20 @@ def case_findings(row: Row) -> Iterator[RowFinding]:
     criteria = row.get("rubrics")
     if isinstance(criteria, list):
         yield from _criteria_findings(criteria)
-    for name in _texts(row, "task_labels"):
-        if theme_of(name) is None:
-            said = f"no theme has the label {name!r}{nearest_label('theme', name)}"
-            yield RowFinding("unknown_task", said, False)
-    for name in _texts(row, "subject_labels"):
-        if specialty_of(name) is None:
-            said = f"no specialty has the label {name!r}{nearest_label('specialty', name)}"
-            yield RowFinding("unknown_specialty", said, False)
-    if difficulty_of(difficulty := str(row.get("difficulty", ""))) is None:
-        said = f"the difficulty is {difficulty!r}, not low, medium or high"
+    for kind, field, check in (
+        ("theme", "task_labels", "unknown_task"),
+        ("specialty", "subject_labels", "unknown_specialty"),
+    ):
+        for name in _texts(row, field):
+            if label_of(kind, name) is None:
+                said = f"no {kind} has the label {name!r}{_nearest(kind, name)}"
+                yield RowFinding(check, said, False)
+    given = str(row.get("difficulty", ""))
+    if (difficulty := label_of("difficulty", given)) is None:
+        said = f"the difficulty is {given!r}, not low, medium or high"
         yield RowFinding("unknown_difficulty", said)
-    elif (tier := row.get(TIER)) not in (None, difficulty_of(difficulty)):
-        said = f"the difficulty is {difficulty!r} in the file of the difficulty {tier}"
+    elif (tier := row.get(TIER)) not in (None, difficulty):
+        said = f"the difficulty is {given!r} in the file of the difficulty {tier}"
         yield RowFinding("other_difficulty", said)
     if (language := row.get("language", "")) not in ("", "zh", "en"):
         said = f"the language is {language!r}; give zh or en, or leave it out to go by the text"
@@ -247,7 +238,7 @@ def read_case(row: Row) -> Case:
     try:
         case = msgspec.convert({k: v for k, v in row.items() if k != TIER}, Case)
     except msgspec.ValidationError as e:
-        raise DataError(f"not a case: {_fault(str(e))}") from None
+        raise DataError(f"not a case: {explain(e, Case)}") from None
     failures = [f for f in case_findings(row) if f.is_failure]
     if failures:
         raise DataError(f"{failures[0].check}: {failures[0].text}")
@@ -264,19 +255,6 @@ def read_case(row: Row) -> Case:
     if twice := [n for n in names if names.count(n) > 1]:
         raise DataError(f"the criterion id {twice[0]!r} is there twice")
     return case
-
-
-def _fault(said: str) -> str:
-    """Return a fault of form without its marks; of a field that no case has, with the nearest one."""
-    if found := re.search(r"unknown field `(.*?)`(?: - at `\$\.(\w+))?", said):
-        nested = {
-            "rubrics": CaseCriterion.__struct_fields__,
-            "expectations": Expectation.__struct_fields__,
-        }
-        known = nested.get(found[2] or "", Case.__struct_fields__)
-        near = closest(found[1], known, 1)
-        said += f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-    return said.replace("`", "")
 
 
 def to_instance(row: Row) -> Instance:
@@ -299,12 +277,13 @@ def to_instance(row: Row) -> Instance:
 def _metadata(case: Case) -> dict[str, str]:
     """Return the axes of a case; what the tables do not know is kept as it is written."""
     own = labels()
-    themes = [theme_of(label) or label for label in case.task_labels]
-    specialties = [specialty_of(label) or label for label in case.subject_labels]
-    first = specialty_of(case.subject_labels[0]) if case.subject_labels else None
+    themes = [label_of("theme", label) or label for label in case.task_labels]
+    known = [label_of("specialty", label) for label in case.subject_labels]
+    specialties = [name or label for name, label in zip(known, case.subject_labels, strict=True)]
+    first = known[0] if known else None
     families = [own.themes[t].family for t in themes if t in own.themes]
     return {
-        "difficulty": difficulty_of(case.difficulty) or case.difficulty,
+        "difficulty": label_of("difficulty", case.difficulty) or case.difficulty,
         "register": register_of(case.user_role),
         "language": case.language or _language(case.clinical_context + case.user_request),
         "themes": JOIN.join(dict.fromkeys(themes)),

@@ -15,7 +15,7 @@ is stored. A query may take two seconds of processor time, so such a database ne
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from medhelm import (
@@ -23,8 +23,9 @@ from medhelm import (
     DataError,
     Exposure,
     FileDataset,
+    GitHub,
     Instance,
-    Phrasing,
+    Phrasings,
     Row,
     SourceFile,
     hookimpl,
@@ -99,45 +100,40 @@ def to_instance(row: Row) -> Instance:
 
 
 def _dataset() -> FileDataset:
-    upstream = "https://raw.githubusercontent.com/glee4810/EHRSQL"
+    published, later = (GitHub("glee4810/EHRSQL", commit) for commit in (QUESTIONS, LATER))
     folder = "dataset/ehrsql/eicu"
-    database = f"https://raw.githubusercontent.com/raulista1997/benchmarkdata/{DATABASE}"
-    first, later = ("test", "user_database"), ("release_2026",)
+    first, second = ("test", "user_database"), ("release_2026",)
     return FileDataset(
         files=(
-            SourceFile(
-                name="e172ec8/valid.json",
-                url=f"{upstream}/{QUESTIONS}/{folder}/valid.json",
-                sha256="e63ce19c6a55c7a97a010dabbd0297d30666e8631b36f6f0e1aa19ddd93c70a3",
-                splits=first,
+            published.file(
+                f"{folder}/valid.json",
+                "e63ce19c6a55c7a97a010dabbd0297d30666e8631b36f6f0e1aa19ddd93c70a3",
+                "e172ec8/valid.json",
+                first,
             ),
-            SourceFile(
-                name="e172ec8/test.json",
-                url=f"{upstream}/{QUESTIONS}/{folder}/test.json",
-                sha256="b511d9294b8dac50840173ab18b3e42a5f03abef88c326b5a4393e75c9c7ed8f",
-                splits=first,
+            published.file(
+                f"{folder}/test.json",
+                "b511d9294b8dac50840173ab18b3e42a5f03abef88c326b5a4393e75c9c7ed8f",
+                "e172ec8/test.json",
+                first,
             ),
-            SourceFile(
-                name="valid.json",
-                url=f"{upstream}/{LATER}/{folder}/valid.json",
-                sha256="338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
-                splits=later,
+            later.file(
+                f"{folder}/valid.json",
+                "338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
+                splits=second,
             ),
-            SourceFile(
-                name="test.json",
-                url=f"{upstream}/{LATER}/{folder}/test.json",
-                sha256="64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
-                splits=later,
+            later.file(
+                f"{folder}/test.json",
+                "64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
+                splits=second,
             ),
-            SourceFile(
-                name="eicu.sql",
-                url=f"{upstream}/{QUESTIONS}/{folder}/eicu.sql",
-                sha256="e423f49c2e45b7a4441f83dd69c18c7b01889958f58db4130a2b280de8b9ab28",
+            published.file(
+                f"{folder}/eicu.sql",
+                "e423f49c2e45b7a4441f83dd69c18c7b01889958f58db4130a2b280de8b9ab28",
             ),
-            SourceFile(
-                name="eicu.sqlite",
-                url=f"{database}/eicu.sqlite",
-                sha256="a2996946babe6d5c5bbc5e19e26d16123e3dcfa8932c57a3299f91885b469266",
+            GitHub("raulista1997/benchmarkdata", DATABASE).file(
+                "eicu.sqlite",
+                "a2996946babe6d5c5bbc5e19e26d16123e3dcfa8932c57a3299f91885b469266",
                 splits=("test", "release_2026"),
             ),
             SourceFile(name="user.sqlite", splits=("user_database",)),
@@ -151,42 +147,14 @@ def _dataset() -> FileDataset:
     )
 
 
-def phrasings(instance: Instance) -> Iterator[Phrasing]:
-    """Yield the query, or the abstention, in the wordings of models."""
+def _fields(instance: Instance) -> tuple[Sequence[str], Mapping[str, str]]:
     gold = instance.references[0]
-    if gold == ABSTENTION:
-        replies = {
-            "sentence": f"{ABSTENTION}.",
-            "bold": f"**{ABSTENTION}**",
-            "line": f"Answer: {ABSTENTION}",
-            "tag": f"<sql>{ABSTENTION}</sql>",
-            "fenced": f"```\n{ABSTENTION}\n```",
-            "lower_case": ABSTENTION.lower(),
-            "thinking": f"<think>SELECT 1 will not do.</think>\n{ABSTENTION}",
-            "explained_after": f"{ABSTENTION}\n\nThe tables do not hold this.",
-        }
-    else:
-        replies = {
-            "tag": f"<sql>{gold}</sql>",
-            "tag_lines": f"<sql>\n{gold};\n</sql>",
-            "fenced": f"```sql\n{gold}\n```",
-            "fenced_plain": f"```\n{gold};\n```",
-            "line": f"Answer: {gold}",
-            "introduced": f"Here is the query:\n\n```sql\n{gold};\n```",
-            "semicolon": f"{gold};",
-            "explained_after": f"<sql>{gold}</sql>\n\nThe query counts the matching rows.",
-            "reasoned_before": f"The table of patients holds the stays.\n\n<sql>{gold}</sql>",
-            "thinking": f"<think>Maybe SELECT 1.</think>\n<sql>{gold}</sql>",
-            "thinking_brackets": f"[THINK]Maybe SELECT 1.[/THINK]<sql>{gold}</sql>",
-            "fenced_in_tag": f"<sql>\n```sql\n{gold}\n```\n</sql>",
-        }
-    for name, text in replies.items():
-        yield Phrasing(name=name, text=text)
+    kind = "declined" if gold == ABSTENTION else "query"
+    return (kind,), {"gold": gold, "lower": gold.lower()}
 
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmark."""
     return [
         Benchmark(
             name="ehrsql",
@@ -216,7 +184,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "ehrsql_query_validity",
             ],
             answer="text",
-            phrasings=phrasings,
+            phrasings=Phrasings(Path(__file__).parent / "phrasings.yaml", _fields),
             how_to_get=(
                 "The pinned files are fetched by `medhelm data fetch ehrsql`.",
                 "For a database with more patients build one with the preprocessing of "

@@ -11,7 +11,6 @@ from medhelm import Benchmark, Metric, ModelSpec, Page, Protocol, Provider, Stra
 
 @hookimpl
 def medhelm_benchmarks() -> list[Benchmark]:
-    """Return the benchmarks."""
     from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC
     from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 
@@ -20,7 +19,6 @@ def medhelm_benchmarks() -> list[Benchmark]:
 
 @hookimpl
 def medhelm_metrics() -> list[Metric]:
-    """Return the metrics of encounters."""
     from medhelm_benchmarks.encounters.grading.cast_fidelity import RoleConduct, SimulationFidelity
     from medhelm_benchmarks.encounters.grading.completion import METRICS
     from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisAccuracy, DiagnosisNamed
@@ -30,7 +28,6 @@ def medhelm_metrics() -> list[Metric]:
 
 @hookimpl
 def medhelm_protocols() -> list[Protocol]:
-    """Return the protocols."""
     from medhelm_benchmarks.encounters.protocol import CONSULTATIONS, ENCOUNTERS
     from medhelm_benchmarks.encounters.rules import with_proofs
 
@@ -56,7 +53,6 @@ def medhelm_models() -> list[ModelSpec]:
 
 @hookimpl
 def medhelm_strategies() -> list[Strategy]:
-    """Return the strategies of a clinician."""
     from medhelm_benchmarks.encounters.strategies import STRATEGIES
 
     return [*STRATEGIES]
@@ -64,7 +60,6 @@ def medhelm_strategies() -> list[Strategy]:
 
 @hookimpl
 def medhelm_pages() -> list[Page]:
-    """Return the page Encounters."""
     from medhelm_benchmarks.encounters.page.page import ENCOUNTERS
 
     return [ENCOUNTERS]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from medhelm import Benchmark, FileDataset, Instance, LeftOut, Row, SourceFile
+from medhelm import Benchmark, FileDataset, GitHub, Instance, LeftOut, Row
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import (
     ControllerPacket,
@@ -24,8 +24,7 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.protocol import CONSULTATION
 
-_COMMIT = "b6570edefb940857a7c334350656b29f9d984f24"
-_REPOSITORY = "SamuelSchmidgall/AgentClinic"
+_GITHUB = GitHub("SamuelSchmidgall/AgentClinic", "b6570edefb940857a7c334350656b29f9d984f24")
 
 _ASKED = {
     "History": ("history", "brings", "tell me", "what happened", "problem", "when", "how long"),
@@ -100,11 +99,6 @@ def _plain(value: object) -> str:
     return "" if value is None else " ".join(str(value).split())
 
 
-def _file(name: str, sha256: str, split: str) -> SourceFile:
-    url = f"https://raw.githubusercontent.com/{_REPOSITORY}/{_COMMIT}/{name}"
-    return SourceFile(name=name, url=url, sha256=sha256, splits=(split,))
-
-
 AGENTCLINIC = Benchmark(
     name="agentclinic",
     title="AgentClinic (MedQA cases)",
@@ -114,19 +108,19 @@ AGENTCLINIC = Benchmark(
     tasks=("generate_follow_up_questions", "generate_differential_diagnoses"),
     dataset=FileDataset(
         files=(
-            _file(
+            _GITHUB.file(
                 "agentclinic_medqa_extended.jsonl",
                 "54a024eb2705c6c55d1988766adf4ab02ea7bbe2a28f843107b740032200f232",
-                "test",
+                splits=("test",),
             ),
-            _file(
+            _GITHUB.file(
                 "agentclinic_medqa.jsonl",
                 "d91038a2984f21bb1d43edd88c7958d090ef42ba80f5be487b22b903bf3a35ea",
-                "medqa",
+                splits=("medqa",),
             ),
         ),
         splits=("test", "medqa"),
-        source=f"{_REPOSITORY} at {_COMMIT}",
+        source=str(_GITHUB),
     ),
     to_instance=to_instance,
     protocol=CONSULTATION,
@@ -134,7 +128,6 @@ AGENTCLINIC = Benchmark(
     answer="text",
     metrics=["diagnosis_accuracy", "diagnosis_named", "simulation_fidelity", "role_conduct"],
     max_output_tokens=1024,
-    reasoning_output_tokens=8192,
     redistributable=True,
     licence="MIT",
     citation="Schmidgall et al., AgentClinic, arXiv 2405.07960, 2024",

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 NGRAM = 5
 """Words in a row that count as copied."""
+_SAME = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+)
+
+
+@lru_cache(maxsize=1024)
+def normal(text: str) -> str:
+    """Return a text as it is compared: NFKC, straight quotation marks and dashes, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", text.translate(_SAME)).split())
 
 
 @lru_cache(maxsize=1 << 14)

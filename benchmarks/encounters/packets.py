@@ -66,7 +66,6 @@ class State(_Part, frozen=True, kw_only=True):
     changes: tuple[_Text, ...] = ()
     """Natural changes, by disease or time: released when the state begins, unasked."""
     results: tuple[Result, ...] = ()
-    """Triggered by a decision of the clinician."""
 
 
 class PatientPacket(_Part, frozen=True, kw_only=True):

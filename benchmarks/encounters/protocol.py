@@ -96,7 +96,6 @@ class Course:
     packets: Packets
     gives_diagnosis: bool
     place: Place
-    """Its place among the states."""
     messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """All that each role was sent, with its own replies, but for corrections."""
     talk: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -107,7 +106,6 @@ class Course:
     states: list[str] = field(default_factory=list)
     diagnosis: str | None = None
     repaired: dict[str, int] = field(default_factory=dict)
-    """Corrective retries of this turn by role."""
 
     @property
     def cap(self) -> int:

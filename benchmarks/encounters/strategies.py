@@ -189,7 +189,7 @@ def without_end(reply: Response) -> Response:
 Conduct = Callable[[Benchmark, Instance, Terms, Send], Awaitable[FinalAnswer]]
 
 
-def by_trajectory(conduct: Conduct, role: str) -> Conduct:
+def by_trajectory(conduct: Conduct, own: str) -> Conduct:
     """Return a conduct that plays a case several times and keeps the course that most agree with.
 
     Decision points are the actions that more than half of the courses order. No course is stitched together
@@ -199,29 +199,20 @@ def by_trajectory(conduct: Conduct, role: str) -> Conduct:
     async def several(
         benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
     ) -> FinalAnswer:
-        courses = await together(
-            _course(conduct, role, n, benchmark, instance, terms, send) for n in range(CANDIDATES)
-        )
+        async def course(n: int) -> FinalAnswer:
+            async def apart(
+                role: str, request: Request, *, step: str, attempt: int = 0
+            ) -> Response:
+                sent = _warm(request, n) if role == own else request
+                return await send(role, sent, step=f"course/{n}/{step}", attempt=attempt)
+
+            return await conduct(benchmark, instance, terms, apart)
+
+        courses = await together(map(course, range(CANDIDATES)))
         whole = [course for course in courses if course.ending in (COMPLETED, CAPPED)]
         return most_agreed(whole) if whole else courses[0]
 
     return several
-
-
-async def _course(
-    conduct: Conduct,
-    own: str,
-    n: int,
-    benchmark: Benchmark,
-    instance: Instance,
-    terms: Terms,
-    send: Send,
-) -> FinalAnswer:
-    async def ask_apart(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
-        sent = _warm(request, n) if role == own else request
-        return await send(role, sent, step=f"course/{n}/{step}", attempt=attempt)
-
-    return await conduct(benchmark, instance, terms, ask_apart)
 
 
 def most_agreed(courses: Sequence[FinalAnswer]) -> FinalAnswer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from medhelm import (
@@ -12,7 +13,7 @@ from medhelm import (
     FinalAnswer,
     Forecast,
     Instance,
-    Phrasing,
+    Phrasings,
     Protocol,
     Request,
     Send,
@@ -63,41 +64,28 @@ ACTION_LABELS = Protocol(
 )
 
 
-def phrasings(instance: Instance) -> Iterator[Phrasing]:
-    """Yield all labels of a case in the wordings of models, and replies without a label."""
+def _fields(instance: Instance) -> tuple[Sequence[str], Mapping[str, str]]:
     labels: dict[str, str] = json.loads(instance.references[0])["labels"]
-    bare = json.dumps(labels)
-    whole = json.dumps({"labels": labels})
     items = [{"id": name, "label": label} for name, label in labels.items()]
-    yes = {name: label == "Appropriate" for name, label in labels.items()}
-    replies = {
-        "bare_object": bare,
-        "fenced": f"```json\n{whole}\n```",
-        "introduced": f"Here are the labels:\n\n{whole}",
-        "explained_after": f"{whole}\n\nThe steps were judged one by one.",
-        "indented": json.dumps({"labels": labels}, indent=2),
-        "trailing_comma": f"{bare[:-1]},}}",
-        "full_stop": json.dumps({name: f"{label}." for name, label in labels.items()}),
-        "lower_case": json.dumps({name: label.lower() for name, label in labels.items()}),
-        "booleans": json.dumps(yes),
-        "objects": json.dumps({name: {"label": label} for name, label in labels.items()}),
-        "list": json.dumps(items),
-        "json_lines": "\n".join(map(json.dumps, items)),
-        "wrapped": json.dumps({"result": {"labels": labels}}),
-        "thinking": f'<think>{{"labels": {{"{next(iter(labels))}": "?"}}}}</think>{whole}',
-        "lines": "\n".join(f"{name}: {label}" for name, label in labels.items()),
-        "pairs_a_line": " | ".join(f"{name}: {label}" for name, label in labels.items()),
+    yes = {name: label == APPROPRIATE for name, label in labels.items()}
+    said = [f"{name}: {label}" for name, label in labels.items()]
+    turned = [f"| {name} | {'No' if is_yes else 'Yes'} |" for name, is_yes in yes.items()]
+    found = {
+        "bare": labels,
+        "whole": {"labels": labels},
+        "stopped": {name: f"{label}." for name, label in labels.items()},
+        "lower": {name: label.lower() for name, label in labels.items()},
+        "booleans": yes,
+        "objects": {name: {"label": label} for name, label in labels.items()},
+        "list": items,
     }
-    for name, text in replies.items():
-        yield Phrasing(name=name, text=text)
-    yield Phrasing(name="refused", text="I cannot give medical advice.", gives_gold=False)
-    yield Phrasing(name="prose", text="All of these steps seem appropriate.", gives_gold=False)
-    other_pole = "| id | Inappropriate? |\n|---|---|\n" + "\n".join(
-        f"| {name} | {'No' if is_yes else 'Yes'} |" for name, is_yes in yes.items()
-    )
-    yield Phrasing(name="column_of_inappropriate", text=other_pole, gives_gold=False)
-    thought = f"<think>{whole[:-2]}"
-    yield Phrasing(name="thinking_cut", text=thought, gives_gold=False, is_cut=True)
+    fields = {name: json.dumps(value) for name, value in found.items()}
+    fields |= {"open": fields["bare"][:-1], "whole_open": fields["whole"][:-2]}
+    fields |= {"indented": json.dumps({"labels": labels}, indent=2), "first": next(iter(labels))}
+    fields |= {"json_lines": "\n".join(map(json.dumps, items)), "lines": "\n".join(said)}
+    fields |= {"pairs": " | ".join(said)}
+    fields["other_pole"] = "\n".join(("| id | Inappropriate? |", "|---|---|", *turned))
+    return ("labels",), fields
 
 
 NOHARM = Benchmark(
@@ -125,7 +113,7 @@ NOHARM = Benchmark(
         "label."
     ),
     answer="items",
-    phrasings=phrasings,
+    phrasings=Phrasings(Path(__file__).parent / "phrasings.yaml", _fields),
     items=ACTION_ITEMS,
     metrics=[
         "noharm_overall",

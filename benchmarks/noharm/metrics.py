@@ -210,4 +210,3 @@ METRICS: tuple[Metric, ...] = (
     SevereRate(),
     Harm(),
 )
-"""The metrics of labelled actions. The strict one fails a case with a label missing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,11 @@ from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.files.durable import FULL, OUT_OF_FILES, why
 from medhelm.plugins.commands import (
     FILE,
-    Broken,
     Command,
     KnownCommands,
     command_module,
     find_commands,
+    name_broken,
     read_commands,
 )
 from medhelm.tables.format.console import drop_output
@@ -51,15 +51,14 @@ def run_command(argv: Sequence[str]) -> int:
             drop_output()
             said = f"cannot write the output: {why(e)}"
         elif isinstance(e.filename, str):
-            said = f"cannot use {_short(e.filename)}: {why(e)}"
+            name = e.filename
+            if len(name) > _LONG:
+                name = f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
+            said = f"cannot use {name}: {why(e)}"
         else:
             raise
         print(f"medhelm: {said}", file=sys.stderr)
         return RecordError.exit_code
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONG else f"{name[: _LONG // 2]}...{name[-_LONG // 2 :]}"
 
 
 def known_commands(argv: Sequence[str] = ()) -> KnownCommands:
@@ -112,10 +111,11 @@ def _boundary(command: Command) -> Iterator[None]:
 
 def _run(command: Command, argv: list[str]) -> int:
     """Run a command; its module is imported here, and by nothing before."""
-    module = command_module(command)
-    if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
-        code: int = module.run(argv)
-        return code
+    if command.options is None:
+        module = command_module(command)
+        if not hasattr(module, "add_arguments"):  # `run` is an application of Hydra
+            code: int = module.run(argv)
+            return code
     parser = command_parser(command)
     if command.owner:
         with suppress(argparse.ArgumentError):  # it has the option of its own
@@ -125,33 +125,31 @@ def _run(command: Command, argv: list[str]) -> int:
     # intermixed: options may be between names; argparse cannot do it with subcommands
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
-    code = module.run(parsed)
+    code = command_module(command).run(parsed)
     return code
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
-    command_module(command).add_arguments(parser)
+    if command.options is None:
+        command_module(command).add_arguments(parser)
+    else:
+        from medhelm.cli.options import add_declared
+
+        add_declared(parser, command.options)
     if command.asks:
         parser.add_argument(OPTION, action="append", metavar="FILE", help=HELP)
     return parser
 
 
 def _print_help(word: str, argv: Sequence[str]) -> int:
-    """Print what commands a first word has."""
     known = known_commands(argv)
     name_broken(known.broken)
     print(f"usage: medhelm {word} WORD [ARGUMENT ...]\n\ncommands:")
     print("\n".join(f"  {c.name:<20} {c.help}" for c in known.of(word)))
     print(f"\n`medhelm {word} WORD --help` says more.")
     return 0
-
-
-def name_broken(plugins: Iterable[Broken]) -> None:
-    """Name on stderr the plugins that were left out."""
-    for broken in plugins:
-        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
 def _print_all(argv: Sequence[str]) -> int:
@@ -169,17 +167,13 @@ def _print_all(argv: Sequence[str]) -> int:
     if "--version" not in argv:
         name_broken(known.broken)
     if parser.parse_args(argv).version:
-        return _print_version()
+        from medhelm.plugins.distribution import clash, version_text
+
+        print(version_text(__version__))
+        if problem := clash():
+            print(f"medhelm: {problem}", file=sys.stderr)
+        return 0
     parser.print_help()
-    return 0
-
-
-def _print_version() -> int:
-    from medhelm.plugins.distribution import clash, version_text
-
-    print(version_text(__version__))
-    if problem := clash():
-        print(f"medhelm: {problem}", file=sys.stderr)
     return 0
 
 

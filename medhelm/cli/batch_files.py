@@ -11,32 +11,24 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options
 from medhelm.config import Job
 from medhelm.errors import UsageError
 from medhelm.interop.batch_files import Answers, Exchange, FilePool, Outbox
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
-from medhelm.runs.planning import paid_models, plan_runs
+from medhelm.runs.planning import plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, run_sweep
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    same = "the same as of `medhelm run`: model=NAME benchmark=NAME data=full ..."
-    parser.add_argument("arguments", nargs="+", metavar="KEY=VALUE", help=same)
-    parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
-    parser.add_argument("-o", "--out", required=True, metavar="DIR", help="folder of the files")
-    add_options(parser, "--config-dir")
-
-
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed; nothing is sent."""
+    from medhelm.cli.run import jobs_of
+
     config = ["--config-dir", args.config_dir] if args.config_dir else []
     argv = [*config, *args.arguments]
-    jobs, registry = _jobs(argv)
+    jobs, registry = jobs_of(argv)
     out = Outbox(results := Path(jobs[0].results_dir), argv)
     _sweep(jobs, registry, out.take)
     written = out.write(Path(args.out))
@@ -53,14 +45,15 @@ def run(args: argparse.Namespace) -> int:
 
 def take_answers(paths: Sequence[Path], results: Path) -> int:
     """Bring answers in, print the tables, and return 0."""
+    from medhelm.cli.run import jobs_of
     from medhelm.cli.sweep import show_tables
 
     answers = Answers(paths, results)
     for name, arguments in answers.exports.items():
-        jobs, registry = _jobs(arguments)
+        jobs, registry = jobs_of(arguments)
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
-        graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record]
+        graded = [e.run.grading_path for e in endings if e.record]
         show_tables(graded, results, registry)
     print(
         f"{answers.used:,} answer(s) taken, {answers.old:,} were before. What has none yet: the same "
@@ -74,16 +67,6 @@ def take_answers(paths: Sequence[Path], results: Path) -> int:
     return 0
 
 
-def _jobs(argv: Sequence[str]) -> tuple[list[Job], Registry]:
-    from medhelm.cli.compose import compose, with_own_models
-    from medhelm.cli.jobs import to_job
-    from medhelm.cli.run import load_plugins
-
-    registry = load_plugins(argv)
-    own = with_own_models(registry, [*argv])
-    return [to_job(config) for config in compose([*argv], registry) or ()], own
-
-
 def _sweep(jobs: Sequence[Job], registry: Registry, exchange: Exchange) -> Sequence[Ending]:
     """Return how runs ended whose requests are exchanged so; raises what stopped any of them."""
     from medhelm.cli.sweep import make_results, refuse_swept
@@ -91,7 +74,7 @@ def _sweep(jobs: Sequence[Job], registry: Registry, exchange: Exchange) -> Seque
     refuse_swept(jobs)
     environ = without_keys(os.environ, jobs, registry)
     runs = plan_runs(jobs, registry, environ).runs
-    if own := [model.name for model in paid_models(runs) if model.serve]:
+    if own := [model.name for run in runs for model in run.models if model.serve]:
         raise UsageError(f"{own[0]} is served by `medhelm run` itself, so no file is needed")
     make_results(Path(jobs[0].results_dir))
     with Display(runs, is_shown=False) as display:

@@ -20,9 +20,16 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.config_errors import first_line, meant_option, not_utf8, translate, unreadable
 from medhelm.cli.env_file import OPTION
-from medhelm.cli.overrides import as_meant, refuse_lists
+from medhelm.cli.overrides import (
+    as_meant,
+    first_line,
+    meant_option,
+    not_utf8,
+    refuse_lists,
+    translate,
+    unreadable,
+)
 from medhelm.config import JuryChoice
 from medhelm.errors import UsageError
 from medhelm.files.yaml_bounds import refuse_many
@@ -112,17 +119,12 @@ _FLAG: dict[str, Any] = {"action": "store_true"}
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "--cfg": ("-c", {"choices": ["job", "hydra", "all"]}),
     "--info": ("-i", {"nargs": "?", "const": "all"}),
-    "--package": ("-p", {}),
-    "--config-path": ("-cp", {}),
-    "--config-name": ("-cn", {}),
     "--config-dir": ("-cd", {}),
     OPTION: (OPTION, {"action": "append"}),  # read before
     "--shell-completion": ("-sc", _FLAG),
     "--multirun": ("-m", _FLAG),  # as is every run
-    "--run": ("-r", _FLAG),
     "--hydra-help": ("--hydra-help", _FLAG),
     "--resolve": ("--resolve", _FLAG),
-    "--experimental-rerun": ("--experimental-rerun", {}),
 }
 """The options of Hydra's parser, which it does not offer to others."""
 
@@ -146,13 +148,11 @@ def read_options(argv: Sequence[str]) -> argparse.Namespace:
         raise UsageError(
             f"{meant_option(argv, _OPTIONS) or reason}; see `medhelm run --help`"
         ) from None
-    if asked.experimental_rerun:
-        raise UsageError("--experimental-rerun is refused: it reads a pickle, which can run code")
     showing = [name for name in _SHOWING if getattr(asked, name)]
     if len(showing) > 1:
         raise UsageError(f"--{showing[0]} and --{showing[1]} exclude each other")
-    if (asked.resolve or asked.package) and not asked.cfg:
-        raise UsageError("--resolve and --package go with --cfg only")
+    if asked.resolve and not asked.cfg:
+        raise UsageError("--resolve goes with --cfg only")
     asked.shows = bool(showing)
     for override in asked.overrides:
         if override.startswith("="):
@@ -336,36 +336,27 @@ def _compose_all(
     else. An option from a file of the user's is composed job by job.
     """
     import hydra
+    from omegaconf import OmegaConf
 
     is_plain = {f"benchmark={name}": name for name in plain}
     composed: dict[tuple[str, ...], Any] = {}
     found = []
-    with _initialized(asked):
+    with hydra.initialize_config_module(_CONFIG, job_name="medhelm", version_base=_VERSION):
         for job in jobs:
             name = next((is_plain[o] for o in job if o in is_plain), None)
             shared = tuple(o for o in job if o not in is_plain)
             if shared not in composed:
                 overrides = [*_search_path(asked), *job]
-                config = hydra.compose(asked.config_name or "config", overrides, True)
+                config = hydra.compose("config", overrides, True)
                 composed[shared] = _named(config, config.hydra.runtime.choices)
             if name is not None:
                 composed[shared].benchmark.name = name
-            found.append(_values(composed[shared]))
+            values: Any = OmegaConf.to_container(composed[shared], resolve=True)
+            found.append(values)
     return found
 
 
-def _initialized(asked: argparse.Namespace) -> Any:
-    """Return a context in which Hydra composes."""
-    from hydra import initialize_config_dir, initialize_config_module
-
-    place = asked.config_path or f"pkg://{_CONFIG}"
-    if place.startswith("pkg://"):
-        return initialize_config_module(place[6:], job_name="medhelm", version_base=_VERSION)
-    return initialize_config_dir(os.path.abspath(place), version_base=_VERSION)
-
-
 def _search_path(asked: argparse.Namespace) -> list[str]:
-    """Return the override that names the user's folders of configs."""
     return [f"{_SEARCH_PATH}[{','.join(map(quoted, asked.searchpath))}]"] * bool(asked.searchpath)
 
 
@@ -387,31 +378,21 @@ def _named(config: Any, choices: Mapping[str, Any]) -> Any:
     return config
 
 
-def _values(config: Any) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
-    values: Any = OmegaConf.to_container(config, resolve=True)
-    return dict(values)
-
-
 # Hydra's own main -------------------------------------------------------------------------------
 
 
 def _call_main(asked: argparse.Namespace, overrides: Sequence[str]) -> None:
-    """Let Hydra's main show the config, its own help or completions."""
     import hydra
 
     line = []
-    for name in ("cfg", "info", "package", "config_name"):
+    for name in ("cfg", "info"):
         if getattr(asked, name) is not None:
-            line += [f"--{name.replace('_', '-')}", getattr(asked, name)]
+            line += [f"--{name}", getattr(asked, name)]
     for name in ("resolve", "hydra_help", "shell_completion"):
         line += [f"--{name.replace('_', '-')}"] if getattr(asked, name) else []
     if not (asked.hydra_help or asked.shell_completion):
         line += _search_path(asked)
-    path = asked.config_path or f"pkg://{_CONFIG}"
-    path = path if path.startswith("pkg://") else os.path.abspath(path)
-    application = hydra.main(path, "config", _VERSION)
+    application = hydra.main(f"pkg://{_CONFIG}", "config", _VERSION)
     before = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     # the name that completion is installed for has no subcommand
     sys.argv = ["medhelm" if asked.shell_completion else "medhelm run", *line, *overrides]
@@ -426,7 +407,6 @@ def _call_main(asked: argparse.Namespace, overrides: Sequence[str]) -> None:
 
 @contextmanager
 def _our_errors(asked: argparse.Namespace, names: Mapping[str, list[str]]) -> Iterator[None]:
-    """Turn Hydra's errors into UsageErrors."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError

@@ -13,13 +13,7 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.options import (
-    add_options,
-    data_folder,
-    how_to_get,
-    open_registry,
-    print_json,
-)
+from medhelm.cli.options import data_folder, how_to_get, open_registry, print_json
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import FileStatus, Report, fetch, size_of, to_fetch, verify
 from medhelm.data.sources import can_fetch, file_path, is_found, origin_of
@@ -28,16 +22,8 @@ from medhelm.files.durable import why
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.spreadsheet import csv_text
 
-_ACTIONS = {
-    "fetch": "get the files that are missing or wrong",
-    "verify": "read every file and compare its sha256",
-    "where": "say where each file belongs; nothing is read",
-}
-
 
 class _Line(msgspec.Struct, frozen=True):
-    """One file, as it is printed."""
-
     benchmark: str
     file: str
     path: str
@@ -50,36 +36,6 @@ class _Line(msgspec.Struct, frozen=True):
     """The place that a fetch would get it from."""
     bytes: int | None = None
     """Bytes that a fetch would get; None where the server does not say, or was not asked."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, text in _ACTIONS.items():
-        action = actions.add_parser(name, help=text, description=text)
-        action.add_argument("benchmarks", nargs="*", metavar="BENCHMARK")
-        action.add_argument("--all", action="store_true", help="every benchmark")
-        if name == "fetch":
-            action.add_argument(
-                "--dry-run",
-                action="store_true",
-                help="print what would be fetched, from where and how large, and fetch nothing",
-            )
-            action.add_argument(
-                "--examples",
-                action="store_true",
-                help="fetch the files of worked examples, too (`medhelm run ... examples=N`)",
-            )
-        add_options(action, "--data-dir", "--plugin", "--format")
-    text = "write a file with the columns of a benchmark of your own data, and two synthetic rows"
-    template = actions.add_parser("template", help=text, description=text)
-    template.add_argument("benchmark", metavar="BENCHMARK")
-    template.add_argument(
-        "--output",
-        metavar="FILE",
-        help="where to write (default: BENCHMARK.csv, in this folder); FILE.jsonl: as JSON lines",
-    )
-    add_options(template, "--data-dir", "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -142,7 +98,6 @@ def _line(benchmark: Benchmark, status: FileStatus, root: Path) -> _Line:
 
 
 def _fetchable(chosen: Sequence[Benchmark]) -> list[Benchmark]:
-    """Return the benchmarks that have something to fetch. The others are named on stderr."""
     by_hand = [b.name for b in chosen if not can_fetch(b)]
     if by_hand:
         print(
@@ -184,7 +139,6 @@ def _planned(chosen: Sequence[Benchmark], root: Path, *, examples: bool) -> list
 
 @contextmanager
 def _progress() -> Iterator[Report]:
-    """Yield what `fetch` reports to: one bar for each file."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TransferSpeedColumn
 

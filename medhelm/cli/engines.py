@@ -11,14 +11,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from medhelm.errors import Interrupted, ModelError, RecordError, UsageError
+from medhelm.cli.compose import quoted
+from medhelm.errors import RecordError, UsageError
+from medhelm.models.pacing.pool import Pool, PoolAccess
+from medhelm.models.pacing.pool_file import PoolFile
 
+POOL = "MEDHELM_POOL"
+"""Environment variable of a worker: where its pool is, a file of the results folder or an actor of Ray."""
+ACTOR = "ray:"
+"""The place of a pool that is an actor of Ray begins with this; its name follows."""
 _HOW = "write workers=local:4 (processes here), slurm:16, ray:16, or ray://HOST:PORT/16"
 _FORM = re.compile(r"(local|slurm|ray)(?::(\d+))?|(ray://[^/\s]+)(?:/(\d+))?")
 _ENDING_S = 15.0
@@ -47,14 +55,32 @@ class Worker(Protocol):
         """End it at once."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Starts workers."""
 
     name: str
-    workers: int
+    results: Path
 
-    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
-        """Start a worker with variables added to its environment; raises UsageError where it cannot."""
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def open_pool(self, path: Path, new: Pool, refusal: str) -> PoolAccess:
+        """Return the way to a new pool, in a file of the results folder where the engine has nothing better.
+
+        `refusal`: the reason why texts of the runs may not travel to a worker; empty where they may.
+        """
+        self.results, self._added = path.parent.parent, {POOL: str(path)}
+        pool = PoolFile(path, "", new)
+        pool.read()
+        return pool
+
+    @abstractmethod
+    def start(self, command: Sequence[str], output: Path) -> Worker:
+        """Start a worker, whose output goes to a file; raises UsageError where it cannot."""
+
+    def collect(self) -> bool:
+        """Write what came from workers that do not see the results folder; returns whether one wants a copy."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -82,40 +108,37 @@ def chosen_engine(said: str | int, options: Mapping[str, Any]) -> Choice:
     return Choice(name or "ray", number, address or "")
 
 
-def open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
-    """Return the engine, with options of its own; raises UsageError where its package is not installed."""
-    if choice.engine == "local":
-        return _Local(choice.workers)
-    try:
-        kind = _Slurm if choice.engine == "slurm" else _Ray
-        return kind(choice, options, folder)
-    except ModuleNotFoundError as e:
-        raise UsageError(
-            f"workers={choice.engine} needs {e.name}: run in the checkout: pip install '.[{choice.engine}]'"
-        ) from None
-
-
-def _line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return what an engine says, short."""
     return " ".join(str(error).split())[:300]
 
 
-def run_child(command: Sequence[str], added: Mapping[str, str], output: str, cwd: str) -> Ended:
-    """Run a worker below this process until it ends, and return how it did.
+def run_child(
+    command: Sequence[str],
+    results: str,
+    added: Mapping[str, str],
+    output: str,
+    cwd: str,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Ended:
+    """Run a worker below this process until it ends, and return how it did. `output`: below `results`.
 
     Its standard input is a pipe from here, so that it stops when this process is killed. SIGTERM,
-    SIGINT and what Ray raises to cancel stop it as Ctrl-C does.
+    SIGINT, what Ray raises to cancel, and an error of `meanwhile` stop it as Ctrl-C does.
     """
-    if not Path(output).parent.is_dir():
+    file = Path(results, output)
+    if not os.path.exists(file):  # also where it may not be looked for
         node = os.uname().nodename
-        why = f"{Path(output).parent} is not seen on {node}: name a results_dir that all workers share"
+        why = f"{file.parent} is not seen on {node}: name a results_dir that all workers share"
         return Ended(RecordError.exit_code, why)
-    child = _Child(command, added, Path(output), cwd)
+    child = _Child([*command, f"results_dir={quoted(results)}"], added, file, cwd)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda *_: child.stop())
     try:
         while (ended := child.ended()) is None:
+            meanwhile()
             time.sleep(0.2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RecordError):
         child.stop()
         ended = child.wait()
     return ended
@@ -167,19 +190,18 @@ class _Child:
         return ended
 
 
-class _Local:
+class LocalEngine(Engine):
     """Processes of this machine."""
 
     name = "this machine"
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def start(self, command: Sequence[str], output: Path) -> Worker:
+        """Start a process."""
+        words = [*command, f"results_dir={quoted(str(self.results))}"]
+        return _Child(words, self._added, output, os.getcwd())
 
-    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
-        return _Child(command, added, output, os.getcwd())
 
-
-class _Slurm:
+class SlurmEngine(Engine):
     """Jobs of SLURM, which submitit submits; a job that its time limit ends is queued again."""
 
     name = "SLURM"
@@ -187,22 +209,24 @@ class _Slurm:
     def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
         from submitit import AutoExecutor
 
-        self.workers = choice.workers
+        super().__init__(choice.workers)
         try:
             self._executor = AutoExecutor(
                 folder / "slurm", cluster="slurm", slurm_max_num_timeout=1000
             )
             self._executor.update_parameters(**{"name": "medhelm", "timeout_min": 240, **options})
         except (RuntimeError, NameError, TypeError, ValueError) as e:
-            raise UsageError(f"workers=slurm: {_line(e)}") from None
+            raise UsageError(f"workers=slurm: {one_line(e)}") from None
 
-    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
+    def start(self, command: Sequence[str], output: Path) -> Worker:
+        """Submit a job."""
         from submitit.core.utils import FailedJobError
 
         try:
-            job = self._executor.submit(SlurmWork(command, added, str(output), os.getcwd()))
+            where = (str(self.results), self._added, str(output.relative_to(self.results)))
+            job = self._executor.submit(SlurmWork(command, *where, os.getcwd()))
         except (FailedJobError, OSError) as e:
-            raise UsageError(f"workers=slurm: {_line(e)}") from None
+            raise UsageError(f"workers=slurm: {one_line(e)}") from None
         return _SlurmJob(job)
 
 
@@ -243,63 +267,9 @@ class _SlurmJob:
             return None
         if (error := self._job.exception()) is None:
             return Ended(*self._job.result())
-        return Ended(1, f"job {self._job.job_id}: {_line(error)}")
+        return Ended(1, f"job {self._job.job_id}: {one_line(error)}")
 
     def stop(self) -> None:
         self._job.cancel(check=False)
 
     kill = stop
-
-
-class _Ray:
-    """Tasks of a Ray cluster."""
-
-    name = "Ray"
-
-    def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
-        import ray
-
-        self.workers, self._ray = choice.workers, ray
-        if not ray.is_initialized():
-            self._begin(choice.address)
-        settings = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD", **options}
-        try:
-            self._run = ray.remote(run_child).options(**settings)
-        except (ValueError, TypeError) as e:
-            raise UsageError(f"workers=ray: {_line(e)}") from None
-
-    def _begin(self, address: str) -> None:
-        """Join a cluster, or one that is begun on this machine where there is none."""
-        quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": False}
-        joined = {k: v for k, v in quiet.items() if k != "include_dashboard"}
-        try:
-            self._ray.init(address=address or "auto", **joined)
-        except ConnectionError:
-            if address:
-                raise ModelError(f"workers={address}: no Ray cluster answers there") from None
-            self._ray.init(**quiet)
-
-    def start(self, command: Sequence[str], added: Mapping[str, str], output: Path) -> Worker:
-        return _RayTask(self._ray, self._run.remote(command, dict(added), str(output), os.getcwd()))
-
-
-class _RayTask:
-    def __init__(self, ray: Any, task: Any) -> None:
-        self._ray, self._task = ray, task
-
-    def ended(self) -> Ended | None:
-        done, _ = self._ray.wait([self._task], timeout=0)
-        if not done:
-            return None
-        try:
-            return Ended(*self._ray.get(self._task))
-        except self._ray.exceptions.TaskCancelledError:
-            return Ended(Interrupted.exit_code)
-        except self._ray.exceptions.RayError as e:
-            return Ended(1, f"{type(e).__name__}: {_line(e)}")
-
-    def stop(self) -> None:
-        self._ray.cancel(self._task, force=False)
-
-    def kill(self) -> None:
-        self._ray.cancel(self._task, force=True)

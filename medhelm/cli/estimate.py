@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options, print_json, print_rows
-from medhelm.plugins.registry import Registry
+from medhelm.cli.options import print_json, print_rows
 from medhelm.runs.estimation import (
     RunEstimate,
     Totals,
@@ -22,38 +21,17 @@ from medhelm.runs.estimation import (
 from medhelm.runs.planning import Run, plan_runs
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "arguments",
-        nargs="*",
-        metavar="KEY=VALUE",
-        help="the same as of `medhelm run`: model=NAME benchmark=NAME data=full ...",
-    )
-    parser.add_argument("-m", "--multirun", action="store_true", help="as of `medhelm run`")
-    add_options(parser, "--config-dir", "--format")
-
-
 def run(args: argparse.Namespace) -> int:
     """Return 0. No key is needed, nothing is sent or written."""
-    from medhelm.cli.compose import compose, with_own_models
-    from medhelm.cli.run import load_plugins
+    from medhelm.cli.run import jobs_of
 
-    registry = load_plugins(args.arguments)
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
-    own = with_own_models(registry, argv)
-    if configs := compose(argv, registry):
-        _show(configs, own, args.format)
+    jobs, registry = jobs_of(argv)
+    if jobs:
+        environ = without_keys(os.environ, jobs, registry)
+        planned = plan_runs(jobs, registry, environ, is_sending=False)
+        show_estimates(planned.runs, Path(jobs[0].results_dir), args.format, planned.refused)
     return 0
-
-
-def _show(configs: Sequence[Any], registry: Registry, format: str) -> None:
-    from medhelm.cli.jobs import to_job
-
-    jobs = [to_job(config) for config in configs]
-    environ = without_keys(os.environ, jobs, registry)
-    planned = plan_runs(jobs, registry, environ, is_sending=False)
-    show_estimates(planned.runs, Path(jobs[0].results_dir), format, planned.refused)
 
 
 def show_estimates(
@@ -117,7 +95,6 @@ def _benchmark(e: RunEstimate) -> str:
 
 
 def _print_cast(estimates: Sequence[RunEstimate]) -> None:
-    """Print one row per role and model, summed over the runs."""
     cast = [role for e in estimates for role in e.cast]
     names = [*dict.fromkeys((r.role, r.model) for r in cast)]
     columns = {
@@ -172,7 +149,6 @@ _OF_JUDGE = {"calls": "calls", **_INPUT, "in max": "input_tokens_limit", **_OUTP
 
 
 def _sums(fields: Mapping[str, str], rows: Sequence[Sequence[object]]) -> dict[str, list[str]]:
-    """Return the sums of each row's estimates below their headings."""
     columns: dict[str, list[str]] = {}
     for heading, name in fields.items():
         values = [[getattr(estimate, name) for estimate in row] for row in rows]

@@ -10,22 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medhelm.cli.model_calls import ask, show_estimate
-from medhelm.cli.options import (
-    DEFAULT_RESULTS,
-    OF_ASKING,
-    add_options,
-    data_folder,
-    open_registry,
-    positive,
-)
-from medhelm.cli.rating_forms import (
-    DATA_FORMATS,
-    add_run_choice,
-    add_settings,
-    read_settings,
-    run_choice,
-)
-from medhelm.cli.tables import add_file, chosen_format, emit
+from medhelm.cli.options import DEFAULT_RESULTS, data_folder, open_registry
+from medhelm.cli.rating_forms import DATA_FORMATS, read_settings, run_choice
+from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError
 from medhelm.runs.own_runs import has_instances
 
@@ -37,97 +24,6 @@ if TYPE_CHECKING:
 
 _TABLES = ("fidelity", "graders", "corrected", "alignment", "low_agreement", "modes")
 _ON_REQUEST = ("low_agreement", "modes")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.description = (
-        "Judges of criteria against groups of experts, and these against each other: macro F1, "
-        "strictness, order of the models, and shares corrected by what the experts decided."
-    )
-    for option, what in (
-        ("--experts", "decisions of a group of experts"),
-        ("--judge", "decisions of a judge, a file or a folder of MODEL_judge.json"),
-    ):
-        parser.add_argument(
-            option,
-            action="append",
-            default=[],
-            metavar="NAME=FILE",
-            help=f"{what}; may be given several times, also for one name",
-        )
-    parser.add_argument(
-        "--stored",
-        metavar="BENCHMARK",
-        help="the judges of its runs; their cases give the texts of files that hold ids alone",
-    )
-    add_run_choice(parser, has_benchmark=False)
-    parser.add_argument(
-        "--cases", metavar="FILE", help="cases with their criteria, for files that hold ids alone"
-    )
-    parser.add_argument(
-        "--alias",
-        action="append",
-        default=[],
-        metavar="NAME=NAME",
-        help="what a file calls a model, and the name that it stands for",
-    )
-    parser.add_argument(
-        "--table",
-        choices=_TABLES,
-        help=f"one table (default: all but {' and '.join(_ON_REQUEST)}); modes compares the strict "
-        "and the batched grading of --stored and needs no experts",
-    )
-    parser.add_argument(
-        "--show-text",
-        action="store_true",
-        help="of --table low_agreement: show disputed criteria; only where they may be shown",
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help="with --stored: keep the agreement beside the runs; sites show it above the scores",
-    )
-    parser.add_argument(
-        "--export",
-        metavar="DIR",
-        help="write the decisions of the one judge there, a MODEL_judge.json for each model",
-    )
-    _add_asking(parser)
-    add_options(parser, *OF_ASKING, "--data-dir", "--plugin")
-    add_settings(parser, {})
-    add_file(parser)
-
-
-def _add_asking(parser: argparse.ArgumentParser) -> None:
-    """Add the options by which judges are put under stress, and a reader is measured."""
-    parser.add_argument(
-        "--stress",
-        action="store_true",
-        help="ask the judges of --stored about a sample of answers once more, the criteria in "
-        "reverse order, and show how their marks go with length; of juries, too",
-    )
-    parser.add_argument(
-        "--sample", type=positive, metavar="N", help="answers of --stress, for each judge (30)"
-    )
-    parser.add_argument(
-        "--reader",
-        metavar="MODEL",
-        help="measure a model that reads replies (`medhelm run reader=MODEL`) on those of --replies",
-    )
-    parser.add_argument(
-        "--replies",
-        nargs="+",
-        metavar="FILE",
-        help="of --reader: JSON lines with id, kind (choice or number), text and expected, null "
-        "where nothing is to be read; choices or question",
-    )
-    parser.add_argument(
-        "--data-class",
-        choices=("public", "gated", "private"),
-        default="private",
-        help="of --replies, which decides who may be shown them (default: private)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -209,7 +105,6 @@ def _measure_reader(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
     of_stored = (
         args.model,
         args.data,
@@ -313,7 +208,6 @@ def _tables(
 
 
 def _export(compared: Comparison, cases: Cases, folder: Path) -> int:
-    """Write the decisions of one judge as files of the exchange format."""
     from medhelm.tables.clinicians.decision_files import write_judge_files
 
     if len(compared.judges) > 1:

@@ -6,33 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from medhelm.cli.options import OF_GRADINGS, add_options, open_registry
-from medhelm.cli.tables import add_output, chosen_format, emit, load, settings, write
+from medhelm.cli.options import open_registry
+from medhelm.cli.tables import chosen_format, emit, load, settings, write
 from medhelm.errors import UsageError, below
 from medhelm.plugins.profiles import profile_names, read_profile
 from medhelm.store.records import find_gradings
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "--profile",
-        required=True,
-        metavar="NAME",
-        help="a name of `medhelm list profiles`, or a YAML file of your own",
-    )
-    add_options(parser, "--model", help="only these models (default: all that read no gold)")
-    parser.add_argument(
-        "--decision",
-        choices=("interval", "point"),
-        default="interval",
-        help="what the verdict follows: the whole interval of a score, or the score alone "
-        "(default: interval)",
-    )
-    add_options(parser, "--plugin", *OF_GRADINGS)
-    junit = "write the verdicts there as JUnit XML, too, for CI systems"
-    parser.add_argument("--junit", metavar="FILE", help=junit)
-    add_output(parser)
 
 
 def complete(words: Sequence[str]) -> list[str]:

@@ -9,15 +9,7 @@ from pathlib import Path
 import msgspec
 
 from medhelm.cli.model_calls import show_estimate
-from medhelm.cli.options import (
-    OF_ASKING,
-    add_options,
-    data_folder,
-    open_registry,
-    positive,
-    print_json,
-    print_rows,
-)
+from medhelm.cli.options import data_folder, open_registry, print_json, print_rows
 from medhelm.cli.sweep import ask_runs
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import UsageError
@@ -26,27 +18,6 @@ from medhelm.models.costs import Ledger
 from medhelm.proof.gold_quality import CONFIDENCE, GoldReport, GoldReview
 from medhelm.runs.own_runs import has_instances
 from medhelm.runs.planning import capped_ledger
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("benchmark", metavar="BENCHMARK")
-    parser.add_argument(
-        "--judge",
-        metavar="MODEL",
-        help="who marks the golds, a name or FILE.yaml; a small model will do",
-    )
-    data = "full (default): the benchmark's own data; sample: bundled synthetic instances"
-    add_options(parser, "--data", default="full", help=data)
-    parser.add_argument("--split", metavar="NAME", help="a split of the full data")
-    parser.add_argument(
-        "--max-instances",
-        type=positive,
-        metavar="N",
-        help="the first N, as `medhelm run max_instances=N` takes them",
-    )
-    add_options(parser, "--results-dir", help=None)
-    add_options(parser, *OF_ASKING, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

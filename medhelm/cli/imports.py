@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.cli.options import add_options, data_folder, open_registry
+from medhelm.cli.options import data_folder, open_registry
 from medhelm.errors import RecordError, UsageError
 from medhelm.plugins.registry import Registry
 
@@ -19,27 +19,7 @@ if TYPE_CHECKING:
     from medhelm.interop.importing import Brought
     from medhelm.interop.recorded import Log
 
-_KINDS = ("inspect", "lm_eval", "helm", "openai_batch", "medhelm_paper")
 _SHOWN = 5
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    kinds = f"whose files they are: {', '.join(_KINDS)}"
-    parser.add_argument("kind", choices=_KINDS, metavar="KIND", help=kinds)
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
-    parser.add_argument(
-        "--benchmark",
-        default="",
-        metavar="NAME",
-        help="the benchmark of all answers (default: the one that the task is named after, else the one "
-        "that holds most of its questions)",
-    )
-    named = "the model's name here (default: as the tool names it)"
-    parser.add_argument("--model", default="", metavar="NAME", help=named)
-    data = "match bundled samples, or full data (default)"
-    add_options(parser, "--data", default="full", help=data)
-    add_options(parser, "--results-dir", "--data-dir", "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,12 +7,11 @@ import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from medhelm.cli.options import OF_DRAWS, OF_RUNS, add_options, open_registry
+from medhelm.cli.options import open_registry
 from medhelm.cli.tables import chosen_format, emit, settings
 from medhelm.errors import UsageError
-from medhelm.schema.data import DataClass
 
 if TYPE_CHECKING:
     from medhelm.tables.format.table import Table
@@ -21,47 +20,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SITE = "site"
 _MANY = 10
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    _add_build(actions.add_parser("build", help="write or renew the site of a results folder"))
-    serve = actions.add_parser("serve", help="serve a built site on 127.0.0.1")
-    serve.add_argument("site", nargs="?", default=DEFAULT_SITE, help="(default: %(default)s)")
-    serve.add_argument("--port", type=int, default=8000, help="0: any free one (default: 8000)")
-    diff = actions.add_parser("diff", help="what changed between two builds")
-    diff.add_argument("old", metavar="OLD", help="folder of the old site")
-    diff.add_argument("new", metavar="NEW", help="folder of the new site")
-    diff.add_argument("--format", choices=("terminal", "csv", "json", "markdown"))
-    add_options(diff, "--out")
-
-
-def _add_build(build: argparse.ArgumentParser) -> None:
-    add_options(build, *OF_RUNS)
-    site = "folder of the site (default: site)"
-    add_options(build, "--out", default=DEFAULT_SITE, metavar="SITE", help=site)
-    build.add_argument("--title", help="heading of the site")
-    build.add_argument(
-        "--logo", metavar="FILE", help="picture beside it: .svg, .png, .jpg or .webp"
-    )
-    build.add_argument(
-        "--access",
-        nargs="+",
-        action="extend",
-        choices=get_args(DataClass),
-        metavar="CLASS",
-        help="only benchmarks of these classes of data (public, gated, private)",
-    )
-    add_options(build, "--benchmark", "--model")
-    build.add_argument(
-        "--ratings",
-        nargs="+",
-        metavar="FILE",
-        help="clinicians' ratings, as `medhelm agreement` takes them: shown as agreement, no text",
-    )
-    build.add_argument("--key", metavar="FILE", help="key of a blinded sheet of --ratings")
-    add_options(build, *OF_DRAWS, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

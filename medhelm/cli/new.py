@@ -60,21 +60,6 @@ _NEXT: dict[str, tuple[str, ...]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("what", choices=("benchmark", *_OTHERS))
-    parser.add_argument("name", metavar="NAME", help="snake_case; also the name of the file")
-    parser.add_argument(
-        "--kind",
-        choices=tuple(_BENCHMARKS),
-        help="of a benchmark: multiple choice (default), free text with a gold, free text for a jury, sets of "
-        "labels, or a table of yours without code",
-    )
-    parser.add_argument(
-        "--dir", metavar="DIR", default=".", help="where to write (default: the current folder)"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Write the files, print the next commands and return 0. Nothing is overwritten."""
     name = args.name

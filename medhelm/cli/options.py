@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import msgspec
 
-from medhelm.cli import name_broken as name_broken
 from medhelm.config import DEFAULT_RESULTS as DEFAULT_RESULTS
 from medhelm.config import data_root
 from medhelm.data.sources import how_to_get as how_to_get
 from medhelm.models.catalogue import find_model as find_model
+from medhelm.plugins.commands import name_broken as name_broken
 from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import DataClass
@@ -62,6 +62,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         help="a further plugin, .py or .yaml; may be given several times",
     ),
     "--format": dict(choices=("text", "json"), default="text", help="json: for programs"),
+    "--format TABLE": dict(help="output format (default: by the suffix of --out, else terminal)"),
     "--data-dir": dict(
         metavar="DIR",
         help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
@@ -122,7 +123,44 @@ OF_ASKING = ("--estimate", "--budget-usd", "--budget-tokens")
 def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
     """Add options that several commands have, in this order; `changed` is other here for all of them."""
     for name in names:
-        parser.add_argument(name.split()[0], **{**_OPTIONS[name], **changed})
+        own = {**_OPTIONS[name], **changed}
+        if name == "--format TABLE":
+            from medhelm.tables.format.formats import FORMATS  # other commands start without it
+
+            own["choices"] = FORMATS
+        parser.add_argument(name.split()[0], **own)
+
+
+_TYPES: Mapping[str, Any] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "path": Path,
+    "positive": positive,
+}
+
+
+def add_declared(
+    parser: argparse.ArgumentParser, declared: Sequence[str | Mapping[str, Any]]
+) -> None:
+    """Add the options of a data file: `shared` ones, by a name or with what is other here, and new ones.
+
+    A `word` is an action with options of its own.
+    """
+    actions: Any = None
+    for option in declared:
+        own = {"shared": option} if isinstance(option, str) else dict(option)
+        if "type" in own:
+            own["type"] = _TYPES[own["type"]]
+        if "word" in own:
+            if actions is None:
+                actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+            action = actions.add_parser(own["word"], help=own["help"], description=own["help"])
+            add_declared(action, own["options"])
+        elif "shared" in own:
+            add_options(parser, own.pop("shared"), **own)
+        else:
+            parser.add_argument(*own.pop("name").split(), **own)
 
 
 def data_folder(args: argparse.Namespace) -> Path:

@@ -124,7 +124,6 @@ def explain_word(word: str, names: Mapping[str, Sequence[str]]) -> str:
 
 
 def _paths(parent: str = "") -> Iterator[str]:
-    """Yield every key of the config, outer ones first."""
     above = f"{parent}." if parent else ""
     for key in keys_below(parent):
         path = above + key

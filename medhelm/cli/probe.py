@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from medhelm.cli.completion import complete as complete
-from medhelm.cli.options import add_options, print_json, print_rows
+from medhelm.cli.options import print_json, print_rows
 from medhelm.errors import ModelError, UsageError
 from medhelm.extract.reply_form import closed
 from medhelm.models import check_model, is_instance_model, open_model
@@ -65,22 +65,10 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "arguments",
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="as of `medhelm run`: model=NAME model.base_url=URL ...",
-    )
-    add_options(parser, "--config-dir", "--format")
-
-
 def run(args: argparse.Namespace) -> int:
     """Return 0 where the server answered; raises ModelError where it did not."""
     from medhelm.cli.compose import compose
-    from medhelm.cli.jobs import to_model
-    from medhelm.cli.run import load_plugins
+    from medhelm.cli.run import load_plugins, to_model
 
     argv = [*(["--config-dir", args.config_dir] if args.config_dir else []), *args.arguments]
     found = compose(argv, load_plugins(args.arguments))
@@ -150,7 +138,6 @@ async def _probe(spec: ModelSpec) -> Probe:
 
 
 def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
-    """Return the spec of each further request, and whether it has a system message."""
     provider = find_provider(spec.provider, spec.name)
     ways = {"system message": (spec, True)}
     if provider.sends_seed:
@@ -165,7 +152,6 @@ def _ways(spec: ModelSpec) -> dict[str, tuple[ModelSpec, bool]]:
 async def _ask(
     spec: ModelSpec, has_system: bool = False, has_options: bool = False
 ) -> tuple[Answer | Failure, float]:
-    """Return what came of one request, sent once, and its seconds."""
     model = open_model(spec, environ=os.environ)
     if is_instance_model(model) or not isinstance(model, EndpointModel):
         raise UsageError(f"model {spec.name!r} runs in this process: it has no server to probe")
@@ -200,7 +186,6 @@ def _changed(spec: ModelSpec, name: str, value: Any) -> ModelSpec:
 
 
 def _taken(name: str, found: Answer | Failure) -> str:
-    """Return how a server treats what a request asked for."""
     if isinstance(found, Failure) and found.error == NONE_GIVEN:
         return "taken, not given"
     if isinstance(found, Failure):

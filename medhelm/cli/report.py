@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from medhelm.cli.options import OF_DRAWS, OF_GRADINGS, add_options, open_registry
+from medhelm.cli.options import open_registry
 from medhelm.cli.tables import settings
 from medhelm.errors import UsageError
 from medhelm.plugins.profiles import read_profile
@@ -24,18 +24,6 @@ _DECIDING = (
     "confidence",
 )
 """Options with a value that decide what a report holds."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="as `medhelm tables` names it")
-    parser.add_argument("-o", "--out", metavar="DIR", help="folder to write, new or of a report")
-    parser.add_argument("--verify", metavar="DIR", help="what of a report and its runs has changed")
-    profile = "of thresholds, as of `medhelm gate`: adds its verdicts"
-    parser.add_argument("--profile", metavar="NAME", help=profile)
-    keys = "metadata keys to slice by"
-    parser.add_argument("--by", nargs="+", action="extend", default=[], metavar="KEY", help=keys)
-    add_options(parser, "--benchmark", "--plugin", *OF_GRADINGS, *OF_DRAWS)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,19 +13,6 @@ from pathlib import Path
 from medhelm.errors import UsageError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    sheet = "that `medhelm agreement WORD --template` wrote"
-    parser.add_argument("sheet", metavar="SHEET.json", help=sheet)
-    raters = "those who rate; each gets a code, which stays (default: those who have one)"
-    parser.add_argument("--raters", nargs="+", default=[], metavar="NAME", help=raters)
-    host = "(default: %(default)s); one that other machines reach needs --tls-cert and --tls-key"
-    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help=host)
-    parser.add_argument("--port", type=int, default=8010, help="0: any free one (default: 8010)")
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate, PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="its private key, PEM")
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve a sheet until Ctrl-C and return the exit code."""
     if not (find_spec("starlette") and find_spec("uvicorn")):

@@ -1,17 +1,26 @@
-"""`medhelm run`: a Hydra application whose jobs all run in this process, or in those of `workers`."""
+"""`medhelm run`: a Hydra application whose jobs all run in this process, or in those of `workers`.
+
+Composed configs become typed jobs here.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
 
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
 from medhelm.cli.compose import compose, plugin_files, with_own_models
-from medhelm.cli.jobs import command, to_job
 from medhelm.cli.options import open_registry
+from medhelm.config import DEFAULT_ASKING, Job, JuryChoice, chosen_asking, convert
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry
+from medhelm.schema.asking import Asking, Form
+from medhelm.schema.model import ModelSpec
 
 _COMPLETION = {"-sc", "--shell-completion"}
 _NAME_INSIDE = re.compile(r"[{,]\s*['\"]?([\w.-]+)['\"]?\s*:")
@@ -37,20 +46,29 @@ def run(argv: list[str]) -> int:
 
         print_help(registry)
     else:
-        own = with_own_models(registry, argv)
-        if configs := compose(argv, registry):
+        jobs, own = jobs_of(argv, registry)
+        command = f"medhelm run {shlex.join(argv)}"
+        if any(job.workers for job in jobs):
+            from medhelm.cli.workers import run_with_workers
+
+            run_with_workers(jobs, own, argv, command)
+        elif jobs:
             from medhelm.cli.sweep import run_jobs
 
-            jobs = [to_job(config) for config in configs]
-            if any(job.workers for job in jobs):
-                from medhelm.cli.workers import run_with_workers
-
-                run_with_workers(jobs, own, argv)
-            else:
-                run_jobs(jobs, own, command(argv), is_demo=is_demo)
+            run_jobs(jobs, own, command, is_demo=is_demo)
         if is_demo:
             demo.show_site(registry)
     return 0
+
+
+def jobs_of(argv: Sequence[str], registry: Registry | None = None) -> tuple[list[Job], Registry]:
+    """Return the jobs that a command line asks for, none where it only shows, and the registry with the user's models.
+
+    `registry`: where its plugins are loaded already.
+    """
+    registry = load_plugins(argv) if registry is None else registry
+    own = with_own_models(registry, argv)
+    return [to_job(config) for config in compose(argv, registry)], own
 
 
 def load_plugins(argv: Sequence[str]) -> Registry:
@@ -68,12 +86,16 @@ def _refuse_keys(argv: Sequence[str]) -> None:
         name, _, value = argument.partition("=")
         name = name.lstrip("+~")
         if ".headers" in name:
-            held = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
-            if value.strip("{} ") and not all(map(header_variable, held)):
+            values = [v.rpartition(":")[2].strip(" '\"") for v in value.strip("{} ").split(",")]
+            if value.strip("{} ") and not all(map(header_variable, values)):
                 raise UsageError(f"{name} {HEADER_FORM}")
             continue
         if name.endswith("api_key_env"):
-            if value.strip("'\"") not in ("null", "") and not _is_env_name(value.strip("'\"")):
+            held = value.strip("'\"")
+            is_like_key = (
+                len(held) > _LONG and re.search("[a-z]", held) and re.search("[0-9]", held)
+            )
+            if held not in ("null", "") and (is_like_key or not _ENV_NAME.fullmatch(held)):
                 raise UsageError(
                     f"{name} takes the name of an environment variable, not a key; "
                     f"put the key into the environment and give {name}=ITS_NAME"
@@ -87,6 +109,75 @@ def _refuse_keys(argv: Sequence[str]) -> None:
             )
 
 
-def _is_env_name(value: str) -> bool:
-    has_both = re.search("[a-z]", value) and re.search("[0-9]", value)
-    return _ENV_NAME.fullmatch(value) is not None and not (len(value) > _LONG and has_both)
+class _Chosen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    examples: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    form: Form | None = None
+    instruction: str | None = None
+
+
+def to_job(config: Mapping[str, Any]) -> Job:
+    """Return the job that a composed config asks for; raises UsageError naming what is missing."""
+    values = dict(config)
+    for ours in ("hydra", "plugins", "experiment"):
+        values.pop(ours, None)
+    benchmark, suite = values.pop("benchmark"), values.pop("suite")
+    _refuse_alone(benchmark, values)
+    if not values["jury"]["name"]:
+        del values["jury"]
+    values["ask"] = _asking(values, benchmark)
+    chosen = [benchmark] if benchmark["name"] else []
+    chosen += [{"name": name} for name in suite["benchmarks"]]
+    model = _model(values)
+    if not chosen:
+        raise UsageError(
+            "the benchmark is missing: add benchmark=NAME (`medhelm list benchmarks`), "
+            "'benchmark=glob(*)' or suite=NAME"
+        )
+    values |= {"benchmarks": chosen, "rename": model.pop("rename"), "model": model}
+    job: Job = convert(values, Job, "config")
+    return job
+
+
+def _asking(values: dict[str, Any], benchmark: dict[str, Any]) -> Asking | None:
+    """Take the keys of an asking out of a job's values; returns what they choose."""
+    named = {key: value for key, value in values.pop("ask").items() if value is not None}
+    asking: Asking = convert({"name": DEFAULT_ASKING} | named, Asking, "ask")
+    chosen: _Chosen = convert(
+        {
+            "examples": values.pop("examples"),
+            "form": values.pop("form"),
+            "instruction": benchmark.pop("instruction", None),
+        },
+        _Chosen,
+        "config",
+    )
+    return chosen_asking(asking, **msgspec.structs.asdict(chosen))
+
+
+def to_model(config: Mapping[str, Any]) -> ModelSpec:
+    """Return the model alone that a composed config asks for; raises UsageError as `to_job`."""
+    model = _model(config)
+    del model["rename"]
+    spec: ModelSpec = convert(model, ModelSpec, "model")
+    return spec
+
+
+def _model(values: Mapping[str, Any]) -> dict[str, Any]:
+    if not values["model"]["name"]:
+        raise UsageError(
+            "the model is missing: add model=NAME (`medhelm list models`), "
+            "for example model=openai/gpt-4o"
+        )
+    return {key: value for key, value in values["model"].items() if value != "???"}
+
+
+def _refuse_alone(benchmark: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse settings that have no effect without another one."""
+    if benchmark["split"] and not benchmark["name"]:
+        raise UsageError("benchmark.split goes with benchmark=NAME; a suite takes default splits")
+    if not values["jury"]["name"]:
+        unset = JuryChoice(name="offline")
+        for key, value in values["jury"].items():
+            given = tuple(value) if isinstance(value, list) else value
+            if key != "name" and given != getattr(unset, key):
+                raise UsageError(f"jury.{key} goes with jury=NAME, which says whose it is")

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from medhelm.cli.options import add_options, print_rows
+from medhelm.cli.options import print_rows
 from medhelm.cli.sweep import settings_apart
 from medhelm.errors import (
     PrivacyRefused,
@@ -39,52 +39,24 @@ _REMOVED = ".removed-"
 """Begins the folder of what is being removed: a run that is half removed is not taken for one."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the words of the command and their options."""
-    words = parser.add_subparsers(dest="word", required=True, metavar="WORD")
-    shown = words.add_parser("list", help="every stored run, with its state, score and size")
-    removed = words.add_parser("remove", help="remove a run; asks first")
-    removed.add_argument("--yes", action="store_true", help="do not ask")
-    archive = words.add_parser("archive", help="write a run to a zip with its SHA-256 beside it")
-    archive.add_argument("--out", metavar="FILE.zip", help="(default: BENCHMARK-MODEL-HASH.zip)")
-    archive.add_argument("--remove", action="store_true", help="then remove the run")
-    for own in (removed, archive):
-        own.add_argument("run", metavar="RUN", help="its folder, as tables name it, or its hash")
-    pushed = words.add_parser(
-        "push", help="copy finished runs to an object store or another folder"
-    )
-    pulled = words.add_parser("pull", help="copy runs from where they were pushed")
-    for own in (pushed, pulled):
-        own.add_argument("url", metavar="URL", help="such as s3://BUCKET/results")
-        own.add_argument("--replace", action="store_true", help="write over runs of other content")
-    for own in (shown, pushed, pulled):
-        own.add_argument(
-            "benchmark", nargs="?", default="*", metavar="BENCHMARK", help="only its runs"
-        )
-    add_options(pushed, "--text-of")
-    add_options(shown, "--results-dir URL", help="(default: %(default)s)")
-    for own in (removed, archive, pushed, pulled):
-        add_options(own, "--results-dir", help="(default: %(default)s)")
-
-
 def run(args: argparse.Namespace) -> int:
     """Return the exit code; raises RunLocked for a run that is at work."""
     results = Path(args.results_dir)
-    if args.word == "list":
+    if args.action == "list":
         return _list(results, args.benchmark)
-    if args.word in ("push", "pull"):
+    if args.action in ("push", "pull"):
         return _transfer(args, results)
     folder = _find(results, args.run)
     name = clean(folder.relative_to(results).as_posix())
-    if args.word == "remove" and not args.yes and not _is_meant(name):
+    if args.action == "remove" and not args.yes and not _is_meant(name):
         print("Nothing was removed.")
         return 1
     with _held(folder):
-        if args.word == "archive":
+        if args.action == "archive":
             out = Path(args.out or f"{'-'.join(folder.parts[-3:])}.zip")
             print(f"Archived: {out}\nSHA-256: {_archive(results, folder, out)}")
             print("It holds all texts of the run, which is there again where it is unpacked.")
-        if args.word == "remove" or args.remove:
+        if args.action == "remove" or args.remove:
             _remove(results, folder)
             print(f"Removed: {name}")
     return 0
@@ -92,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _transfer(args: argparse.Namespace, results: Path) -> int:
     """Return 0, or the highest code of what kept runs back, other than that they are not finished."""
-    store, is_push = RemoteRuns(args.url), args.word == "push"
+    store, is_push = RemoteRuns(args.url), args.action == "push"
     there, code, done = store.found(), 0, Counter[str]()
     runs = [p.relative_to(results / "runs").as_posix() for p in _folders(results, args.benchmark)]
     if not is_push:
@@ -149,7 +121,6 @@ def _plan(folder: Path) -> Plan | None:
 
 
 def _state(folder: Path) -> tuple[str, str]:
-    """Return the state of a stored run, and its score by the newest grading."""
     for record in stored_records(folder):
         value = record.results[0].value if record.results else None
         return record.state, "–" if value is None else f"{value:.3f}"
@@ -190,7 +161,6 @@ def _is_meant(name: str) -> bool:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Hold a run folder alone, with those of its judges."""
     with ExitStack() as locks:
         for path in [folder / "lock", *sorted(folder.glob("*/*/lock"))]:
             locks.enter_context(lock_file(path))

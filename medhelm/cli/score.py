@@ -8,42 +8,11 @@ import shlex
 import sys
 from typing import Any
 
-from medhelm.cli.options import add_options, data_folder, open_registry, print_json
+from medhelm.cli.options import data_folder, open_registry, print_json
 from medhelm.errors import RecordError
 from medhelm.runs.regrading import regrade, runs_to_judge
 from medhelm.schema.run import RunRecord
 from medhelm.store.remote_runs import is_url, results_folder
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    add_options(parser, "--results-dir URL", help=None, type=str)
-    for name in ("benchmark", "model"):
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help=f"only runs of this {name}; may be given several times",
-        )
-    add_options(parser, "--scoring", help=None)
-    parser.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a metric besides the benchmark's own; may be given several times",
-    )
-    parser.add_argument(
-        "--ask-again",
-        action="append",
-        default=[],
-        choices=("unparsed", "refused", "truncated"),
-        help="ask the judges once more for verdicts that ended so, and for missing ones: after their "
-        "server or template was mended; may be given several times",
-    )
-    add_options(parser, "--budget-usd", "--budget-tokens", help="cap for --ask-again")
-    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,55 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
-from medhelm.cli.options import OF_GRADINGS, add_options, open_registry, positive
+from medhelm.cli.options import open_registry
 from medhelm.cli.tables import load
 from medhelm.errors import UsageError
-from medhelm.schema.score import Outcome
 from medhelm.tables.format.console import open_console
 from medhelm.tables.format.formats import clean
 from medhelm.tables.format.grid import print_lines
 from medhelm.tables.instances import MetricLine, Row, data_class, instances, main_metric
 
-LIMIT = 5
 _WIDE = 76
 """Characters of a name and a text that share a line."""
 _SLACK = 1e-9
 Line = tuple[str, str]
 """A text, and its style."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.description = "Single answers. `medhelm describe NAME` has the facts of a benchmark."
-    parser.add_argument("benchmark", metavar="BENCHMARK")
-    parser.add_argument("model", metavar="MODEL", help="as `medhelm tables` names it")
-    parser.add_argument("ids", nargs="*", metavar="ID", help="of an instance (default: all)")
-    parser.add_argument(
-        "--outcome",
-        nargs="+",
-        action="extend",
-        choices=get_args(Outcome),
-        metavar="NAME",
-        help=f"only answers with such an outcome: {', '.join(get_args(Outcome))}",
-    )
-    parser.add_argument(
-        "--score",
-        metavar="VALUE",
-        help="only answers with this score of the main metric, or LOW:HIGH",
-    )
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        default=LIMIT,
-        metavar="N",
-        help=f"answers that are shown (default: {LIMIT})",
-    )
-    parser.add_argument(
-        "--run", nargs="+", action="extend", metavar="DIR", help="folder of the run, of several"
-    )
-    add_options(parser, *OF_GRADINGS, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:

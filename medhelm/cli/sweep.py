@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from medhelm.cli.worker import POOL, join_pool, telling
+from medhelm.cli.engines import POOL
+from medhelm.cli.worker import join_pool, telling
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -25,7 +27,7 @@ from medhelm.models import ModelPool
 from medhelm.models.costs import Ledger
 from medhelm.models.identity import reads_prompt
 from medhelm.models.pacing.leases import Leases
-from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
@@ -48,16 +50,24 @@ def run_jobs(
     jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
 ) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
-    asked = _run(jobs, registry)
+    refuse_swept(jobs)
+    planned, results = plan_runs(jobs, registry, os.environ), Path(jobs[0].results_dir)
+    pool = join_pool(jobs[0], planned.runs, os.environ)
+    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
+    for note in planned.notes:
+        print(note, file=sys.stderr)
+    make_results(results)
+    is_told = any(job.show_errors for job in jobs)
+    asked = ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
     if POOL not in os.environ:
-        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
+        show_sweep(asked, results, registry, is_demo=is_demo)
     asked.raise_worst(command)
 
 
 def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
     """Print the tables of a sweep, and what all of the data would cost where it had a part."""
     endings = asked.end.endings
-    graded = [e.run.path / "gradings" / e.run.grading_hash for e in endings if e.record is not None]
+    graded = [e.run.grading_path for e in endings if e.record is not None]
     show_tables(graded, results, registry, is_demo=is_demo)
     for line in trial_lines(endings):
         print(line)
@@ -68,7 +78,6 @@ def show_tables(
 ) -> None:
     """Print the tables of finished runs, of the demo a screen of them, and where all of it lies."""
     from medhelm.cli.demo import print_ranking
-    from medhelm.cli.printed_commands import tables_command
     from medhelm.cli.tables import make_tables, on_screen
     from medhelm.tables.benchmarks import of_one_run
     from medhelm.tables.format.formats import print_tables
@@ -94,6 +103,53 @@ def show_tables(
             )
     print(f"Runs: {results.resolve() / 'runs'}")
     print(f"Tables again: {tables_command(gradings, results)}")
+
+
+def tables_command(gradings: Sequence[Path], results: Path) -> str:
+    """Return the shortest `medhelm tables` that shows these gradings.
+
+    A results folder may hold runs that cannot share a table with them (other settings, older data),
+    and newer ones in place of which these are shown.
+    """
+    from medhelm.tables.clinicians.rated_answers import graded_runs
+    from medhelm.tables.study.selection import choose_runs
+
+    folder = results.resolve()
+    start = ["medhelm", "tables", "--results-dir", str(folder)]
+    specs = [(record.spec, record.grading.scoring) for record in map(read_record, gradings)]
+    if not specs:
+        return shlex.join(start)
+    chosen: dict[str, Any] = {"data": specs[0][0].data, "scoring": specs[0][1]}
+    start += ["--data", "sample"] * (chosen["data"] == "sample")
+    start += ["--scoring", "helm"] * (chosen["scoring"] == "helm")
+    try:
+        runs, _ = graded_runs(folder)
+    except MedhelmError:
+        return shlex.join(start)
+    wanted = {path.resolve() for path in gradings}
+    has_one_a_cell = len({(spec.column, spec.model.name) for spec, _ in specs}) == len(specs)
+    for further in _choices(specs):
+        try:
+            shown = choose_runs(runs, **chosen, **further).runs
+            if has_one_a_cell and (others := wanted - {run.path for run in shown}):
+                further["folders"] = sorted(str(path.relative_to(folder)) for path in others)
+                choose_runs(runs, **chosen, **further)
+        except MedhelmError:
+            continue
+        words = ["--latest"] * further.get("latest", False)
+        for option in ("benchmarks", "models"):
+            words += [f"--{option[:-1]}", *further[option]] if option in further else []
+        words += ["--run", *further["folders"]] if "folders" in further else []
+        return shlex.join([*start, *words])
+    return shlex.join([*start, "--latest"])
+
+
+def _choices(specs: Sequence[tuple[Any, str]]) -> Iterator[dict[str, Any]]:
+    """Yield what `medhelm tables` may be given, least first."""
+    newest: dict[str, Any] = {"latest": True}
+    of_benchmarks = newest | {"benchmarks": sorted({spec.column for spec, _ in specs})}
+    of_models = of_benchmarks | {"models": sorted({spec.model.name for spec, _ in specs})}
+    yield from ({}, newest, of_benchmarks, of_models)
 
 
 def trial_lines(endings: Sequence[Ending]) -> list[str]:
@@ -159,7 +215,6 @@ def _counted(record: RunRecord) -> str:
 
 
 def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested settings under the keys by which a command line names them."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict) and value:
@@ -177,18 +232,6 @@ def refuse_swept(jobs: Sequence[Job]) -> None:
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
             )
-
-
-def _run(jobs: Sequence[Job], registry: Registry) -> Asked:
-    refuse_swept(jobs)
-    planned = plan_runs(jobs, registry, os.environ)
-    pool = join_pool(jobs[0], planned.runs, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
-    for note in planned.notes:
-        print(note, file=sys.stderr)
-    make_results(Path(jobs[0].results_dir))
-    is_told = any(job.show_errors for job in jobs)
-    return ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
 
 
 @dataclass(frozen=True)
@@ -232,13 +275,18 @@ class Asked:
         if end.stopped is not None:
             raise end.stopped
         if failed:
-            raise failed_error(failed[0][1].exit_code, len(failed), len(end.endings))
+            rest = "" if len(failed) == len(end.endings) else "; the others are finished"
+            whole = MedhelmError(
+                f"{len(failed)} of {len(end.endings)} run(s) failed, see above{rest}"
+            )
+            whole.exit_code = failed[0][1].exit_code
+            raise whole
 
 
 def ask_runs(
     runs: Sequence[Run],
     ledger: Ledger,
-    shared: PoolFile | None = None,
+    shared: PoolAccess | None = None,
     order: Order | None = None,
     *,
     is_told: bool = False,
@@ -308,11 +356,3 @@ def _error(ending: Ending, *, is_stopped: bool) -> MedhelmError | None:
         return None
     said = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(result.outcomes.items()))
     return ModelError(f"no answer has a value ({said})")
-
-
-def failed_error(exit_code: int, failed: int, total: int) -> MedhelmError:
-    """Return one error for a sweep of which some runs failed, with the first one's exit code."""
-    rest = "" if failed == total else "; the others are finished"
-    error = MedhelmError(f"{failed} of {total} run(s) failed, see above{rest}")
-    error.exit_code = exit_code
-    return error

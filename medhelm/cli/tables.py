@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medhelm.cli.options import OF_DRAWS, OF_GRADINGS, add_options, name_broken, open_registry
+from medhelm.cli.options import OF_DRAWS, add_options, name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
 from medhelm.tables.format.console import drop_output
 from medhelm.tables.format.formats import FORMATS
@@ -33,68 +33,9 @@ _SUFFIXES = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "--table",
-        metavar="NAME",
-        help="one table (default: overall and benchmarks); `medhelm list tables` shows all",
-    )
-    parser.add_argument("--by", metavar="KEY", help="metadata key of --table slices or gaps")
-    parser.add_argument(
-        "--min-group",
-        type=int,
-        default=20,
-        metavar="N",
-        help="clusters below which a group of slices or gaps is named, but in no number (default: 20)",
-    )
-    parser.add_argument(
-        "--metrics",
-        choices=("main", "all"),
-        default="main",
-        help="metrics of --table benchmarks (default: main)",
-    )
-    parser.add_argument(
-        "--columns",
-        nargs="+",
-        metavar="NAME",
-        help="show these columns, or all (`medhelm list tables` describes them; data formats have "
-        "all where none is named)",
-    )
-    parser.add_argument(
-        "--rank-by",
-        choices=("half", "literal", "macro"),
-        default="half",
-        help="rank by win rate (a tie counts half, or, literal, wins for both) or by macro-average",
-    )
-    parser.add_argument(
-        "--mde",
-        choices=("range", "paper"),
-        default="range",
-        help="scale of --table mde: each metric's range (default), or as the paper computed it",
-    )
-    parser.add_argument(
-        "--pass-mark",
-        type=float,
-        default=0.6,
-        metavar="P",
-        help="score from which a case, or a mean, is passed, in tables that say who passes (default: 0.6)",
-    )
-    add_options(parser, "--reduce", "--benchmark", "--model")
-    run = "folder of a run, or of a grading, to take where a cell has several"
-    parser.add_argument("--run", nargs="+", action="extend", metavar="DIR", help=run)
-    parser.add_argument(
-        "--json-schema", action="store_true", help="print the JSON Schema of a table, no table"
-    )
-    add_options(parser, "--plugin", *OF_GRADINGS)
-    add_output(parser)
-
-
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how and where tables are printed."""
-    chosen = "output format (default: by the suffix of --out, else terminal)"
-    add_options(parser, "--format", choices=FORMATS, default=None, help=chosen)
-    add_options(parser, "--out")
+    add_options(parser, "--format TABLE", "--out")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -237,7 +178,6 @@ def _with_columns(tables: list[Table], names: Sequence[str] | None) -> list[Tabl
 def _check_options(
     args: argparse.Namespace, known: KnownTables, chosen: Sequence[TableSpec]
 ) -> None:
-    """Raise UsageError for an option that would change none of the tables."""
     for option, given, default in (
         ("by", args.by, None),
         ("metrics", args.metrics, "main"),

@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from medhelm.cli.options import (
-    add_options,
-    data_folder,
-    how_to_get,
-    open_registry,
-    print_json,
-    print_rows,
-)
+from medhelm.cli.options import data_folder, how_to_get, open_registry, print_json, print_rows
 from medhelm.data.dataset import left_out_note
 from medhelm.errors import UsageError
 from medhelm.plugins.askings import find_asking
@@ -21,24 +14,6 @@ from medhelm.proof.manifest import Facts, manifest_path
 from medhelm.proof.validation import Report, validate
 from medhelm.schema.data import Benchmark
 from medhelm.tables.format.console import open_uncut_console
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="default: all")
-    data = "sample (default): bundled synthetic instances; full: the benchmark's own data"
-    add_options(parser, "--data", default="sample", help=data)
-    parser.add_argument(
-        "--update",
-        action="store_true",
-        help="write what was found into manifests/BENCHMARK.json beside the plugin",
-    )
-    parser.add_argument(
-        "--ask",
-        metavar="NAME",
-        help="prove it as this asking has it: no gold in the prompt, and a gold in its form scores best",
-    )
-    add_options(parser, "--data-dir", "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -80,10 +55,9 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
         print(f" on {report.data} data")
     else:
         unscored = f" ({facts.unscored} unscored)" if facts.unscored else ""
+        manifest = _OF_MANIFEST.get(report.manifest, f"written to {manifest_path(benchmark)}")
         data = "bundled samples" if report.data == "sample" else f"full data, split {facts.split}"
-        print(
-            f" on {data}: {facts.instances} instances{unscored}; {_of_manifest(report, benchmark)}"
-        )
+        print(f" on {data}: {facts.instances} instances{unscored}; {manifest}")
         if note := left_out_note(facts.left_out):
             print(f"  {note}")
         _print_scores(facts)
@@ -97,14 +71,12 @@ def _print_report(report: Report, benchmark: Benchmark, root: Path) -> None:
     print()
 
 
-def _of_manifest(report: Report, benchmark: Benchmark) -> str:
-    return {
-        "agrees": "as the manifest says",
-        "differs": "not as the manifest says",
-        "absent": "no manifest to compare with (--update writes one)",
-        "written": f"written to {manifest_path(benchmark)}",
-        "": "not compared with the manifest",
-    }[report.manifest]
+_OF_MANIFEST = {
+    "agrees": "as the manifest says",
+    "differs": "not as the manifest says",
+    "absent": "no manifest to compare with (--update writes one)",
+    "": "not compared with the manifest",
+}
 
 
 def _print_scores(facts: Facts) -> None:

@@ -10,20 +10,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from medhelm.cli.engines import ACTOR, POOL
 from medhelm.config import Job
 from medhelm.errors import DataError, RecordError
 from medhelm.files.durable import make_private
-from medhelm.models.pacing.pool import Pool
+from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.runs.planning import Run
 from medhelm.runs.progress import Display
 
-POOL = "MEDHELM_POOL"
-"""Environment variable of a worker: the pool's file in the results folder."""
 _TELL_S = 0.5
 
 
-def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> PoolFile | None:
+def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> PoolAccess | None:
     """Return the pool that a shard shares with others: that of its command, or of its array of SLURM.
 
     None where there is none. Raises RecordError where the command's folder is not seen from here, DataError
@@ -32,7 +31,7 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
     shard = next((run.shard for run in runs if run.shard is not None), None)
     if shard is None:
         return None
-    path = Path(environ.get(POOL, ""))
+    path = Path(place := environ.get(POOL, ""))
     if POOL not in environ:
         if not job.shard.startswith("auto") or "SLURM_ARRAY_JOB_ID" not in environ:
             return None
@@ -40,10 +39,18 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
         path = Path(job.results_dir) / "jobs" / f"slurm-{environ['SLURM_ARRAY_JOB_ID']}.json"
         told = f"limits and budget hold for all {shard.count} jobs of this array together ({path})"
         print(told, file=sys.stderr)
-    elif not path.exists():
-        raise RecordError(f"{_not_here(path)}, its answers would be lost")
     own = sorted(str(run.path.relative_to(job.results_dir)) for run in runs)
-    pool = PoolFile(path, str(shard), new_pool(job, shard.count, own))
+    pool: PoolAccess
+    if place.startswith(ACTOR):
+        from medhelm.cli.ray_engine import joined_pool
+
+        pool = joined_pool(place, str(shard), shard.count)
+    else:
+        if POOL in environ and not path.exists():
+            raise RecordError(
+                f"{path} is not seen on {os.uname().nodename}: name a results_dir that all workers share"
+            )
+        pool = PoolFile(path, str(shard), new_pool(job, shard.count, own))
     if others := set(own) - set(pool.read().runs):
         raise DataError(
             f"the data on {os.uname().nodename} are not those of the command: {min(others)} is none of its "
@@ -52,17 +59,13 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
     return pool
 
 
-def _not_here(path: Path) -> str:
-    return f"{path} is not seen on {os.uname().nodename}: name a results_dir that all workers share"
-
-
 def new_pool(job: Job, workers: int, runs: Sequence[str]) -> Pool:
     """Return the pool of so many workers with the caps of their command."""
     return Pool(workers, cap_usd=job.budget_usd, cap_tokens=job.budget_tokens, runs=[*runs])
 
 
 @asynccontextmanager
-async def telling(pool: PoolFile | None, display: Display) -> AsyncIterator[None]:
+async def telling(pool: PoolAccess | None, display: Display) -> AsyncIterator[None]:
     """Tell the pool how far this worker is; end it like Ctrl-C once its parent is gone."""
     if pool is None:
         yield
@@ -82,7 +85,7 @@ async def telling(pool: PoolFile | None, display: Display) -> AsyncIterator[None
             pool.tell(display.counts())
 
 
-async def _tell(pool: PoolFile, display: Display) -> None:
+async def _tell(pool: PoolAccess, display: Display) -> None:
     with suppress(RecordError):  # who asks finds that out
         while True:
             await asyncio.to_thread(pool.tell, display.counts())

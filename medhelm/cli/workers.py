@@ -7,28 +7,37 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from medhelm.cli.compose import quoted
-from medhelm.cli.engines import Ended, Engine, Worker, chosen_engine, open_engine
-from medhelm.cli.jobs import command
+from medhelm.cli.engines import (
+    Choice,
+    Ended,
+    Engine,
+    LocalEngine,
+    SlurmEngine,
+    Worker,
+    chosen_engine,
+)
 from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
-from medhelm.cli.worker import POOL, new_pool
+from medhelm.cli.worker import new_pool
 from medhelm.config import Job
-from medhelm.errors import Interrupted, MedhelmError, UsageError
+from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
 from medhelm.files.durable import make_private
-from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.models.pacing.pool import PoolAccess
+from medhelm.models.privacy import POLICY
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
+from medhelm.runs.judges import missing_judges
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.regrading import score_stored
 from medhelm.runs.runner import Ending, SweepEnd, read_finished
-from medhelm.runs.unanswered import missing_judges
 from medhelm.store.records import read_plan
 
 _LOOK_S = 0.5
@@ -49,7 +58,9 @@ class _Post:
     ended: Ended | None = None
 
 
-def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> None:
+def run_with_workers(
+    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], command: str
+) -> None:
     """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
     refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
@@ -67,19 +78,22 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     runs = [replace(run, shard=None) for run in planned.runs]
     ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     if all(map(read_finished, runs)):
-        run_jobs(jobs, registry, command(argv))
+        run_jobs(jobs, registry, command)
         return
     make_results(results)
     make_private(results / "jobs")
-    engine = open_engine(choice, jobs[0].engine, results / "jobs")
+    engine = _open_engine(choice, jobs[0].engine, results / "jobs")
     path = results / "jobs" / f"{secrets.token_hex(4)}.json"
     own = [str(run.path.relative_to(results)) for run in runs]
-    pool = PoolFile(path, "", new_pool(parts[0], choice.workers, own))
-    pool.read()
+    new = new_pool(parts[0], choice.workers, own)
+    pool = engine.open_pool(path, new, _may_not_travel(jobs[0], runs))
     given = [a for a in argv if not a.lstrip("+").startswith(_OURS)]
-    crew = _Crew(engine, ["run", *given, f"results_dir={quoted(str(results))}"], pool)
+    crew = _Crew(engine, ["run", *given], pool, path)
     with Display(runs, crew.status) as display:
-        stopped = crew.work(display)
+        stopped = crew.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
+        is_judged = any(run.grading.judged_by and not read_finished(run) for run in runs)
+        if crew.has_copies and is_judged and not stopped and not [*crew.errors()]:
+            stopped = crew.work(display, ["0/1"])  # judges' gaps and controls
         endings = [_ending(run) for run in runs]
         failed = [*crew.errors()]
     for left in (path, path.with_suffix(".lock")):
@@ -88,7 +102,7 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
     show_sweep(asked, results, registry)
     for line, n in Counter(line for _, line in failed).items():
         print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
-    asked.raise_worst(command(argv))
+    asked.raise_worst(command)
     if failed:
         error = MedhelmError("not all workers ended well, see above; the same command goes on")
         error.exit_code = failed[0][0]
@@ -98,21 +112,24 @@ def run_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str
 class _Crew:
     """The workers of one command."""
 
-    def __init__(self, engine: Engine, asked: Sequence[str], pool: PoolFile) -> None:
-        self._engine, self._asked, self._pool = engine, asked, pool
+    def __init__(self, engine: Engine, asked: Sequence[str], pool: PoolAccess, path: Path) -> None:
+        """`path`: what workers print lies beside it."""
+        self._engine, self._asked, self._pool, self._path = engine, asked, pool, path
         self._posts: list[_Post] = []
         self._status: list[str] = []
+        self.has_copies = False
+        """True once a worker has a copy of the runs, as it does not see the results folder."""
 
-    def work(self, display: Display) -> MedhelmError | None:
+    def work(self, display: Display, shards: Sequence[str]) -> MedhelmError | None:
         """Start all and show how far they are until they end; returns what stopped them, if something did."""
         try:
-            for number in range(self._engine.workers):
-                shard = f"{number}/{self._engine.workers}"
+            if not self._posts:
+                display.message(
+                    f"{len(shards)} workers on {self._engine.name} share limits and budget; what they "
+                    f"print is in {self._output('*')}"
+                )
+            for shard in shards:
                 self._posts.append(_Post(shard, self._start(shard)))
-            display.message(
-                f"{self._engine.workers} workers on {self._engine.name} share limits and budget; what they "
-                f"print is in {self._output('*')}"
-            )
             while self._look(display):
                 time.sleep(_LOOK_S)
         except KeyboardInterrupt:
@@ -122,18 +139,21 @@ class _Crew:
             self._stop(display)
             return e
         finally:
-            display.show_sums(self._engine.workers, self._pool.told().values())
+            with suppress(RecordError):
+                display.show_sums(self._engine.workers, map(bytes, self._pool.read().told.values()))
         return None
 
     def _start(self, shard: str) -> Worker:
-        added = {POOL: str(self._pool.path)}
-        return self._engine.start([*self._asked, f"shard={shard}"], added, self._output(shard))
+        output = self._output(shard)
+        output.touch(0o600)  # by which a worker tells whether it sees the folder
+        return self._engine.start([*self._asked, f"shard={shard}"], output)
 
     def _output(self, shard: str) -> Path:
-        return self._pool.path.with_suffix(f".{shard.partition('/')[0]}.log")
+        return self._path.with_suffix(f".{shard.partition('/')[0]}.log")
 
     def _look(self, display: Display) -> bool:
         """Show the counts; start again who was killed; returns whether anybody is at work."""
+        self.has_copies |= self._engine.collect()
         pool = self._pool.read()
         display.show_sums(self._engine.workers, map(bytes, pool.told.values()))
         for post in self._posts:
@@ -160,6 +180,8 @@ class _Crew:
             for post in self._posts:
                 post.worker.stop()
             while time.monotonic() < until and any(p.worker.ended() is None for p in self._posts):
+                with suppress(RecordError):
+                    self._engine.collect()
                 time.sleep(0.1)
         except KeyboardInterrupt:
             pass
@@ -167,6 +189,8 @@ class _Crew:
             if (ended := post.worker.ended()) is None:
                 post.worker.kill()
             post.ended = post.ended or ended or Ended(Interrupted.exit_code)
+        with suppress(RecordError):
+            self._engine.collect()
 
     def status(self) -> list[str]:
         """Return a line of the workers and one of each endpoint."""
@@ -201,3 +225,34 @@ def _ending(run: Run) -> Ending:
     except MedhelmError as e:
         return Ending(run, None, e)
     return Ending(run, record, None, missing_judges(run.path, record, {}))
+
+
+def _may_not_travel(job: Job, runs: Sequence[Run]) -> str:
+    """Return why texts of the runs may not go over a network that Ray does not encrypt; empty where they may."""
+    if os.environ.get("RAY_USE_TLS") == "1":
+        return ""
+    for run in runs:
+        data_class = run.card.data_class
+        if "external" not in job.privacy.get(data_class, POLICY[data_class]):
+            return (
+                f"the texts of {run.spec.benchmark} are {data_class}: name a results_dir that all workers share, "
+                "encrypt Ray's traffic (RAY_USE_TLS=1 on all nodes), or allow it with "
+                f"privacy.{data_class}=[{','.join([*POLICY[data_class], 'external'])}]"
+            )
+    return ""
+
+
+def _open_engine(choice: Choice, options: Mapping[str, Any], folder: Path) -> Engine:
+    """Return the engine, with options of its own; raises UsageError where its package is not installed."""
+    if choice.engine == "local":
+        return LocalEngine(choice.workers)
+    try:
+        if choice.engine == "slurm":
+            return SlurmEngine(choice, options, folder)
+        from medhelm.cli.ray_engine import RayEngine
+
+        return RayEngine(choice, options)
+    except ModuleNotFoundError as e:
+        raise UsageError(
+            f"workers={choice.engine} needs {e.name}: run in the checkout: pip install '.[{choice.engine}]'"
+        ) from None

@@ -32,7 +32,12 @@ def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> Non
     wanted = PurePosixPath(folder)
     try:
         with zipfile.ZipFile(archive) as packed:
-            members = [m for m in packed.infolist() if not m.is_dir() and _parent(m) == wanted]
+            members = [
+                member
+                for member in packed.infolist()
+                if not member.is_dir()
+                if PurePosixPath(*PurePosixPath(member.filename).parts[1:-1]) == wanted
+            ]
             if not members:
                 raise DataError(f"{archive.name} holds no file of the folder {folder}")
             if any(m.flag_bits & _ENCRYPTED for m in members):
@@ -56,8 +61,3 @@ def unpack_folder(archive: Path, folder: str, into: Path, max_bytes: int) -> Non
         if isinstance(e, OSError) and e.errno not in (None, errno.EINVAL):  # of places and streams
             raise
         raise DataError(f"{archive.name} is not a whole zip archive ({type(e).__name__})") from None
-
-
-def _parent(member: zipfile.ZipInfo) -> PurePosixPath:
-    """Return the folder of a member below the top folder."""
-    return PurePosixPath(*PurePosixPath(member.filename).parts[1:-1])

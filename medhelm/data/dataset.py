@@ -22,7 +22,7 @@ import msgspec
 
 from medhelm.data.hub import cached_rows
 from medhelm.data.instance_ids import ContentIds, SmallHashSet, hash64
-from medhelm.data.readers import read_cells, read_file, read_jsonl, with_cells
+from medhelm.data.readers import read_cells, read_file, read_jsonl
 from medhelm.data.rubrics import check_criteria
 from medhelm.data.sources import (
     check_cached,
@@ -264,7 +264,10 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
     if not (instance.context.strip() or instance.question.strip() or instance.turns):
         raise _Fault("context and question are both empty")
     if instance.criteria:
-        _check_criteria(instance)
+        try:
+            check_criteria(instance.criteria, "its criteria")
+        except PluginError as e:
+            raise _Fault(str(e)) from None
     if instance.choices or benchmark.answer == "choice":
         _check_choices(instance)
     elif benchmark.answer == "number":
@@ -277,13 +280,6 @@ def check_instance(benchmark: Benchmark, instance: object) -> Instance:
         if unknown:
             raise _Fault(f"references: {len(unknown)} label(s) are not among the declared ones")
     return instance
-
-
-def _check_criteria(instance: Instance) -> None:
-    try:
-        check_criteria(instance.criteria, "its criteria")
-    except PluginError as e:
-        raise _Fault(str(e)) from None
 
 
 def _check_choices(instance: Instance) -> None:
@@ -341,7 +337,6 @@ def _samples(benchmark: Benchmark) -> Path:
 def _open_files(
     benchmark: Benchmark, dataset: FileDataset, split: str, root: Path
 ) -> tuple[str, Callable[[], Iterator[_Located]]]:
-    """Read what lies below `root`, else what came from the hub."""
     digest = hashlib.sha256(_identity(dataset, split).encode())
     paths: list[Path] = []
     parts: list[_Part] = []
@@ -398,8 +393,9 @@ def _identity(dataset: FileDataset, split: str) -> str:
 def _locate(benchmark: Benchmark, parts: Iterable[_Part]) -> Iterator[tuple[str, Row]]:
     for part in parts:
         try:
-            for number, row in with_cells(part.read(), part.source.cells):
-                yield f"{part.name}, row {number}", row
+            more = part.source.cells
+            for number, row in part.read():
+                yield f"{part.name}, row {number}", {**row, **more} if more else row
         except DataError as e:
             raise DataError(f"{benchmark.name}: {e}") from None
 

@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import IO, BinaryIO, Literal
 from urllib.parse import urlsplit
 
 from medhelm.data.archives import unpack_folder
@@ -39,7 +39,6 @@ from medhelm.data.sources import (
     source_sha256,
     wanted_sources,
 )
-from medhelm.data.web import web_opener
 from medhelm.errors import DataError, PluginError
 from medhelm.schema.data import Benchmark, HubDataset, SourceFile
 
@@ -103,6 +102,8 @@ def fetch(
     between attempts. It doubles. Raises DataError for what cannot be had.
     """
     by_hand: list[Path] = []
+    # a table to fill, or files in place of the hub's, are the user's to change
+    is_own = bool(benchmark.columns) or isinstance(benchmark.dataset, HubDataset)
     default = benchmark.dataset.needed(default_split(benchmark, root))
     for source in wanted_sources(benchmark, examples=examples):
         path = file_path(benchmark, source, root)
@@ -119,7 +120,7 @@ def fetch(
                     _Download(benchmark, source, root, report, pause_s).run()
         elif is_wrong and source in default:
             by_hand.append(path)
-        elif not is_wrong and not statuses[0].expected and not _is_own(benchmark):
+        elif not is_wrong and not statuses[0].expected and not is_own:
             _record(path, statuses[0].sha256)
     if by_hand:
         raise DataError(
@@ -160,7 +161,6 @@ def _fetch_folder(
 
 
 def _fetch_hub(benchmark: Benchmark, source: SourceFile, root: Path, report: Report) -> None:
-    """Let `datasets` load the rows, and store their record."""
     assert source.hub is not None
     path, before = file_path(benchmark, source, root), hub_record(benchmark, source, root)
     if beside := files_beside(benchmark, source, root):  # what a user put there
@@ -210,16 +210,11 @@ def size_of(benchmark: Benchmark, source: SourceFile, root: Path) -> int | None:
         source.url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "medhelm"}
     )
     try:
-        with web_opener(benchmark.name).open(request, timeout=_TIMEOUT_S) as reply:
+        with _web_opener(benchmark.name).open(request, timeout=_TIMEOUT_S) as reply:
             length = reply.headers.get("Content-Length", "")
     except (OSError, http.client.HTTPException) as e:
         raise DataError(f"{benchmark.name}: {source.url} was not reached ({_reason(e)})") from None
     return int(length) if length.isdigit() else None
-
-
-def _is_own(benchmark: Benchmark) -> bool:
-    """Return whether files are a user's to change: a table to fill, or some in place of the hub's."""
-    return bool(benchmark.columns) or isinstance(benchmark.dataset, HubDataset)
 
 
 def _statuses(benchmark: Benchmark, source: SourceFile, root: Path) -> list[FileStatus]:
@@ -316,7 +311,6 @@ class _Download:
         self._is_resumed = False
 
     def run(self) -> None:
-        """Put the whole file under its final name, or raise DataError and leave what was there."""
         with self._part.open("ab") as file:
             self._lock(file)
             if not self._expected:
@@ -375,7 +369,7 @@ class _Download:
             if self._etag:
                 headers["If-Range"] = self._etag
         request = urllib.request.Request(self._source.url, headers=headers)
-        opener = web_opener(self._benchmark)
+        opener = _web_opener(self._benchmark)
         try:
             with opener.open(request, timeout=_TIMEOUT_S) as reply:
                 self._receive(reply, file, have)
@@ -439,3 +433,53 @@ class _Download:
 
 def _reason(e: object) -> str:
     return getattr(e, "strerror", None) or type(e).__name__
+
+
+def _web_opener(benchmark: str) -> urllib.request.OpenerDirector:
+    """Return what opens the addresses of a benchmark's files.
+
+    A new one each time: `urlopen` would keep the proxies of the process's first request.
+    """
+    https = urllib.request.HTTPSHandler(context=_ca())
+    return urllib.request.build_opener(https, _Redirects(benchmark))
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to web addresses only, though the library would open ftp."""
+
+    def __init__(self, benchmark: str) -> None:
+        self._benchmark = benchmark
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the request for the new address; raises DataError where it is none of the web."""
+        if (scheme := urlsplit(newurl).scheme) not in ("http", "https"):
+            fp.close()
+            raise DataError(
+                f"{self._benchmark}: {req.full_url} redirects to a {scheme} address, which is not "
+                "followed"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _ca() -> ssl.SSLContext | None:
+    """Return a context for the CA file that curl and requests are given.
+
+    None where SSL_CERT_FILE or SSL_CERT_DIR name one, which Python's default obeys, or nothing does.
+    """
+    environ = os.environ
+    bundle = environ.get("REQUESTS_CA_BUNDLE") or environ.get("CURL_CA_BUNDLE")
+    if not bundle or environ.get("SSL_CERT_FILE") or environ.get("SSL_CERT_DIR"):
+        return None
+    if Path(bundle).is_dir():
+        return ssl.create_default_context(capath=bundle)
+    if not Path(bundle).is_file():
+        raise DataError(f"the CA file {bundle} that the environment names does not exist")
+    return ssl.create_default_context(cafile=bundle)

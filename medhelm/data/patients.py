@@ -79,7 +79,6 @@ class _Any:
         self._phrases = re.compile(rf"\b(?:{joined})\b" if joined else "(?!)")
 
     def is_in(self, text: str) -> bool:
-        """Return whether one of the words is in a text."""
         lower = " ".join(text.lower().split())
         tokens = set(_TOKEN.findall(lower))
         return (
@@ -149,7 +148,6 @@ def rewritten(instance: Instance, how: Variant, seed: int) -> Instance | str:
 
 
 def _changed(texts: list[str], how: Variant, rng: random.Random) -> list[str]:
-    """Return the texts of an instance with another patient; raises _Refused."""
     rules, whole = _rules(), "\n\n".join(texts)
     found = [(i, m) for i, text in enumerate(texts[:2]) for m in rules.patient.finditer(text)]
     if not found:

@@ -39,22 +39,14 @@ def read_file(path: Path) -> _Rows:
     """Yield the rows of a folder, or a file by its suffix; raises DataError for an unknown one."""
     if path.is_dir():
         return read_texts(path)
-    if path.suffix in READERS and path.is_file() and _is_parquet(path):  # whatever its name says
-        return read_parquet(path)
+    if path.suffix in READERS and path.is_file():
+        with path.open("rb") as file:
+            if file.read(4) == b"PAR1":  # whatever its name says
+                return read_parquet(path)
     if path.suffix not in READERS:
         known = ", ".join(READERS)
         raise DataError(f"{path.name}: no reader for {path.suffix or 'no suffix'}, only {known}")
     return READERS[path.suffix](path)
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
-
-
-def with_cells(rows: _Rows, cells: Mapping[str, str]) -> _Rows:
-    """Return the rows with cells that each of them has besides."""
-    return ((number, {**row, **cells}) for number, row in rows) if cells else rows
 
 
 def read_csv(path: Path) -> _Rows:

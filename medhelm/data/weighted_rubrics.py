@@ -11,16 +11,55 @@ Labels of people have a form of their own: one answer and one criterion a row, `
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from medhelm.errors import DataError
 from medhelm.schema.data import Criterion, Instance, Row, Turn
+from medhelm.schema.type_errors import explain
 
-_ROLES = ("user", "assistant")
+_Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
+_ONE = msgspec.Meta(min_length=1)
+
+
+class _Turn(msgspec.Struct):
+    role: Literal["user", "assistant"]
+    content: _Text
+
+
+class _Item(msgspec.Struct):
+    criterion: _Text
+    points: Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+    tags: tuple[str, ...] | None = None
+
+
+class _Row(msgspec.Struct):
+    prompt_id: _Text
+    prompt: Annotated[tuple[_Turn, ...], _ONE]
+    rubrics: Annotated[tuple[_Item, ...], _ONE]
+    example_tags: tuple[str, ...] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    completion: _Text
+    rubric: _Text
+    category: str | None = None
+
+
+class _Labels(msgspec.Struct):
+    binary_labels: Annotated[list[bool], _ONE]
+
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+def _read(row: Row, kind: type[_T]) -> _T:
+    try:
+        return msgspec.convert(dict(row), kind)
+    except msgspec.ValidationError as e:
+        raise DataError(f"row {row.get('prompt_id', '')}: {explain(e, kind)}") from None
 
 
 def weighted_rubric_instance(row: Row, *, critical: Collection[str] = ()) -> Instance:
@@ -32,22 +71,30 @@ def weighted_rubric_instance(row: Row, *, critical: Collection[str] = ()) -> Ins
     """
     if "completion" in row:
         return labelled_instance(row)
-    name = row.get("prompt_id")
-    if not isinstance(name, str) or not name:
-        raise DataError("a row has no prompt_id")
-    where = f"row {name}"
-    turns = tuple(_turn(turn, where) for turn in _list(row, "prompt", where))
-    if turns[-1].role != "user":
-        raise DataError(f"{where}: the last turn is not the user's, so there is nothing to answer")
+    own = _read(row, _Row)
+    if own.prompt[-1].role != "user":
+        raise DataError(
+            f"row {own.prompt_id}: the last turn is not the user's, so there is nothing to answer"
+        )
     criteria = tuple(
-        _criterion(number, item, where, critical)
-        for number, item in enumerate(_list(row, "rubrics", where), 1)
+        Criterion(
+            name=f"c{number:02}",
+            text=item.criterion,
+            points=item.points,
+            tags=item.tags or (),
+            is_critical=any(tag in critical for tag in item.tags or ()),
+        )
+        for number, item in enumerate(own.rubrics, 1)
     )
+    metadata: dict[str, list[str]] = {}
+    for tag in own.example_tags or ():
+        name, _, value = tag.partition(":")
+        metadata.setdefault(name, []).append(value or name)
     return Instance(
-        id=name,
-        turns=turns,
+        id=own.prompt_id,
+        turns=tuple(Turn(turn.role, turn.content) for turn in own.prompt),
         criteria=criteria,
-        metadata=_metadata(_tags(row.get("example_tags"), where)),
+        metadata={name: ", ".join(values) for name, values in metadata.items()},
     )
 
 
@@ -60,76 +107,19 @@ def labelled_instance(row: Row) -> Instance:
 
     `model=baseline/oracle` so gives the answer that people labelled, and judges decide on it, too.
     """
-    texts = [row.get(name) for name in ("completion", "rubric")]
-    if not all(isinstance(text, str) and text.strip() for text in texts):
-        raise DataError("a row has no completion or no rubric")
-    answer, criterion = map(str, texts)
-    content = msgspec.json.encode([row.get("prompt"), answer, criterion])
-    category = row.get("category")
+    own = _read(row, _Labelled)
+    content = msgspec.json.encode([row.get("prompt"), own.completion, own.rubric])
     instance = weighted_rubric_instance(
         {
             "prompt_id": hashlib.sha256(content).hexdigest()[:16],
             "prompt": row.get("prompt"),
-            "rubrics": [{"criterion": criterion, "points": 1}],
-            "example_tags": [f"category:{category}"] if isinstance(category, str) else [],
+            "rubrics": [{"criterion": own.rubric, "points": 1}],
+            "example_tags": [f"category:{own.category}"] if own.category is not None else [],
         }
     )
-    return msgspec.structs.replace(instance, references=(answer,))
+    return msgspec.structs.replace(instance, references=(own.completion,))
 
 
 def labels_of(row: Row) -> list[bool]:
     """Return the labels of a row; raises DataError where they are not a list of true and false."""
-    found = _list(row, LABELS, "a row of labels")
-    if not all(isinstance(label, bool) for label in found):
-        raise DataError(f"{LABELS} is not a list of true and false")
-    return [*found]
-
-
-def _list(row: Mapping[str, Any], key: str, where: str) -> Sequence[Any]:
-    found = row.get(key)
-    if not isinstance(found, list) or not found:
-        raise DataError(f"{where}: {key} is not a list with at least one item")
-    return found
-
-
-def _turn(turn: Any, where: str) -> Turn:
-    role, content = (turn.get(k) if isinstance(turn, dict) else None for k in ("role", "content"))
-    if role not in _ROLES:
-        raise DataError(f"{where}: a turn's role is neither user nor assistant")
-    if not isinstance(content, str) or not content.strip():
-        raise DataError(f"{where}: a turn has no text")
-    return Turn(role, content)
-
-
-def _criterion(number: int, item: Any, where: str, critical: Collection[str]) -> Criterion:
-    where = f"{where}, criterion {number}"
-    text = item.get("criterion") if isinstance(item, dict) else None
-    if not isinstance(text, str) or not text.strip():
-        raise DataError(f"{where}: there is no text")
-    points = item.get("points")
-    if isinstance(points, bool) or not isinstance(points, int | float) or not math.isfinite(points):
-        raise DataError(f"{where}: its points are not a number")
-    tags = _tags(item.get("tags"), where)
-    return Criterion(
-        name=f"c{number:02}",
-        text=text,
-        points=float(points),
-        tags=tags,
-        is_critical=any(tag in critical for tag in tags),
-    )
-
-
-def _tags(found: Any, where: str) -> tuple[str, ...]:
-    if found is None:
-        return ()
-    if not isinstance(found, list) or not all(isinstance(tag, str) for tag in found):
-        raise DataError(f"{where}: its tags are not a list of texts")
-    return tuple(found)
-
-
-def _metadata(tags: Sequence[str]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for tag in tags:
-        name, _, value = tag.partition(":")
-        found.setdefault(name, []).append(value or name)
-    return {name: ", ".join(values) for name, values in found.items()}
+    return _read(row, _Labels).binary_labels

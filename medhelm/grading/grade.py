@@ -16,6 +16,7 @@ from medhelm.errors import DataError, MedhelmError, PluginError, closest
 from medhelm.schema.aggregation import EACH, MEAN
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
+from medhelm.schema.fields import fields_of
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import FLOORED, Metric, Outcome, Score
 
@@ -94,15 +95,8 @@ def metric_ref(metric: Metric, parts: Sequence[str] = ()) -> MetricRef:
     """
     is_split = bool(parts) and metric.aggregation == MEAN
     return MetricRef(
-        name=metric.name,
-        version=metric.version,
-        scoring=metric.scoring,
-        minimum=metric.minimum,
-        maximum=metric.maximum,
-        floor=metric.floor,
-        higher_is_better=metric.higher_is_better,
-        aggregation=MEAN_OF_PARTS if is_split else metric.aggregation.name,
-        interval=metric.interval,
+        **fields_of(metric, *MetricRef.__struct_fields__)
+        | {"aggregation": MEAN_OF_PARTS if is_split else metric.aggregation.name}
     )
 
 

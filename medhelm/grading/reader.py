@@ -31,8 +31,8 @@ from medhelm.grading.graders.grader import (
     Shown,
     has_answer,
 )
+from medhelm.grading.jury.grader import repair_message
 from medhelm.grading.jury.metric import Jury
-from medhelm.grading.jury.prompt import repair_message
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.fencing import fenced, tag_pattern
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
@@ -188,11 +188,6 @@ def forecast(
     yield one_call(terms, JUDGE, prompt, _READING, _SHORTEST, terms.settings[REPAIRS])
 
 
-def _by_no_rule(shown: Shown, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nothing: what no model reads is unparsed."""
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadMetric(GradedMetric):
     """A metric that scores what the reader found, where its own rules read nothing in a whole reply."""
@@ -243,7 +238,6 @@ def with_reader(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
         version=VERSION,
         grade=partial(ask_reader, main),
         forecast=forecast,
-        stand_in=_by_no_rule,
         is_graded=is_unread,
         is_brief=True,
     )

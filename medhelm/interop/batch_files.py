@@ -52,7 +52,7 @@ class FilePool(ModelPool):
         super().__init__(environ)
         self._exchange = exchange
 
-    def open(self, spec: ModelSpec) -> Model | InstanceModel:
+    def open(self, spec: ModelSpec, *, owns_host: bool = False) -> Model | InstanceModel:
         """Return a model. Raises UsageError for one that is not asked in the OpenAI chat protocol."""
         model = super().open(msgspec.structs.replace(spec, serve=""))
         if is_instance_model(model):

@@ -19,7 +19,7 @@ from medhelm.data.sources import file_path, how_to_get, is_found, origin_of
 from medhelm.errors import MedhelmError, UnknownName
 from medhelm.grading.grade import AS_FIXED
 from medhelm.grading.jury.choice import jury_names, packaged_jury
-from medhelm.grading.jury.prompt import judge_messages
+from medhelm.grading.jury.grader import judge_messages
 from medhelm.listing.listed import jury_entry, profile_entry
 from medhelm.models.catalogue import find_model, open_provider
 from medhelm.plugins.profiles import profile_names, read_profile

@@ -70,8 +70,8 @@ class ModelPool:
         """The speed of each set of local weights. `close` fills it."""
         self._server_messages: list[ServerMessage] = []
 
-    def open(self, spec: ModelSpec) -> Model | InstanceModel:
-        """Return the model of a spec, whose server is up. Its own `close` leaves what it shares to the pool's.
+    def open(self, spec: ModelSpec, *, owns_host: bool = False) -> Model | InstanceModel:
+        """Return the model of a spec, whose server is up. Without `owns_host` its `close` leaves what it shares to the pool's.
 
         The smallest `max_concurrency` of the models of an endpoint holds for all of them.
         """
@@ -80,23 +80,24 @@ class ModelPool:
         if provider.is_embedded:
             return _open_embedded(provider, spec)
         ways = each_address(self._reached(spec))
-        return _joined(spec, (self._open(provider, spec, way) for way in ways))
+        return _joined(spec, (self._open(provider, spec, way, owns_host) for way in ways))
 
-    def _open(self, provider: Provider, spec: ModelSpec, way: ModelSpec) -> Model:
-        """Return a model at one of its addresses."""
+    def _open(self, provider: Provider, spec: ModelSpec, way: ModelSpec, owns_host: bool) -> Model:
         access = _access(provider, way, self._environ)
         key = self._host_key(provider, way, access)
         with _blaming(provider, way, access):
             host = self._hosts.get(key)
             if host is None:
-                host = self._hosts[key] = _open_host(provider, way, access)
+                require_packages(way)
+                assert provider.open_host is not None
+                host = self._hosts[key] = provider.open_host(way, access)
                 host.say = self.say
                 if self.leases is not None and access is not None and not spec.serve:
                     self.leases.join(f"{endpoint_of(way)} {way.api_key_env or ''}", host.limiter)
             if spec.serve:
                 self.servers.tell(spec, way.addresses[0], host)
             host.lower(spec.max_concurrency)
-            return host.open_model(way, owns_host=False)
+            return host.open_model(way, owns_host=owns_host)
 
     async def served(self, spec: ModelSpec) -> Mapping[str, str]:
         """Return what a server of an open model says of its weights; empty where unknown."""
@@ -115,7 +116,6 @@ class ModelPool:
         return provider.name, spec.model.strip(), own, process
 
     def _reached(self, spec: ModelSpec) -> ModelSpec:
-        """Return a spec with the addresses of its servers."""
         return msgspec.structs.replace(spec, **self.servers.reached(spec)) if spec.serve else spec
 
     def statuses(self) -> list[str]:
@@ -161,17 +161,7 @@ def open_model(
     spec: ModelSpec, *, environ: Mapping[str, str] | None = None
 ) -> Model | InstanceModel:
     """Return one model with connections of its own, which its `close` closes."""
-    check_settings(spec)
-    provider = find_provider(spec.provider, spec.name)
-    if provider.is_embedded:
-        return _open_embedded(provider, spec)
-
-    def at(way: ModelSpec) -> Model:
-        access = _access(provider, way, os.environ if environ is None else environ)
-        with _blaming(provider, way, access):
-            return _open_host(provider, way, access).open_model(way, owns_host=True)
-
-    return _joined(spec, map(at, each_address(spec)))
+    return ModelPool(environ).open(spec, owns_host=True)
 
 
 def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
@@ -193,12 +183,6 @@ def _joined(spec: ModelSpec, opened: Iterable[Model]) -> Model:
 
 def _access(provider: Provider, spec: ModelSpec, environ: Mapping[str, str]) -> Access | None:
     return resolve_access(spec, environ) if provider.base_url else None
-
-
-def _open_host(provider: Provider, spec: ModelSpec, access: Access | None) -> Host:
-    require_packages(spec)
-    assert provider.open_host is not None
-    return provider.open_host(spec, access)
 
 
 def _open_embedded(provider: Provider, spec: ModelSpec) -> Model | InstanceModel:

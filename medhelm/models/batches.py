@@ -88,7 +88,6 @@ class Batches:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin to collect a batch."""
         self._name, self._size = secrets.token_hex(6), 0
         self._collected: dict[str, asyncio.Future[_Came]] = {}
         self._lines: BinaryIO | None = None
@@ -156,7 +155,6 @@ class Batches:
             self._folder.rmdir()
 
     def _submit(self) -> None:
-        """Submit what is collected, and begin to collect anew."""
         if self._lines is None:
             return
         job = BatchJob(
@@ -231,7 +229,6 @@ class Batches:
         return ""
 
     async def _ended(self, batch: str) -> BatchState:
-        """Return the state of a batch once it has ended."""
         pause_s, longest_s = POLL_S
         while (state := await self._tried(partial(self._service.look, batch))).status not in ENDED:
             await asyncio.sleep(pause_s)
@@ -250,7 +247,6 @@ class Batches:
                         yield read_line(self._spec, self.endpoint.codec, line)
 
     async def _fetch(self, batch: _Batch) -> None:
-        """Wait for a batch and hand its results out."""
         state = await self._ended(batch.job.batch)
         if state.status == "failed" and not state.results:
             if not batch.is_old:

@@ -17,13 +17,9 @@ from medhelm.models.providers import known_provider, known_providers
 from medhelm.schema.model import ModelSpec
 
 
-def load_models() -> dict[str, ModelSpec]:
-    """Return the models of the packaged `conf/model` by name, in the order of their names."""
-    return dict(_packaged())
-
-
 @cache
-def _packaged() -> Mapping[str, ModelSpec]:
+def load_models() -> Mapping[str, ModelSpec]:
+    """Return the models of the packaged `conf/model` by name, in the order of their names."""
     return {
         name: read_model(name, file.read_bytes(), f"conf/model/{name}.yaml")
         for name, file in packaged_files("model").items()
@@ -52,7 +48,11 @@ def find_model(name: str, extra: Mapping[str, ModelSpec] | None = None) -> Model
     `UsageError` for a file that is not a model.
     """
     if name.endswith((".yaml", ".yml")):
-        return _read_own(Path(name))
+        try:
+            values = yaml_values(Path(name).read_bytes(), name)
+        except OSError as e:
+            raise UsageError(f"model {name}: {why(e)}") from None
+        return make_spec({"name": Path(name).stem} | values, name)
     known = {**load_models(), **(extra or {})}
     if name in known:
         return known[name]
@@ -85,14 +85,6 @@ def unknown_model(name: str, known: Iterable[str]) -> UnknownName:
     forms = [f"{p.name}/{'ITS-NAME' if slash else name} ({p.help})" for p in takers.values()]
     hint = f"`medhelm list models` shows all; without a config: {', '.join(forms)}."
     return UnknownName("model", name, known, hint)
-
-
-def _read_own(path: Path) -> ModelSpec:
-    try:
-        values = yaml_values(path.read_bytes(), str(path))
-    except OSError as e:
-        raise UsageError(f"model {path}: {why(e)}") from None
-    return make_spec({"name": path.stem} | values, str(path))
 
 
 def read_model(name: str, text: bytes, place: str) -> ModelSpec:

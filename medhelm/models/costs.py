@@ -141,7 +141,12 @@ class Ledger:
         """Refuse a cap in USD where the price of a model is not known."""
         if self.cap_usd is None:
             return
-        unpriced = [s.name for s in specs if s.price is None and not _is_free(s)]
+        unpriced = [
+            spec.name
+            for spec in specs
+            if spec.price is None
+            if (provider := known_provider(spec.provider)) is None or not provider.is_embedded
+        ]
         if unpriced:
             raise UsageError(
                 f"a cap in USD needs the price of {', '.join(map(repr, unpriced))}: set model.price"
@@ -258,14 +263,12 @@ class Ledger:
                     await asyncio.sleep(_OTHERS_S)
         finally:
             self._turns.remove(turn)
-            self._wake_first()
-
-    def _wake_first(self) -> None:
-        if self._turns:
-            self._turns[0].set()
+            for first in self._turns[:1]:
+                first.set()
 
     def _book(self, held: Reservation, tokens: int, usd: float) -> None:
-        self._wake_first()
+        for first in self._turns[:1]:
+            first.set()
         self.open -= 1
         self.reserved_tokens -= held.tokens
         self.reserved_usd = self.reserved_usd - held.usd if self.open else 0.0
@@ -273,8 +276,3 @@ class Ledger:
         self.spent_usd += usd
         if self._watchers:
             self.changed()
-
-
-def _is_free(spec: ModelSpec) -> bool:
-    provider = known_provider(spec.provider)
-    return provider is not None and provider.is_embedded

@@ -104,7 +104,6 @@ class Batcher(Host):
         self.weights.unload()
 
     async def _work(self) -> None:
-        """Generate batch after batch until nothing waits."""
         loop = asyncio.get_running_loop()
         batch: list[tuple[BatchRow, asyncio.Future[Generated]]] = []
         try:
@@ -171,9 +170,7 @@ class HFModel:
             request = msgspec.structs.replace(request, seed=None)
         answer = await self._batcher.ask(self.spec, request)
         weights = self._batcher.weights
-        return Response(
-            instance_id=request.instance_id,
-            repeat=request.repeat,
+        return request.reply(
             text=answer.text,
             finish=answer.finish,
             error=answer.error,
@@ -182,7 +179,6 @@ class HFModel:
             latency_s=answer.seconds,
             served_model=weights.name,
             fingerprint=weights.fingerprint,
-            finished_at=time.time(),
             likelihoods=answer.likelihoods,
         )
 

@@ -13,13 +13,12 @@ import msgspec
 from yarl import URL
 
 from medhelm.models.codecs.bedrock import ENDED
-from medhelm.models.codecs.plausible_usage import is_cut
 from medhelm.models.codecs.wire import CHAT, Answer, Codec, Failure, read_served
 from medhelm.models.credentials import Credentials, CredentialsLost
-from medhelm.models.endpoint import Endpoint, EndpointModel
+from medhelm.models.endpoint import Endpoint, EndpointModel, is_cut
 from medhelm.models.hosts import Access
 from medhelm.models.identity import is_echoed
-from medhelm.models.network import connect_s, find_proxy, open_session, read_network_error
+from medhelm.models.network import CONNECT_S, find_proxy, open_session, read_network_error
 from medhelm.models.pacing.limits import retry_after
 from medhelm.schema.episode import Request
 from medhelm.schema.model import ModelSpec
@@ -141,7 +140,6 @@ class HttpEndpoint(Endpoint):
         return read_served(listed, properties, model)
 
     async def _page(self, path: str) -> Any:
-        """Return the JSON of a page of the server; None where there is none."""
         came = await self.ask("GET", self.page(path), aiohttp.ClientTimeout(total=_SERVED_S))
         if isinstance(came, Failure) or came[0] != 200:
             return None
@@ -176,9 +174,9 @@ class HttpModel(EndpointModel[HttpEndpoint, bytes]):
 
     def __init__(self, spec: ModelSpec, endpoint: HttpEndpoint, *, owns_host: bool) -> None:
         super().__init__(spec, endpoint, owns_host=owns_host)
-        self._timeout = aiohttp.ClientTimeout(
-            total=spec.timeout_s, sock_connect=connect_s(spec.timeout_s)
-        )
+        # less than the whole, so that a dead host can be distinguished from a slow answer
+        connect_s = min(CONNECT_S, spec.timeout_s / 2)
+        self._timeout = aiohttp.ClientTimeout(total=spec.timeout_s, sock_connect=connect_s)
 
     def write(self, request: Request) -> bytes:
         """Return what is sent for a request."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from pathlib import Path
 
 import msgspec
 
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Request, Response
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.model import Model, ModelSpec
 
 NO_ANSWER = "no answer in the file"
 
@@ -42,34 +41,22 @@ def spec_of(file: str) -> ModelSpec:
     )
 
 
-class HumanModel:
+class HumanModel(Model):
     """Gives the answers of a file; where there is none, the instance is an error and in no mean."""
 
     def __init__(self, spec: ModelSpec, answers: dict[str, str]) -> None:
         self.spec = spec
         self._answers = answers
 
-    async def acquire(self, place: int = 0) -> None:
-        """Need no slot."""
-
-    def release(self) -> None:
-        """Give nothing back."""
-
     async def respond(self, request: Request) -> Response:
         """Return what a person answered."""
         text = self._answers.get(request.instance_id)
-        return Response(
-            instance_id=request.instance_id,
-            repeat=request.repeat,
+        return request.reply(
             text=text or "",
             finish="error" if text is None else "stop",
             error=NO_ANSWER if text is None else "",
             served_model=self.spec.name,
-            finished_at=time.time(),
         )
-
-    async def close(self) -> None:
-        """Close nothing."""
 
 
 def open_human(spec: ModelSpec) -> HumanModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
@@ -83,15 +82,12 @@ class ScriptedModel:
             return reply
         finish = self._finish.get(request.instance_id, "stop")
         has_text = finish in ("stop", "length")
-        return Response(
-            instance_id=request.instance_id,
-            repeat=request.repeat,
+        return request.reply(
             text=reply if has_text else "",
             finish=finish,
             error="scripted" if finish == "error" else "",
             usage=_usage(request, reply) if has_text else Usage(),
             served_model=self.spec.model or self.spec.name,
-            finished_at=time.time(),
         )
 
     async def close(self) -> None:
@@ -99,24 +95,16 @@ class ScriptedModel:
         self.closed = True
 
     def _reply(self, request: Request) -> str | Response:
-        if isinstance(self._replies, str):
-            return self._replies
         if isinstance(self._replies, Mapping):
             return self._replies.get(request.instance_id, self._default)
-        return self._replies(request)
+        return self._replies if isinstance(self._replies, str) else self._replies(request)
 
 
 def open_scripted(spec: ModelSpec) -> ScriptedModel:
     """Return the model that `spec.extra_body` describes (see `Script`)."""
     where = f"model {spec.name!r}: extra_body of a scripted model"
     script: Script = convert(spec.extra_body, Script, where)
-    return ScriptedModel(
-        spec,
-        script.replies,
-        default=script.default,
-        finish=script.finish,
-        delay_s=script.delay_s,
-    )
+    return ScriptedModel(spec, **msgspec.structs.asdict(script))
 
 
 def _usage(request: Request, reply: str) -> Usage:

@@ -248,7 +248,6 @@ class Weights:
         return found
 
     def _render(self, request: Request) -> str:
-        """Return the prompt as the chat template has it."""
         values = dict(self._options.chat_template_kwargs)
         if request.sampling.reasoning_effort is not None:
             values["reasoning_effort"] = request.sampling.reasoning_effort

@@ -6,8 +6,10 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
     help = "which answers of a ward were not read"
     module = "audit"
 
-`asks = true` gives a command that may ask models the option `--env-file FILE`.
-`module` is the module beside the data file that has `add_arguments` and `run`, or `MODULE:NAME` for a
+`asks = true` gives a command that may ask models the option `--env-file FILE`. `options` lists what it takes: the
+names of those that commands share (`{shared = NAME, help = ...}` where something is other here), and tables of what
+argparse takes, with their `name`. With them the help imports no module.
+`module` is the module beside the data file that has `run`, and `add_arguments` where no options are listed, or `MODULE:NAME` for a
 value in it that has both; a name with a dot is taken as it is. Without it a package has one of the
 words (`ward_audit`), a file has itself.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +28,7 @@ from medhelm.files.folders import beside
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "module", "also", "asks")
+_KEYS = ("help", "module", "also", "asks", "options")
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -35,6 +37,30 @@ class Broken(NamedTuple):
 
     plugin: str
     reason: str
+
+
+class Installed(NamedTuple):
+    """An installed plugin: the distribution that brings it, and what its entry point names."""
+
+    distribution: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} ({self.value})"
+
+    @property
+    def is_built_in(self) -> bool:
+        """Return whether it comes with medhelm."""
+        return self.distribution == NAME
+
+    @property
+    def module(self) -> str:
+        """Return the name of its module."""
+        return self.value.partition(":")[0].strip()
+
+    def load(self) -> Any:
+        """Return what its entry point names, imported now."""
+        return _imported(self.value)
 
 
 class Command(NamedTuple):
@@ -53,6 +79,8 @@ class Command(NamedTuple):
     """The plugin that brings it; empty for those of medhelm."""
     asks: bool = False
     """True if it may ask models, so that it takes `--env-file FILE`."""
+    options: tuple[Any, ...] | None = None
+    """What it takes; None: its module adds that."""
 
     @property
     def name(self) -> str:
@@ -132,8 +160,11 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         )
     also = own.get("also", [])
     module = own.get("module", alone or "_".join(words).replace("-", "_"))
+    options = own.get("options")
     if not isinstance(module, str) or not isinstance(also, list):
         raise PluginError(f"{path}: {name!r}: module is a text, also a list of words")
+    if not isinstance(options, list | None):
+        raise PluginError(f"{path}: {name!r}: options is a list of names and tables")
     if module != alone and "." not in module:
         module = f"{package}.{module}" if package else str(path.with_name(f"{module}.py"))
     return Command(
@@ -144,6 +175,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
         origin=str(path),
         owner=owner,
         asks=own.get("asks") is True,
+        options=None if options is None else (*options,),
     )
 
 
@@ -154,19 +186,24 @@ def find_commands(core: Sequence[Command], files: Sequence[str] = ()) -> KnownCo
     """
     found = _add({}, core)
     broken = []
-    for distribution, value in _installed():
-        is_built_in = distribution in (NAME, OTHER)
-        owner = "" if is_built_in else f"{distribution} ({value})"
+    for plugin in installed_plugins():
+        owner = "" if plugin.is_built_in else str(plugin)
         try:
-            found = _add(found, _of_plugin(value, owner))
+            found = _add(found, _of_plugin(plugin.module, owner))
         except (PluginError, ImportError) as e:
-            if is_built_in:
+            if plugin.is_built_in:
                 raise
             broken.append(Broken(owner, str(e)))
     for path in map(Path, files):
         for data, _ in data_files(path):
             found = _add(found, read_commands(data, "", str(path), str(path)))
     return KnownCommands(found, tuple(broken))
+
+
+def name_broken(plugins: Iterable[Broken]) -> None:
+    """Name on stderr the plugins that were left out."""
+    for broken in plugins:
+        print(f"medhelm: plugin {broken.plugin} is left out: {broken.reason}", file=sys.stderr)
 
 
 def _add(
@@ -186,11 +223,10 @@ def _add(
     return found
 
 
-def _of_plugin(value: str, owner: str) -> list[Command]:
+def _of_plugin(module: str, owner: str) -> list[Command]:
     """Return the commands of a package and of those that lie in it, or of a module."""
     from importlib.util import find_spec
 
-    module = value.partition(":")[0].strip()
     top, *inner = module.split(".")
     spec = find_spec(top)  # of a name without a dot nothing is imported
     if spec is None:
@@ -229,18 +265,23 @@ def command_module(command: Command) -> Any:
         from medhelm.plugins.discovery import import_file
 
         return import_file(Path(command.module))
-    module, _, name = command.module.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    return _imported(command.module)
 
 
-def _installed() -> list[tuple[str, str]]:
-    """Return distribution and module of each installed plugin, those of medhelm first.
+def _imported(value: str) -> Any:
+    """Return a module, or of `MODULE:NAME` a value in it."""
+    module, _, name = value.partition(":")
+    found = import_module(module.strip())
+    return getattr(found, name.strip()) if name else found
 
-    As `discovery.installed_plugins`, but in a tenth of the time: `importlib.metadata` takes as long to
-    import as all else that `medhelm --help` needs.
+
+def installed_plugins() -> list[Installed]:
+    """Return the installed plugins, those of medhelm first.
+
+    In a tenth of the time of `importlib.metadata`, which takes as long to import as all else that
+    `medhelm --help` needs.
     """
-    found: dict[tuple[str, str], None] = {}
+    found: dict[Installed, None] = {}
     for place in dict.fromkeys(sys.path):
         try:
             entries = sorted(e.path for e in os.scandir(place or ".") if e.name.endswith(_METADATA))
@@ -249,8 +290,10 @@ def _installed() -> list[tuple[str, str]]:
         for path in entries:
             for value in _plugins_in(Path(path, "entry_points.txt")):
                 stem = os.path.basename(path).rpartition(".")[0].partition("-")[0]
-                found[stem.replace("_", "-"), value] = None
-    return sorted(found, key=lambda pair: (pair[0] not in (NAME, OTHER), *pair))
+                name = stem.replace("_", "-")
+                # An installation from before the renaming, beside a new one, names the same parts.
+                found[Installed(NAME if name == OTHER else name, value)] = None
+    return sorted(found, key=lambda own: (not own.is_built_in, *own))
 
 
 def _plugins_in(path: Path) -> Iterator[str]:

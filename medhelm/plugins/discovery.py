@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
-from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,51 +21,10 @@ import pluggy
 from medhelm.errors import MedhelmError, PluginError, closest
 from medhelm.files.durable import is_file
 from medhelm.plugins import hookspecs
-from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("medhelm_"))
 _HOW = "plugins=[PATH] of `run` and --plugin PATH of other commands take .py and .yaml files"
 ADD = f"a plugin returns what it adds from a hook marked @hookimpl: {', '.join(HOOKS)}"
-
-
-def installed_plugins() -> list[EntryPoint]:
-    """Return the entry points of plugins, those of medhelm itself first."""
-    return list(_installed(tuple((place, _changed(place)) for place in sys.path)))
-
-
-@lru_cache(maxsize=8)
-def _installed(places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of these folders, which hold others once something is installed."""
-    # An installation from before the renaming, beside or in place of a new one, names the same parts.
-    points = {(is_built_in(p) or owner(p), p.value): p for p in entry_points(group=GROUP)}
-    return tuple(sorted(points.values(), key=lambda p: (not is_built_in(p), owner(p), p.name)))
-
-
-def _changed(place: str) -> int:
-    try:
-        return os.stat(place or ".").st_mtime_ns
-    except OSError:  # no folder is there, or none that may be read
-        return 0
-
-
-def is_built_in(point: EntryPoint) -> bool:
-    """Return whether a plugin comes with medhelm."""
-    return owner(point) in (NAME, OTHER)
-
-
-def owner(point: EntryPoint) -> str:
-    """Return the name of the distribution that brings a plugin."""
-    return _name_of(point.dist) if point.dist is not None else point.value
-
-
-@lru_cache(maxsize=64)
-def _name_of(dist: Distribution) -> str:
-    return dist.name  # read from its metadata each time
-
-
-def plugin_name(point: EntryPoint) -> str:
-    """Return how messages call an installed plugin."""
-    return f"{owner(point)} ({point.value})"
 
 
 def package_folders(module: str) -> list[Path] | None:

@@ -74,26 +74,17 @@ def read_profile(name: str | Path) -> Profile:
     should be.
     """
     if isinstance(name, Path) or name.endswith(_SUFFIXES) or os.path.dirname(name):
-        return _parse(_read_file(Path(name)), str(name), str(name))
+        try:
+            return _parse(Path(name).read_bytes(), str(name), str(name))
+        except OSError as e:
+            hint = f"; did you mean {Path(name).stem!r}, which needs no file?"
+            hint = hint if Path(name).stem in profile_names() else ""
+            raise UsageError(f"profile {name} cannot be read: {why(e)}{hint}") from None
     known = packaged_files("profile")
     if name not in known:
         hint = "`medhelm list profiles` shows all; the name of a file of your own ends in .yaml."
         raise UnknownName("profile", name, known, hint)
     return _parse(known[name].read_bytes(), name, f"conf/profile/{name}.yaml")
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        hint = "`medhelm list profiles` shows those that need no file"
-        if path.stem in profile_names():
-            hint = f"did you mean {path.stem!r}, which needs none?"
-        raise UsageError(f"profile {path}: there is no such file; {hint}") from None
-    except IsADirectoryError:
-        raise UsageError(f"profile {path} is a folder; name a YAML file in it") from None
-    except OSError as e:
-        raise UsageError(f"profile {path} cannot be read: {why(e)}") from None
 
 
 def _parse(content: bytes, name: str, where: str) -> Profile:
@@ -125,7 +116,6 @@ class _StrictLoader(yaml.SafeLoader):
     that is not a text: of `minimum: 0,5` between braces YAML makes the keys minimum and 5."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        """Return the mapping of a node."""
         keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
         for place, key in enumerate(keys):
             if any(key.value == other.value for other in keys[:place]):

@@ -14,17 +14,16 @@ import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
 from medhelm.files.durable import is_file
 from medhelm.files.folders import beside, entries, homes
+from medhelm.grading.answer_form import LIKELIHOOD_METRICS
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import default_jury
-from medhelm.grading.likelihoods import LIKELIHOOD_METRICS
 from medhelm.grading.rubric.metrics import rubric_metrics
 from medhelm.models.catalogue import load_models
 from medhelm.models.provider import Provider
@@ -38,7 +37,7 @@ from medhelm.plugins.checks import (
     refuse,
     unknown_names,
 )
-from medhelm.plugins.commands import Broken, data_files
+from medhelm.plugins.commands import Broken, Installed, data_files, installed_plugins
 from medhelm.plugins.discovery import (
     ADD,
     fault,
@@ -46,9 +45,6 @@ from medhelm.plugins.discovery import (
     hook_values,
     hooks_of,
     import_file,
-    installed_plugins,
-    is_built_in,
-    plugin_name,
 )
 from medhelm.plugins.taxonomy import Taxonomy, load_taxonomy
 from medhelm.plugins.trackers import OWN as OWN_TRACKERS
@@ -63,6 +59,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -86,24 +84,17 @@ class Registry:
 
     def benchmark(self, name: str) -> Benchmark:
         """Return a benchmark by name; raises UnknownName with the nearest ones."""
-        if name not in self.benchmarks:
-            hint = "`medhelm list benchmarks` shows all."
-            raise UnknownName("benchmark", name, self.benchmarks, hint)
-        return self.benchmarks[name]
+        return _named("benchmark", name, self.benchmarks, "`medhelm list benchmarks` shows all.")
 
     def protocol(self, name: str) -> Protocol:
         """Return a protocol by name; raises UnknownName."""
-        if name not in self.protocols:
-            known = ", ".join(self.protocols)
-            raise UnknownName("protocol", name, self.protocols, f"The protocols are {known}.")
-        return self.protocols[name]
+        known = f"The protocols are {', '.join(self.protocols)}."
+        return _named("protocol", name, self.protocols, known)
 
     def strategy(self, name: str) -> Strategy:
         """Return a strategy by name; raises UnknownName."""
-        if name not in self.strategies:
-            known = f"are {', '.join(self.strategies)}" if self.strategies else "come with plugins"
-            raise UnknownName("strategy", name, self.strategies, f"Strategies {known}.")
-        return self.strategies[name]
+        known = f"are {', '.join(self.strategies)}" if self.strategies else "come with plugins"
+        return _named("strategy", name, self.strategies, f"Strategies {known}.")
 
     def metric(self, name: str, scoring: Scoring = "fixed") -> Metric:
         """Return a metric as it is scored: without a published form as 'fixed' under 'helm', too.
@@ -132,15 +123,21 @@ class Registry:
         return (name, "helm") in self.metrics or (fixed is not None and fixed.is_as_published)
 
 
+def _named(kind: str, name: str, known: Mapping[str, _T], hint: str) -> _T:
+    if name not in known:
+        raise UnknownName(kind, name, known, hint)
+    return known[name]
+
+
 def load_registry(plugins: Sequence[str] = ()) -> Registry:
     """Return all plugins: installed ones by entry point, then the files named in `plugins`.
 
     Raises PluginError where a built-in plugin or a named file cannot be used.
     """
     points = installed_plugins()
-    loader = _Loader(load_taxonomy(), _built_in(tuple(p for p in points if is_built_in(p))))
+    loader = _Loader(load_taxonomy(), _built_in(tuple(p for p in points if p.is_built_in)))
     for point in points:
-        if not is_built_in(point):
+        if not point.is_built_in:
             loader.add_entry_point(point)
     for file in plugins:
         loader.add_file(Path(file))
@@ -160,7 +157,7 @@ _KINDS: Mapping[str, type[Any]] = {
 }
 """The kinds of values that plugins bring to the registry, each by a hook of its own."""
 
-_HOOK = {kind: f"medhelm_{kind}s" for kind in _KINDS} | {"strategy": "medhelm_strategies"}
+_PLURAL = {kind: f"{kind}s" for kind in _KINDS} | {"strategy": "strategies"}
 
 _Known = dict[Any, tuple[Any, str]]
 """Values by name, with the file or distribution that brings each."""
@@ -177,9 +174,9 @@ class _Loader:
         self._third_party: dict[str, str] = {}
         self._own = frozenset(known["benchmark"])
 
-    def add_entry_point(self, point: EntryPoint) -> None:
+    def add_entry_point(self, point: Installed) -> None:
         """Add a third party's plugin. One that fails is reported and left out."""
-        plugin = plugin_name(point)
+        plugin = str(point)
         try:
             added = self.add_module(point.load())
         except KeyboardInterrupt:
@@ -194,7 +191,7 @@ class _Loader:
         try:
             found = _Found()
             if path.suffix in (".yaml", ".yml") and is_file(path):
-                found.add("benchmark", read_yaml_benchmark(path), str(path))
+                found.values.append(("benchmark", read_yaml_benchmark(path), str(path)))
             else:
                 found.call_hooks(import_file(path), str(path))
             self._add_values(found)
@@ -211,7 +208,7 @@ class _Loader:
         found = _Found()
         for part, origin in _parts(module):
             if isinstance(part, Path):
-                found.add("benchmark", read_yaml_benchmark(part), origin)
+                found.values.append(("benchmark", read_yaml_benchmark(part), origin))
             else:
                 found.call_hooks(part, origin)
                 _refuse_misplaced(module, part, origin)
@@ -236,19 +233,15 @@ class _Loader:
 
     def _check(self, kind: str, value: Any, origin: str, known: Mapping[str, _Known]) -> None:
         faults: Iterator[str] = iter(())
-        match kind:
-            case "benchmark":
-                faults = benchmark_faults(value, self._taxonomy)
-            case "metric":
-                faults = metric_faults(value, (m for m, _ in known["metric"].values()))
-            case "page":
-                faults = page_faults(value)
-            case "provider":
-                faults = provider_faults(value)
+        if kind == "benchmark":
+            faults = benchmark_faults(value, self._taxonomy)
+        elif kind == "metric":
+            faults = metric_faults(value, (m for m, _ in known["metric"].values()))
+        elif kind in ("page", "provider"):
+            faults = page_faults(value) if kind == "page" else provider_faults(value)
         refuse(kind, getattr(value, "name", ""), origin, faults)
 
     def finish(self) -> Registry:
-        """Return the registry, in order of names."""
         metrics, benchmarks = self.known["metric"], dict(self.known["benchmark"])
         for benchmark, origin in self.known["benchmark"].values():
             unknown = unknown_names(benchmark, metrics, self.known["protocol"])
@@ -260,29 +253,23 @@ class _Loader:
                 self._broken.append(Broken(self._third_party[benchmark.name], str(e)))
                 del benchmarks[benchmark.name]
         self.known = {**self.known, "benchmark": benchmarks}
-        providers = self._in_order("provider")
+        found: dict[str, Any] = {
+            name: {key: value for key, (value, _) in sorted(self.known[kind].items())}
+            for kind, name in _PLURAL.items()
+        }
+        providers = found.pop("providers")
         add_providers(own for name, own in providers.items() if name not in built_in())
         return Registry(
             taxonomy=self._taxonomy,
-            benchmarks=self._in_order("benchmark"),
-            metrics=self._in_order("metric"),
-            models=self._in_order("model"),
-            protocols=self._in_order("protocol"),
-            strategies=self._in_order("strategy"),
-            pages=self._in_order("page"),
-            askings=self._in_order("asking"),
-            trackers=self._in_order("tracker"),
+            **found,
             files=tuple(self._files),
             broken=tuple(self._broken),
             own=self._own,
         )
 
-    def _in_order(self, kind: str) -> dict[Any, Any]:
-        return {key: value for key, (value, _) in sorted(self.known[kind].items())}
-
 
 @cache
-def _built_in(points: tuple[EntryPoint, ...]) -> Mapping[str, _Known]:
+def _built_in(points: tuple[Installed, ...]) -> Mapping[str, _Known]:
     """Return what comes with medhelm, which is the same as long as a process lives."""
     known: dict[str, _Known] = {kind: {} for kind in _KINDS}
     known["metric"][JURY, "fixed"] = (default_jury(), "medhelm.grading.jury")
@@ -311,17 +298,12 @@ class _Found:
     def __bool__(self) -> bool:
         return bool(self.values or self.has_tables)
 
-    def add(self, kind: str, value: Any, origin: str) -> None:
-        """Add a value."""
-        self.values.append((kind, value, origin))
-
     def call_hooks(self, module: ModuleType, origin: str) -> None:
-        """Add what the hooks of a module return."""
         hook = hooks_of(module, origin)
         self.has_tables |= has_hook(module, "medhelm_tables")
         for kind, kept in _KINDS.items():
-            for value in hook_values(getattr(hook, _HOOK[kind])(), kept, origin):
-                self.add(kind, _with_origin(value, origin), origin)
+            for value in hook_values(getattr(hook, f"medhelm_{_PLURAL[kind]}")(), kept, origin):
+                self.values.append((kind, _with_origin(value, origin), origin))
 
 
 def _key_of(value: Any) -> tuple[Any, str]:
@@ -333,7 +315,6 @@ def _key_of(value: Any) -> tuple[Any, str]:
 
 
 def _parts(module: ModuleType) -> Iterator[tuple[ModuleType | Path, str]]:
-    """Yield a plain module itself, or a package with its modules and YAML files by name."""
     yield module, _file_of(module)
     for folder in map(Path, getattr(module, "__path__", ())):
         names = sorted(info.name for info in pkgutil.iter_modules([str(folder)]))

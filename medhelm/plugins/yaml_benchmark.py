@@ -220,7 +220,6 @@ def _cluster(value: str, context: str, columns: _Mapping) -> str | None:
 
 
 def _faults(values: _Own) -> Iterator[str]:
-    """Yield which keys do not go together, and which names are none of a column or label."""
     columns, published = values.instance, values.published
     if (columns.gold_index is None) == (columns.reference is None):
         yield "instance needs either gold_index or reference"
@@ -257,7 +256,6 @@ def _faults(values: _Own) -> Iterator[str]:
 
 
 def _used(columns: _Mapping) -> list[str]:
-    """Return the columns that a mapping reads."""
     texts = (columns.id, columns.context, columns.question, columns.cluster, columns.part)
     golds = (columns.gold_index, columns.reference)
     return [*filter(None, texts + golds), *columns.choices, *columns.metadata]

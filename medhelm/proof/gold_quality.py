@@ -23,8 +23,8 @@ from medhelm.data.dataset import Dataset
 from medhelm.errors import DataError
 from medhelm.extract import visible_text
 from medhelm.grading.graders.grader import NOT_ASKED
-from medhelm.grading.graders.panel import end_of
-from medhelm.grading.jury.prompt import judge_messages, read_reply, repair_message, reply_schema
+from medhelm.grading.jury.grader import judge_messages, read_reply, repair_message, reply_schema
+from medhelm.grading.panels import end_of
 from medhelm.models.baselines import open_baseline
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt

@@ -21,9 +21,8 @@ import numpy as np
 from medhelm.errors import UsageError
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import JUDGE, Shown, judgement_key, shown_of
-from medhelm.grading.graders.panel import MISSING, Judging, end_of, has_verdict, read_states
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.panels import judgings
+from medhelm.grading.panels import MISSING, Judging, end_of, has_verdict, judgings, read_states
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms

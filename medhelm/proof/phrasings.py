@@ -8,15 +8,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
 
 from medhelm.extract import extract_date, extract_weeks_days
 from medhelm.extract.numbers.asked import asked_unit
-from medhelm.schema.data import Benchmark, Instance, Phrasing
+from medhelm.schema.data import Benchmark, Instance
 
 _FIELD = re.compile(r"\[\[(\w+)\]\]")
+_FILE = Path(__file__).parent / "phrasings.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phrasing:
+    """A reply by which the reading of one instance's answer is tried."""
+
+    name: str
+    text: str
+    gives_gold: bool
+    """True if a reader finds the gold in it. False if nothing may be read."""
+    is_cut: bool
+    """True if the reply ended at the output budget."""
 
 
 def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]:
@@ -28,12 +42,12 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
     number before a factor of 0.8); `commas`, `semicolons`, `lines`,
     `bullets`, `numbered`, `json` (all gold labels).
     """
-    if benchmark.phrasings is not None:
-        yield from benchmark.phrasings(instance)
+    own, file = benchmark.phrasings, _FILE
+    if own is not None:
+        file, (kinds, fields) = own.file, own.fill(instance)
+    elif not instance.references:
         return
-    if not instance.references:
-        return
-    if instance.choices:
+    elif instance.choices:
         fields, kinds = _of_choices(instance), ["choice"]
     elif benchmark.answer == "number":
         fields, kinds = _of_value(instance.references[0], instance.question)
@@ -42,7 +56,7 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
     else:
         return
     for kind in kinds:
-        for name, text, gives_gold, is_cut in _wordings()[kind]:
+        for name, text, gives_gold, is_cut in _wordings(file)[kind]:
             wanted = set(_FIELD.findall(text))
             if wanted <= fields.keys():
                 filled = _FIELD.sub(lambda match: fields[match[1]], text)
@@ -50,11 +64,11 @@ def phrasings_of(benchmark: Benchmark, instance: Instance) -> Iterator[Phrasing]
 
 
 @cache
-def _wordings() -> Mapping[str, tuple[tuple[str, str, bool, bool], ...]]:
+def _wordings(path: Path) -> Mapping[str, tuple[tuple[str, str, bool, bool], ...]]:
     """Return (name, template, whether it gives the gold, whether it is cut) by kind of answer."""
     import yaml
 
-    read = yaml.safe_load((Path(__file__).parent / "phrasings.yaml").read_text("utf-8"))
+    read = yaml.safe_load(path.read_text("utf-8"))
     return {
         kind: tuple(
             (name, word["text"], group == "gold", word["cut"])

@@ -9,8 +9,8 @@ from medhelm.errors import MedhelmError
 from medhelm.grading.grade import grade
 from medhelm.proof.checks import Findings
 from medhelm.proof.manifest import Readings
-from medhelm.proof.phrasings import phrasings_of
-from medhelm.schema.data import Benchmark, Instance, Phrasing
+from medhelm.proof.phrasings import Phrasing, phrasings_of
+from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import FLOORED, Metric, Score
 from medhelm.store.records import instance_key

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict
+from medhelm.grading.jury.grader import judge_messages, read_reply
 from medhelm.grading.jury.metric import jury_metrics
-from medhelm.grading.jury.prompt import judge_messages, read_reply
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 

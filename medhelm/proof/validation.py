@@ -26,7 +26,7 @@ from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import with_stand_ins
-from medhelm.grading.sum_columns import SumOrder, aggregation_of
+from medhelm.grading.scoring import SumOrder, aggregation_of
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import render_prompt

@@ -10,7 +10,7 @@ import msgspec
 
 from medhelm.config import Job, chosen_settings, convert
 from medhelm.errors import UnknownName, UsageError
-from medhelm.grading.graders.terms import graders_of
+from medhelm.grading.graders.grader import graders_of
 from medhelm.models import check_model
 from medhelm.models.access import check_settings
 from medhelm.models.catalogue import find_model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
@@ -122,10 +121,8 @@ async def _conduct(
     key = "" if stage.is_one_call else f"{episode_keys(instance, repeat + 1)[-1]:016x}"
     episode = (begun or OpenEpisode(key)).of(instance, repeat)
     log = None if stage.is_one_call else stage.log
-    models = stage.asked | {
-        role: _Embedded(model, stage, instance, repeat) for role, model in stage.embedded.items()
-    }
-    asker = Sender(stage.desk, models, episode, live, log, rules=stage.embedded.keys())
+    rules = {role: _Embedded(model, stage, instance) for role, model in stage.embedded.items()}
+    asker = Sender(stage.desk, stage.asked | rules, episode, live, log, rules=rules.keys())
     answer, first = await _answer(stage, instance, repeat, asker), stage.run.protocol.roles[0]
     if log is None:
         calls = [*episode.calls.values()]
@@ -145,7 +142,8 @@ def keep_ended(
     log: RunFolder, episode: OpenEpisode, asker: Sender, answer: FinalAnswer, role: str
 ) -> Episode:
     """Return an episode that has ended, its last line appended; its answer is one of `role`."""
-    stale = () if answer.finish == "error" else episode.unasked(asker.asked)
+    unasked = tuple(name for name in episode.calls if name not in asker.asked)
+    stale = () if answer.finish == "error" else unasked
     response = response_of(episode.instance, episode.repeat, answer, episode.made_of(stale), role)
     asker.begin(log)
     ended = episode.ended(response, answer.ending, answer.state, stale)
@@ -156,7 +154,6 @@ def keep_ended(
 
 
 async def _answer(stage: Stage, instance: Instance, repeat: int, asker: Sender) -> FinalAnswer:
-    """Return what the protocol makes of an instance. None of its calls is under way any more."""
     ask: Send = asker
     run, conduct = stage.run, stage.run.protocol.conduct
     for role, strategy in run.strategies.items():
@@ -228,39 +225,24 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
     )
 
 
-class _Embedded:
+class _Embedded(Model):
     """A baseline in a role: it answers by rule from the instance, at once and for nothing."""
 
-    def __init__(self, model: InstanceModel, stage: Stage, instance: Instance, repeat: int) -> None:
+    def __init__(self, model: InstanceModel, stage: Stage, instance: Instance) -> None:
         self.spec = model.spec
-        self._model, self._stage, self._instance, self._repeat = model, stage, instance, repeat
-
-    async def acquire(self, place: int = 0) -> None:
-        """Need no slot."""
-
-    def release(self) -> None:
-        """Give nothing back."""
+        self._model, self._stage, self._instance = model, stage, instance
 
     async def respond(self, request: Request) -> Response:
-        """Return the baseline's answer to the instance."""
         run = self._stage.run
-        seed = run.spec.seed + self._repeat
+        seed = run.spec.seed + request.repeat
         try:
             text = self._model.answer(run.benchmark, self._instance, seed, request)
         except MedhelmError as e:  # a case that the rule cannot play
             raise Stopped(e) from None
         except Exception as e:  # a defect of the rule is none of the protocol's
             raise Stopped(MedhelmError(f"a defect stopped this run: {place_of(e)}")) from None
-        return Response(
-            instance_id=self._instance.id,
-            repeat=self._repeat,
-            text=as_shown(self._instance, text),
-            served_model=self.spec.name,
-            finished_at=time.time(),
-        )
-
-    async def close(self) -> None:
-        """Close nothing."""
+        text = as_shown(self._instance, text)
+        return request.reply(text=text, served_model=self.spec.name)
 
 
 def place_of(error: BaseException) -> str:

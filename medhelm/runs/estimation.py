@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from medhelm.config import Job
 from medhelm.errors import RecordError
 from medhelm.grading.answer_form import stated_episodes
-from medhelm.grading.graders.controls import Sample, answer
+from medhelm.grading.graders.controls import Sample, answer, is_control
+from medhelm.grading.graders.grader import judgement_key, shown_of
+from medhelm.grading.panels import MISSING, Judging, end_of
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model
-from medhelm.models.costs import batch_part, upper_bound
+from medhelm.models.costs import batch_part, upper_bound, usd
 from medhelm.models.identity import reads_prompt
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Forecast, terms_of
 from medhelm.runs.casting import choose_cast, named_model
-from medhelm.runs.judge_estimates import THINKING, JudgeEstimate, JudgeSum, judges_of
 from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
 from medhelm.schema.data import Instance
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.episode import Episode
+from medhelm.schema.model import ModelSpec, Price
 from medhelm.schema.run import READER, RunSpec
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.records import find_gradings, order_key, read_record
-from medhelm.store.runlog import episode_keys, is_answered, read_begun
+from medhelm.store.records import find_gradings, judge_budget, order_key, read_record
+from medhelm.store.runlog import episode_keys, is_answered, read_begun, read_keyed
 
+THINKING = 1000
+"""Output tokens of a model that thinks before it answers, where nothing is stored of it."""
+_REASON = 40
+"""Tokens of a judge's reply, where its grader does not say."""
+_OUTPUT = ("output_tokens_limit", "output_tokens_expected")
 _GOLD_FACTOR = 3
 _OPEN_ANSWER = 500
 """Tokens of an answer in free text that has no gold to go by: a page, which judges are then shown."""
@@ -77,13 +85,9 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the USD that is paid in batches; 1: the service takes none."""
 
 
-class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """One model in another role than that under test, over the episodes of one run."""
+class PartyEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens and USD of one model that is asked besides the one under test."""
 
-    role: str
-    model: str
-    calls_expected: int
-    calls_limit: int
     input_tokens_expected: int
     input_tokens_limit: int
     output_tokens_expected: int
@@ -93,6 +97,29 @@ class RoleEstimate(msgspec.Struct, frozen=True, kw_only=True):
     usd_limit: float | None
     batch_part: float = 1.0
     """The part of the USD that is paid in batches; 1: the service takes none."""
+
+
+class RoleEstimate(PartyEstimate, frozen=True, kw_only=True):
+    """One model in another role than that under test, over the episodes of one run."""
+
+    role: str
+    model: str
+    calls_expected: int
+    calls_limit: int
+
+
+class JudgeEstimate(PartyEstimate, frozen=True, kw_only=True):
+    """One judge on the answers of one run."""
+
+    judge: str
+    calls: int
+    """Calls that are still to be made: one an answer for a jury, as many as a grader needs."""
+    calls_limit: int
+    """Calls if each of them needed every repair."""
+    cached_tokens_expected: int = 0
+    """Part of the expected input that began an earlier call, too."""
+    usd_expected_cached: float | None = None
+    """If the provider caches that part."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,35 +200,37 @@ def sum_up(estimates: Sequence[RunEstimate]) -> Totals:
     unpriced = [e.model for e in asked if e.usd_limit is None]
     unpriced += [role.model for role in cast if role.usd_limit is None]
     unpriced += [j.judge for j in judged if j.usd_limit is None]
-    limits = [add_up(own.usd_limit for own in part) for part in (asked, judged, cast)]
-    expected = [add_up(own.usd_expected for own in part) for part in (asked, judged, cast)]
+    parts: dict[str, Sequence[RunEstimate | PartyEstimate]] = {
+        "": asked,
+        "jury_": judged,
+        "cast_": cast,
+    }
+    costs = {
+        f"{part}{name}": add_up(getattr(one, name) for one in own)
+        for part, own in parts.items()
+        for name in ("usd_limit", "usd_expected")
+    }
 
-    parties: list[RunEstimate | RoleEstimate | JudgeEstimate] = [*asked, *judged, *cast]
+    def sums(own: Sequence[object], prefix: str, *names: str) -> dict[str, int]:
+        return {prefix + name: sum(getattr(one, name) for one in own) for name in names}
+
+    parties: list[RunEstimate | PartyEstimate] = [*asked, *judged, *cast]
 
     def in_batches(field: str) -> float | None:
         parts = ((getattr(own, field), own.batch_part) for own in parties)
         return add_up(None if usd is None else part * usd for usd, part in parts)
 
+    whole: dict[str, Any] = {
+        f"total_{name}": add_up(costs[part + name] for part in parts)
+        for name in ("usd_limit", "usd_expected")
+    }
+    whole |= sums(asked, "", "to_ask", "input_tokens", *_OUTPUT)
+    whole |= sums(judged, "jury_", "input_tokens_expected", "input_tokens_limit", *_OUTPUT)
     return Totals(
-        to_ask=sum(e.to_ask for e in asked),
-        input_tokens=sum(e.input_tokens for e in asked),
-        output_tokens_limit=sum(e.output_tokens_limit for e in asked),
-        output_tokens_expected=sum(e.output_tokens_expected for e in asked),
-        usd_limit=limits[0],
-        usd_expected=expected[0],
+        **costs | whole,
         judge_calls=sum(j.calls for j in judged),
         judge_calls_limit=sum(j.calls_limit for j in judged),
-        jury_input_tokens_expected=sum(j.input_tokens_expected for j in judged),
-        jury_input_tokens_limit=sum(j.input_tokens_limit for j in judged),
-        jury_output_tokens_expected=sum(j.output_tokens_expected for j in judged),
-        jury_output_tokens_limit=sum(j.output_tokens_limit for j in judged),
-        jury_usd_limit=limits[1],
-        jury_usd_expected=expected[1],
         jury_usd_expected_cached=add_up(j.usd_expected_cached for j in judged),
-        cast_usd_limit=limits[2],
-        cast_usd_expected=expected[2],
-        total_usd_limit=add_up(limits),
-        total_usd_expected=add_up(expected),
         batch_usd_limit=in_batches("usd_limit"),
         batch_usd_expected=in_batches("usd_expected"),
         unpriced=tuple(dict.fromkeys(unpriced)),
@@ -251,12 +280,10 @@ class _Observed:
                 replies[1] += grader.usage.requests - grader.usage.unknown
 
     def reply(self, judge: str) -> float | None:
-        """Return the mean output tokens of a judge's replies; None where none is stored."""
         tokens, replies = self._judges.get(judge, (0, 0))
         return tokens / replies if replies > 0 else None
 
     def mean(self, spec: RunSpec) -> tuple[_Length, str] | None:
-        """Return the mean and what it rests on; None where nothing is stored."""
         kinds = (
             (spec.model.name, "of this model"),
             (_kind(spec), "of other models of its kind"),
@@ -327,45 +354,44 @@ class _Role:
         self.tokens_out += min(calls * one, limit)
         self.limit += limit
 
-    @property
-    def expected(self) -> int:
-        """Return the expected output tokens."""
-        return min(round(self.tokens_out), self.limit)
-
-    def usd(self) -> tuple[float | None, float | None]:
-        """Return the USD at most, and as expected."""
-        if self.is_embedded:
-            return 0.0, 0.0
-        price = self._spec.price
-        return (
-            upper_bound(self.tokens_in_limit, self.limit, price),
-            upper_bound(round(self.tokens_in), self.expected, price),
-        )
+    def fields(self) -> dict[str, Any]:
+        expected = min(round(self.tokens_out), self.limit)
+        return _party(self._spec, round(self.tokens_in), self.tokens_in_limit, expected, self.limit)
 
     def estimate(self) -> RoleEstimate:
-        """Return the sums."""
-        usd_limit, usd_expected = self.usd()
         return RoleEstimate(
             role=self._role,
             model=self._spec.name,
             calls_expected=round(self.calls),
             calls_limit=self.calls_limit,
-            input_tokens_expected=round(self.tokens_in),
-            input_tokens_limit=self.tokens_in_limit,
-            output_tokens_expected=self.expected,
-            output_tokens_limit=self.limit,
-            usd_expected=usd_expected,
-            usd_limit=usd_limit,
-            batch_part=batch_part(self._spec),
+            **self.fields(),
         )
 
 
-class _Sums:
-    """Sums what is left to ask of one run."""
+def _party(
+    spec: ModelSpec, tokens_in: int, in_limit: int, tokens_out: int, limit: int
+) -> dict[str, Any]:
+    """Return the fields of `PartyEstimate`; a rule costs nothing."""
+    price = spec.price if reads_prompt(spec) else Price(input=0.0, output=0.0, date="")
+    return {
+        "input_tokens_expected": tokens_in,
+        "input_tokens_limit": in_limit,
+        "output_tokens_expected": tokens_out,
+        "output_tokens_limit": limit,
+        "usd_expected": upper_bound(tokens_in, tokens_out, price),
+        "usd_limit": upper_bound(in_limit, limit, price),
+        "batch_part": batch_part(spec),
+    }
 
+
+class _Sums:
     def __init__(self, run: Run, selection: Selection, observed: _Observed) -> None:
         self.run, self._selection = run, selection
-        self._judges = judges_of(run, observed.reply)
+        self._judges = [
+            JudgeSum(run, judging, place, observed.reply(judge.name))
+            for judging in run.judgings
+            for place, judge in enumerate(judging.judges)
+        ]
         self._answered = _answered(run, selection, self._judges)
         has_parts = not run.protocol.is_one_call or run.strategies
         self._begun = read_begun(run.path) if has_parts else {}
@@ -381,7 +407,6 @@ class _Sums:
         self._sample = Sample(max(sizes, default=0))
 
     def add(self, instance: Instance) -> None:
-        """Count the episodes of an instance that are left."""
         spec, cut = self.run.spec, self._selection.cut
         if cut is not None and order_key(spec.seed, instance.id) > cut:
             return
@@ -405,7 +430,6 @@ class _Sums:
                 role.add(forecast, left - len(begun), rule.tokens)
 
     def estimate(self) -> RunEstimate:
-        """Return the sums."""
         run, spec, seen = self.run, self.run.spec, self._seen
         for judge in self._judges:
             for instance in judge.controls(self._sample, self._selection.instances):
@@ -413,7 +437,7 @@ class _Sums:
                 judge.coming(instance, 1, length.text, spec.max_output_tokens)
         roles = dict(self._roles)
         own = roles.pop(self._first)
-        usd_limit, usd_expected = own.usd()
+        needs = own.fields()
         return RunEstimate(
             model=spec.model.name,
             benchmark=spec.column,
@@ -423,17 +447,88 @@ class _Sums:
             repeats=spec.repeats,
             answered=self._selection.instances * spec.repeats - self._to_ask,
             to_ask=self._to_ask,
-            input_tokens=round(own.tokens_in),
-            output_tokens_limit=own.limit,
-            output_tokens_expected=own.expected,
+            input_tokens=needs["input_tokens_expected"],
+            output_tokens_limit=needs["output_tokens_limit"],
+            output_tokens_expected=needs["output_tokens_expected"],
             basis="embedded" if own.is_embedded else seen[1] if seen else "rule",
-            usd_limit=usd_limit,
-            usd_expected=usd_expected,
+            usd_limit=needs["usd_limit"],
+            usd_expected=needs["usd_expected"],
             cast=tuple(role.estimate() for role in roles.values()),
             jury=run.grading.raters.name if run.grading.raters else None,
             judges=tuple(judge.estimate() for judge in self._judges),
             variant=spec.variant,
-            batch_part=batch_part(spec.model),
+            batch_part=needs["batch_part"],
+        )
+
+
+class JudgeSum:
+    """Sums what a grader asks one judge. `reply`: mean output tokens of its stored replies, if any."""
+
+    def __init__(self, run: Run, judging: Judging, place: int, reply: float | None) -> None:
+        self._run, self._judging, self._grader = run, judging, judging.grader
+        self._judge, self._reply = judging.judges[place], reply
+        self._limit = judge_budget(self._judge, judging.terms.jury)
+        self._terms = judging.grader.terms(self._judge, judging.terms)
+        ends, controls = dict[int, str](), set[int]()
+        for key, grading in read_keyed(judging.folders[place]):
+            ends[key] = end_of(grading)
+            if is_control(grading.instance):
+                controls.add(key)
+        self._graded = {key for key, end in ends.items() if end not in MISSING}
+        self._controlled = len(controls & self._graded)
+        self._calls = self._in = self._cached = self._out = 0.0
+        self._calls_limit = self._in_limit = 0
+
+    def stored(self, episode: Episode) -> None:
+        """Count a stored answer that the judge has not graded."""
+        shown = shown_of(self._run.protocol, episode)
+        if shown is None or not self._grader.is_graded(shown):
+            return
+        if judgement_key(episode) not in self._graded:
+            said = sum(estimate_tokens(text) for _, text in shown.transcript)
+            self.coming(episode.instance, 1, said, said)
+
+    def coming(self, instance: Instance, times: int, expected: float, limit: int) -> None:
+        """Count so many answers to an instance, by the tokens of their text."""
+        answer = min(expected, limit)
+        for forecast in self._forecasts(instance, answer):
+            self._calls += times * forecast.calls
+            self._in += times * forecast.input_tokens
+            self._cached += times * forecast.cached_tokens
+            self._out += times * min(self._expected(forecast), forecast.calls * self._limit)
+        for forecast in self._forecasts(instance, limit):
+            self._calls_limit += times * forecast.calls_limit
+            self._in_limit += times * forecast.input_tokens_limit
+
+    def sample_size(self, cases: int) -> int:
+        """Return of how many cases of a run the judge is asked about controls."""
+        return self._judging.sample_size(self._judge, self._run.controls, cases)
+
+    def controls(self, sample: Sample, cases: int) -> Iterator[Instance]:
+        """Yield the case of each control that is not stored: the most that can be asked, whatever the answers are."""
+        found = self._judging.controls(sample.episodes(self.sample_size(cases)), lambda _: "-")
+        yield from (control.instance for control in islice(found, self._controlled, None))
+
+    def _forecasts(self, instance: Instance, answer: float) -> Iterable[Forecast]:
+        return self._grader.forecast(self._run.benchmark, instance, self._terms, round(answer))
+
+    def _expected(self, forecast: Forecast) -> float:
+        if self._reply is not None:
+            return forecast.calls * self._reply
+        thinking = forecast.calls * THINKING * self._judge.reasoning
+        return (forecast.output_tokens or forecast.calls * _REASON) + thinking
+
+    def estimate(self) -> JudgeEstimate:
+        """Return the sums."""
+        price, tokens_in, cached = self._judge.price, round(self._in), round(self._cached)
+        out, limit = round(self._out), self._calls_limit * self._limit
+        return JudgeEstimate(
+            judge=self._judge.name,
+            calls=round(self._calls),
+            calls_limit=self._calls_limit,
+            cached_tokens_expected=cached,
+            usd_expected_cached=None if price is None else usd(price, tokens_in, cached, out),
+            **_party(self._judge, tokens_in, self._in_limit, out, limit),
         )
 
 

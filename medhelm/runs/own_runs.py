@@ -24,12 +24,13 @@ from medhelm.runs.planning import Run as Run
 from medhelm.runs.planning import output_budget
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row
 from medhelm.schema.data import DataClass as DataClass
-from medhelm.schema.episode import Episode
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, GradingSpec, RunSpec
 from medhelm.store.records import one_spelling, read_plan, request_hash
 from medhelm.store.runlog import read_episodes
 
+stored_episodes = read_episodes
+"""Yields the last episode of every instance that has ended, from the log of a folder."""
 _DECIDING = {
     "dataset_sha256": "other data",
     "benchmark": "other data",
@@ -69,7 +70,11 @@ def own_run(
     """
     for role in protocol.roles:
         check_player(players[role], role, name, data_class, environ)
-    _refuse_one_name(players)
+    for model in players.values():
+        if any(other.name == model.name and other != model for other in players.values()):
+            raise UsageError(
+                f"two different models are called {model.name!r}; give each file a `name` of its own"
+            )
     benchmark = Benchmark(
         name=name,
         subcategory="",
@@ -83,7 +88,20 @@ def own_run(
         reasoning_output_tokens=reasoning_output_tokens,
     )
     sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    spec = _spec(benchmark, protocol, players, sha256, seed)
+    first, *others = protocol.roles
+    model = as_asked(protocol, players[first])
+    spec = RunSpec(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data="full",
+        dataset_sha256=sha256,
+        model=model,
+        max_output_tokens=output_budget(benchmark, model),
+        seed=seed,
+        protocol="" if protocol.is_one_call else protocol.name,
+        protocol_version=protocol.version,
+        cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
+    )
     _refuse_other(folder, spec)
     return Run(
         benchmark=benchmark,
@@ -99,37 +117,9 @@ def own_run(
     )
 
 
-def _spec(
-    benchmark: Benchmark,
-    protocol: Protocol,
-    players: Mapping[str, ModelSpec],
-    sha256: str,
-    seed: int,
-) -> RunSpec:
-    first, *others = protocol.roles
-    model = as_asked(protocol, players[first])
-    return RunSpec(
-        benchmark=benchmark.name,
-        benchmark_version=benchmark.version,
-        data="full",
-        dataset_sha256=sha256,
-        model=model,
-        max_output_tokens=output_budget(benchmark, model),
-        seed=seed,
-        protocol="" if protocol.is_one_call else protocol.name,
-        protocol_version=protocol.version,
-        cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
-    )
-
-
 def has_instances(run: Run) -> bool:
     """Return whether a run has anything to ask or to keep; without, it would be refused."""
     return any(True for _ in run.dataset.read())
-
-
-def stored_episodes(folder: Path) -> Iterator[Episode]:
-    """Yield the last episode of every instance that has ended, from the log of a folder."""
-    yield from read_episodes(folder)
 
 
 def check_player(
@@ -153,15 +143,6 @@ def check_player(
             f"{what}: the data are {data_class} and the {role} {model.name!r} is "
             f"{model.endpoint_class}; name a model whose endpoint_class is {allowed}"
         ) from None
-
-
-def _refuse_one_name(players: Mapping[str, ModelSpec]) -> None:
-    named: dict[str, ModelSpec] = {}
-    for model in players.values():
-        if named.setdefault(model.name, model) != model:
-            raise UsageError(
-                f"two different models are called {model.name!r}; give each file a `name` of its own"
-            )
 
 
 def _with_budget(

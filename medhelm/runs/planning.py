@@ -26,11 +26,11 @@ from medhelm.data.variants import (
     with_labels,
 )
 from medhelm.errors import DataError, MedhelmError, PrivacyRefused, UsageError
+from medhelm.grading.answer_form import metric_names_of
 from medhelm.grading.grade import metric_ref
-from medhelm.grading.graders.terms import grader_terms, graders_of, with_judges
+from medhelm.grading.graders.grader import grader_terms, graders_of, with_judges
 from medhelm.grading.jury.choice import choose_jury, jury_terms, with_jury
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.likelihoods import metric_names_of
 from medhelm.grading.reader import can_read, reader_terms, with_reader
 from medhelm.models import check_model, privacy
 from medhelm.models.costs import Ledger
@@ -63,9 +63,10 @@ from medhelm.runs.refusals import (
     variants_note,
 )
 from medhelm.runs.run import Run as Run
-from medhelm.runs.tracking import Tracking
+from medhelm.runs.run import Tracking
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
+from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     READER,
@@ -75,10 +76,13 @@ from medhelm.schema.run import (
     RunSpec,
 )
 from medhelm.schema.score import Metric, Scoring
-from medhelm.store.names import known_address, other_names, renamed_path
-from medhelm.store.records import run_path
+from medhelm.store.names import known_address, other_names
+from medhelm.store.records import folder_name, run_path
 from medhelm.store.remote_runs import is_url
 from medhelm.store.shards import Shard, find_shard
+
+_KNOWN = ("data_class", "licence", "curation", "citation", "cluster")
+_ON_CARD = (*_KNOWN, "description", "instruction", "reference_part")
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,6 @@ class _Planner:
         self._runs: dict[tuple[str, str], Run] = {}
 
     def plan(self, jobs: Sequence[Job]) -> PlannedSweep:
-        """Return the runs of all jobs with what is to be said of them."""
         for one in jobs:
             job = msgspec.structs.replace(one, model=in_batches(one.model)) if one.batch else one
             refuse_unused(job, self._registry)
@@ -153,7 +156,6 @@ class _Planner:
         return PlannedSweep(runs, tuple(filter(None, notes)), tuple(self._refused))
 
     def _add(self, job: Job, choice: BenchmarkChoice) -> None:
-        """Add the runs of a job on a benchmark, or why there are none."""
         benchmark = self._registry.benchmark(choice.name)
         protocol = self._registry.protocol(benchmark.protocol)
         if not can_play(job.model, protocol, protocol.roles[0]):
@@ -185,7 +187,7 @@ class _Planner:
         tracking = Tracking(chosen, self._registry) if chosen else None
         run = replace(run, shard=self._shard(job), tracking=tracking)
         run = self._with_reader(run, job)
-        if run.shard is not None and any(model.batch for model in paid_models([run])):
+        if run.shard is not None and any(model.batch for model in run.models):
             raise UsageError(
                 "batches hold thousands of requests: ask them from one process, without workers= and shard="
             )
@@ -256,7 +258,6 @@ class _Planner:
         return replace(run, metrics=with_reader(run.metrics), grading=grading)
 
     def _in_other_forms(self, run: Run, job: Job) -> Iterator[Run]:
-        """Yield a run in each form that is asked for and that its benchmark has."""
         for how in chosen_variants(job.variants):
             if not can_vary(run.benchmark, how):
                 continue
@@ -285,8 +286,11 @@ class _Planner:
             if names and not run.is_same_model:
                 others.append(stored_otherwise(run, names))
             elif names and self._is_sending:
-                to = renamed_path(run.path, run.spec.model.name)
-                run = replace(run, path=to, found=run.path)  # noqa: PLW2901
+                to = run.path.parents[1] / folder_name(run.spec.model.name) / run.path.name
+                said = ", ".join(
+                    f"{then} is named {now} from now on" for then, now in names.items()
+                )
+                run = replace(run, path=to, found=run.path, renamed=said)  # noqa: PLW2901
             yield run
         if others and self._is_sending:
             more = f" (and so of {len(others) - 1} more runs)" if len(others) > 1 else ""
@@ -308,17 +312,8 @@ def capped_ledger(
     parts = max(shards, default=1)
     usd = budget_usd / parts if budget_usd is not None else None
     ledger = Ledger(usd, budget_tokens // parts if budget_tokens is not None else None, pool)
-    ledger.check(paid_models(runs))
+    ledger.check(model for run in runs for model in run.models)
     return ledger
-
-
-def paid_models(runs: Iterable[Run]) -> list[ModelSpec]:
-    """Return every model that the runs ask, other roles and judges included."""
-    found: list[ModelSpec] = []
-    for run in runs:
-        found += () if run.judge_again else run.players.values()
-        found += run.grading.judges
-    return found
 
 
 def _run(
@@ -432,19 +427,12 @@ def benchmark_card(benchmark: Benchmark, registry: Registry, spec: RunSpec) -> B
         title=benchmark.title or benchmark.name,
         category=registry.taxonomy.category_of(subcategory.id).name,
         subcategory=subcategory.name,
-        data_class=benchmark.data_class,
         redistributable=is_redistributable(benchmark, spec.data, spec.split, spec.dataset_sha256),
-        licence=benchmark.licence,
-        curation=benchmark.curation,
-        citation=benchmark.citation,
-        cluster=benchmark.cluster,
-        description=benchmark.description,
-        instruction=benchmark.instruction,
         tasks=tuple(benchmark.tasks),
         source=benchmark.dataset.source,
         plugin=_plugin(benchmark.origin),
-        reference_part=benchmark.reference_part,
         public_since=benchmark.exposure.public_since,
+        **fields_of(benchmark, *_ON_CARD),
     )
 
 

@@ -38,8 +38,6 @@ _LEAST_NAME = 12
 
 
 class _Line(msgspec.Struct):
-    """Counts of one model over its runs."""
-
     runs: int
     ended: int = 0
     total: int = 0
@@ -54,14 +52,11 @@ class _Line(msgspec.Struct):
 
     def add(self, other: _Line) -> None:
         """Add what another process has counted."""
-        self.ended += other.ended
-        self.total += other.total
-        self.done += other.done
-        self.new += other.new
-        self.tokens += other.tokens
+        for name in ("ended", "total", "done", "new", "tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        for own, more in ((self.finishes, other.finishes), (self.errors, other.errors)):
-            _add(own, more)
+        _add(self.finishes, other.finishes)
+        _add(self.errors, other.errors)
         for benchmark, reasons in other.oversize.items():
             _add(self.oversize.setdefault(benchmark, {}), reasons)
 
@@ -72,7 +67,7 @@ def _add(own: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 class Display:
-    """A `sweep.Progress` on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
+    """The progress of a sweep on stderr or in a notebook: live on a screen, a line now and then elsewhere."""
 
     def __init__(
         self,

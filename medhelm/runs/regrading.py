@@ -14,9 +14,7 @@ from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
 from medhelm.files.durable import lock_file
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
-from medhelm.grading.panels import judgings
 from medhelm.grading.reader import reader_terms, with_reader
-from medhelm.grading.scoring import score_run
 from medhelm.models import check_model, privacy
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.askings import asked_otherwise
@@ -105,14 +103,12 @@ def regrade(
 def score_stored(run: Run, plan: Plan) -> RunRecord:
     """Return the record of what a run and its shards hold; raises RunLocked where one is at work."""
     with lock_file(run.path / "lock"):
-        judges = judgings(run.path, run.grading, run.metrics)
-        for folder in (run.path, *(folder for own in judges for folder in own.folders)):
+        for folder in (run.path, *(folder for own in run.judgings for folder in own.folders)):
             gather(folder)
-        return score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
+        return run.score(plan)
 
 
 def _read_plans(results: Path) -> tuple[list[tuple[Path, Plan]], list[Regraded]]:
-    """Return the runs below a results folder, and those that cannot be read."""
     paths = find_runs(results)
     hidden = [Regraded(where=str(path), reason=why) for path, why in find_unreadable(results)]
     # a grading without its summary is what grading again mends

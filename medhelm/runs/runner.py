@@ -21,26 +21,31 @@ import msgspec
 from medhelm.data.instance_ids import copies_note
 from medhelm.errors import MedhelmError, OtherVersion, RecordError, RunLocked
 from medhelm.files.durable import why
-from medhelm.grading.panels import judgings, verdict_bytes
-from medhelm.grading.scoring import score_run
+from medhelm.grading.panels import verdict_bytes
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
 from medhelm.models.serving import Work
 from medhelm.runs.conduct import Stage, conduct, place_of
-from medhelm.runs.interrupts import Interrupts
-from medhelm.runs.judges import judge_answers
-from medhelm.runs.planning import Run, paid_models
+from medhelm.runs.judges import MissingJudge, judge_answers, missing_judges
+from medhelm.runs.progress import Display
 from medhelm.runs.refusals import stale_note
-from medhelm.runs.seeded_order import SeededOrder, share_of
-from medhelm.runs.selection import Selection, find_unread, plan_of, select, selection_key
+from medhelm.runs.run import Run
+from medhelm.runs.selection import (
+    SeededOrder,
+    Selection,
+    find_unread,
+    plan_of,
+    select,
+    selection_key,
+    share_of,
+)
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, Stopped, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.sweep import Progress, Sweep, opened
-from medhelm.runs.unanswered import MissingJudge, missing_judges
+from medhelm.runs.sweep import Interrupts, Sweep, opened
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.names import other_names, rename_run
+from medhelm.store.names import rename_run
 from medhelm.store.records import (
     CONTROLS,
     VERDICT_BYTES,
@@ -83,7 +88,7 @@ class SweepEnd:
 
 
 async def run_sweep(
-    runs: Sequence[Run], ledger: Ledger, progress: Progress, pool: ModelPool
+    runs: Sequence[Run], ledger: Ledger, progress: Display, pool: ModelPool
 ) -> SweepEnd:
     """Return how each run ended, in the order given, and how the sweep was stopped, if it was.
 
@@ -143,7 +148,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     servers, left = sweep.pool.servers, _parts(run, sweep.pool)
     try:
         # those that wait for hours hold nobody up
-        is_in_batches = any(model.batch for model in paid_models([run]))
+        is_in_batches = any(model.batch for model in run.models)
         try:
             while left and record is None:
                 part = left[0]
@@ -177,14 +182,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
         missing = missing_judges(run.path, record, judges)
-    return Ending(run, record, error, missing, _available(run, sweep))
-
-
-def _available(run: Run, sweep: Sweep) -> int:
-    """Return how many instances the data has; 0 where they were not counted."""
-    made = sweep.selections.get(selection_key(run))
-    is_counted = made is not None and made.done() and not made.cancelled() and not made.exception()
-    return made.result().available if made is not None and is_counted else 0
+    return Ending(run, record, error, missing, sweep.available.get(run.path, 0))
 
 
 def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
@@ -217,10 +215,8 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
     None of a part that is not the last, and of a shard where others have to end first.
     """
     if run.found is not None and part.is_first:
-        names = other_names(run.found, run.spec, run.grading)
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
-        said = ", ".join(f"{then} is named {now} from now on" for then, now in names.items())
-        sweep.progress.message(f"{run.spec.benchmark}: {said}")
+        sweep.progress.message(f"{run.spec.benchmark}: {run.renamed}")
     is_open = run.is_own or run.ask_again or run.judge_again
     finished = read_finished(run) if part.is_first and not is_open else None
     if finished is not None:
@@ -268,7 +264,8 @@ async def _end_shard(run: Run, plan: Plan, sweep: Sweep) -> RunRecord | None:
         total = plan.instances * plan.spec.repeats
         answered = await asyncio.to_thread(_count_answered, run, plan, read_answered(run.path))
         why = f"{answered:,} of {total:,} answers are there"
-        if answered == total:
+        leases = sweep.pool.leases
+        if answered == total and (leases is None or leases.pool.sees_all):
             try:
                 return await run_one(replace(run, shard=None), sweep)
             except RunLocked as e:
@@ -289,7 +286,6 @@ async def _answer(
     sweep: Sweep,
     share: frozenset[int] | None,
 ) -> None:
-    """Ask for what a run's log does not hold."""
     if (
         run.shard is None
         and (scan.answered or scan.failed or scan.begun)
@@ -326,7 +322,7 @@ async def _answer(
 
 def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
     """Take answers that the user wants asked again out of those that are not; the log keeps them."""
-    score_run(run.path, plan, run.grading, run.metrics, run.card, run.protocol)
+    run.score(plan)
     unread = find_unread(run)
     for instance in run.dataset.instances():
         for repeat, key in enumerate(episode_keys(instance, run.spec.repeats)):
@@ -334,7 +330,7 @@ def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
                 scan.answered.discard(key)
 
 
-def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
+def _plan(run: Run, selection: Selection, progress: Display) -> Plan:
     """Return the plan of a run: the stored one where only the spelling of settings differs.
 
     One that is damaged is replaced, which is reported. Raises OtherVersion.
@@ -356,12 +352,6 @@ def _plan(run: Run, selection: Selection, progress: Progress) -> Plan:
     return plan
 
 
-def has_controls(run: Run) -> bool:
-    """Return whether judges of a run are to be asked about controls."""
-    own = judgings(run.path, run.grading, run.metrics)
-    return any(one.sample_size(judge, run.controls, 1) for one in own for judge in one.judges)
-
-
 async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
     """Return the record of what the log holds; raises RecordError where the log is gone.
 
@@ -371,18 +361,8 @@ async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRe
     await asyncio.to_thread(folder.sync)
     troubles = sweep.judges[run.path].values()
     is_asked = not sweep.stopped and not any(own.broken or own.errors for own in troubles)
-    graded = asyncio.ensure_future(
-        asyncio.to_thread(
-            score_run,
-            run.path,
-            plan,
-            run.grading,
-            run.metrics,
-            run.card,
-            run.protocol,
-            run.controls if is_asked and has_controls(run) else 0.0,
-        )
-    )
+    controls = run.controls if is_asked and run.has_controls else 0.0
+    graded = asyncio.ensure_future(asyncio.to_thread(run.score, plan, controls))
     while True:
         try:
             return await asyncio.shield(graded)
@@ -415,7 +395,7 @@ def read_finished(run: Run) -> RunRecord | None:
     """
     try:
         plan = read_plan(run.path)
-        record = read_record(run.path / "gradings" / run.grading_hash)
+        record = read_record(run.grading_path)
     except MedhelmError:
         return None
     is_same = plan.spec == record.spec and one_spelling(plan.spec) == one_spelling(run.spec)
@@ -428,13 +408,13 @@ def read_finished(run: Run) -> RunRecord | None:
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
     if is_judged:
         is_judged = stored_reader(run.path, run.grading.scoring) == run.grading.reader
-    if has_controls(run):
+    if run.has_controls:
         is_judged = is_judged and float(said.get(CONTROLS, "0")) >= run.controls
     if run.grading.judges:  # whose logs may be gone, or hold further verdicts
         size = verdict_bytes(run.path, run.grading)
         is_judged = is_judged and said.get(VERDICT_BYTES, str(size or "")) == str(size)
     is_current = is_judged and record.provenance.get("log_bytes") == str(log_bytes(run.path))
-    has_scores = (run.path / "gradings" / run.grading_hash / "scores.parquet").is_file()
+    has_scores = (run.grading_path / "scores.parquet").is_file()
     return record if is_same and is_whole and is_current and has_scores else None
 
 
@@ -446,6 +426,7 @@ async def _selection(run: Run, sweep: Sweep) -> Selection:
         made = asyncio.to_thread(select, run.dataset, run.spec)
         sweep.selections[key] = asyncio.ensure_future(made)
     selection = await asyncio.shield(sweep.selections[key])
+    sweep.available[run.path] = selection.available
     if is_first and (note := copies_note(selection.rows.copies)):
         sweep.progress.message(f"{run.spec.benchmark}: {note}")
     return selection
@@ -479,7 +460,12 @@ async def _ask_all(
         if is_instance_model(model):
             model.prepare(run.benchmark, run.dataset.instances())
     if stage.is_embedded:
-        await _ask_embedded(run, stage, to_ask, sweep)
+        for n, (instance, repeat) in enumerate(to_ask):
+            if n % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+            if desk.stopped or not (episode := await conduct(stage, instance, repeat, None, None)):
+                break
+            sweep.progress.advanced(run, episode)
     else:
         try:
             async with asyncio.TaskGroup() as group:
@@ -492,16 +478,6 @@ async def _ask_all(
                 sweep.progress.message(stale_note(run, stage.stale))
     if desk.failed:
         raise desk.failed
-
-
-async def _ask_embedded(run: Run, stage: Stage, to_ask: _ToAsk, sweep: Sweep) -> None:
-    for n, (instance, repeat) in enumerate(to_ask):
-        if n % _YIELD_EVERY == 0:
-            await asyncio.sleep(0)
-        episode = None if stage.desk.stopped else await conduct(stage, instance, repeat, None, None)
-        if episode is None:
-            return
-        sweep.progress.advanced(run, episode)
 
 
 async def _episodes(

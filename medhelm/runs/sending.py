@@ -82,7 +82,6 @@ class Live:
             self._admission.count(1)
 
     def __exit__(self, *error: object) -> None:
-        """Wait no longer."""
         self._admission.count(-1)
 
     def end(self) -> None:

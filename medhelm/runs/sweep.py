@@ -1,43 +1,29 @@
-"""The state that the runs of one sweep share; logs opened in a thread, and synced while calls are appended."""
+"""The state that the runs of one sweep share: open logs, judges' troubles; and how Ctrl-C ends them."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from medhelm.errors import MedhelmError, RecordError
+from medhelm.errors import Interrupted, MedhelmError, RecordError
 from medhelm.models import ModelPool
-from medhelm.runs.planning import Run
 from medhelm.runs.selection import Selection
-from medhelm.runs.sending import Desk
-from medhelm.schema.episode import Episode
-from medhelm.schema.run import RunRecord
+from medhelm.runs.sending import GRACE_S, Desk
 from medhelm.store.runlog import RunFolder
+
+if TYPE_CHECKING:
+    from medhelm.runs.progress import Display
 
 _T = TypeVar("_T")
 _SYNC_S = 0.5
 _ACTIVE_RUNS = 4
 """Runs of one model at a time: enough to fill its endpoint while one of them ends."""
-
-
-class Progress(Protocol):
-    """Receives the events of a sweep. All calls come from the event loop's thread."""
-
-    def planned(self, run: Run, total: int, answered: int) -> None:
-        """Say how many episodes a run has, and how many were answered before."""
-
-    def advanced(self, run: Run, episode: Episode) -> None:
-        """Report one finished episode."""
-
-    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
-        """Report the end of a run."""
-
-    def message(self, text: str) -> None:
-        """Show one line."""
 
 
 @dataclass
@@ -58,7 +44,7 @@ class Sweep:
 
     pool: ModelPool
     desk: Desk
-    progress: Progress
+    progress: Display
     logs: dict[RunFolder, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
@@ -67,6 +53,8 @@ class Sweep:
         default_factory=lambda: defaultdict(lambda: defaultdict(JudgeTroubles))
     )
     """By run and judge."""
+    available: dict[Path, int] = field(default_factory=dict)
+    """Instances of the data, by run."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
@@ -106,3 +94,58 @@ async def opened(log: RunFolder, open_log: Callable[[], _T]) -> _T:
         if opening.exception() is None:
             log.close()
         raise
+
+
+class Interrupts:
+    """First Ctrl-C (or SIGTERM): send nothing more. Second, or the grace over: cancel."""
+
+    def __init__(
+        self,
+        stop: Callable[[MedhelmError], None],
+        pool: ModelPool,
+        say: Callable[[str], None],
+        tasks: Collection[asyncio.Task[Any]],
+    ) -> None:
+        self._stop, self._pool, self._say, self._tasks = stop, pool, say, tasks
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Self:
+        with suppress(ValueError, RuntimeError):  # not in the main thread: its owner decides
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.add_signal_handler(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ValueError, RuntimeError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.remove_signal_handler(number)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def wait(self) -> list[Any]:
+        """Return what the tasks return. To cancel this is Ctrl-C, for work in a thread."""
+        gathered = asyncio.gather(*self._tasks)
+        while True:
+            try:
+                return await asyncio.shield(gathered)
+            except asyncio.CancelledError:
+                if gathered.done():
+                    raise
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._timer is not None:
+            self._cancel()
+            return
+        self._stop(Interrupted("interrupted; everything answered so far is kept"))
+        self._pool.end()
+        self._say(
+            f"stopping: waiting up to {GRACE_S:.0f} s for requests in flight; "
+            "Ctrl-C again cancels them"
+        )
+        self._timer = self._loop.call_later(GRACE_S, self._cancel)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()

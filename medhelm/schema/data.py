@@ -208,6 +208,38 @@ class GitHub:
         own = name or path.rpartition("/")[2]
         return SourceFile(name=own, url=address, sha256=sha256, splits=tuple(splits))
 
+    def files(self, listing: Path, folder: str) -> tuple[SourceFile, ...]:
+        """Return the files of a folder that a listing has, as `sha256sum` writes one."""
+        lines = (line.split("  ", 1) for line in listing.read_text("utf-8").splitlines())
+        return tuple(self.file(f"{folder}/{name}", sha256, name) for sha256, name in lines)
+
+
+@dataclass(frozen=True)
+class Hub:
+    """One revision of a data set on the Hugging Face hub, and the files of its splits."""
+
+    repository: str
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.repository} at revision {self.revision}"
+
+    def file(
+        self,
+        name: str,
+        split: str = "test",
+        *,
+        path: str = "",
+        sha256: str = "",
+        config: str | None = None,
+        cells: dict[str, str] | None = None,
+    ) -> SourceFile:
+        """Return the rows of a split: those of the file at `path`, else of a configuration."""
+        own = HubSource(
+            repo=self.repository, revision=self.revision, config=config, split=split, file=path
+        )
+        return SourceFile(name=name, sha256=sha256, splits=(split,), hub=own, cells=cells or {})
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileDataset:
@@ -299,16 +331,14 @@ class RowFinding:
     """False where somebody should look at it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phrasing:
-    """A reply by which `medhelm validate` tries the reading of one instance's answer."""
+@dataclass(frozen=True)
+class Phrasings:
+    """Wordings by which `medhelm validate` tries the reading of answers in a form of one's own."""
 
-    name: str
-    text: str
-    gives_gold: bool = True
-    """True if a reader finds the gold in it. False if nothing may be read."""
-    is_cut: bool = False
-    """True if the reply ended at the output budget."""
+    file: Path
+    """YAML of the form of `proof/phrasings.yaml`: wordings by kind, with fields in double brackets."""
+    fill: Callable[[Instance], tuple[Sequence[str], Mapping[str, str]]]
+    """The kinds of wordings that fit an instance, and its fields."""
 
 
 @dataclass(frozen=True)
@@ -375,9 +405,8 @@ class Benchmark:
     answer: AnswerKind = "choice"
     labels: tuple[str, ...] = ()
     """All labels of a label-set task, or all values of a scale (`answer` number)."""
-    phrasings: Callable[[Instance], Iterable[Phrasing]] | None = None
-    """Replies by which the reading of answers is tried, for forms of answers other than choices,
-    numbers and label sets; None: those of `answer`."""
+    phrasings: Phrasings | None = None
+    """For forms of answers other than choices, numbers and label sets; None: those of `answer`."""
     items: Items | None = None
     """Access for embedded baselines to instances with several items; None: one answer."""
     parts: tuple[str, ...] = ()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any, Literal
 
 import msgspec
@@ -51,6 +52,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     None: free text."""
     candidates: tuple[str, ...] = ()
     """Possible next texts whose log-probabilities are requested instead of an answer."""
+
+    def reply(self, **said: Any) -> Response:
+        """Return a response to it that came now."""
+        told: dict[str, Any] = {
+            "instance_id": self.instance_id,
+            "repeat": self.repeat,
+            "finished_at": time.time(),
+        }
+        return Response(**told | said)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -104,15 +104,18 @@ class Model(Protocol):
 
     async def acquire(self, place: int = 0) -> None:
         """Wait for a slot among the endpoint's requests in flight: the lowest place goes first."""
+        return None
 
     def release(self) -> None:
         """Give the slot back."""
+        return None
 
     async def respond(self, request: Request) -> Response:
         """Send one request, with the endpoint's retries, and return what came."""
 
     async def close(self) -> None:
         """Close connections."""
+        return None
 
 
 class InstanceModel(Protocol):

@@ -22,9 +22,12 @@ import msgspec
 
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import SCHEMA, Call, Episode, Message, Response
+from medhelm.schema.fields import fields_of
 
 _LONG = 200
 """Bytes from which a text is named by its hash where it recurs."""
+_SAME = ("role", "step", "attempt", "sent", "response")
+"""The fields of a call that are stored as they are."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +61,7 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: Response
 
     def with_messages(self, messages: tuple[Message, ...]) -> Call:
-        """Return the call with the messages that were sent."""
-        return Call(
-            role=self.role,
-            step=self.step,
-            attempt=self.attempt,
-            sent=self.sent,
-            messages=messages,
-            response=self.response,
-        )
+        return Call(messages=messages, **fields_of(self, *_SAME))
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,24 +151,10 @@ class OpenEpisode:
         """Return the line of a call that has ended, and keep the call."""
         before = self._continued(call)
         known = len(self.calls[before].messages) if before else 0
-        line = Called(
-            episode=self.key,
-            call=_Call(
-                role=call.role,
-                step=call.step,
-                attempt=call.attempt,
-                sent=call.sent,
-                after=before,
-                messages=tuple(map(self._write, call.messages[known:])),
-                response=call.response,
-            ),
-        )
+        written = tuple(map(self._write, call.messages[known:]))
+        stored = _Call(after=before, messages=written, **fields_of(call, *_SAME))
         self._keep(call)
-        return msgspec.json.encode(line)
-
-    def unasked(self, asked: Collection[str]) -> tuple[str, ...]:
-        """Return the names of the calls that are none of these."""
-        return tuple(name for name in self.calls if name not in asked)
+        return msgspec.json.encode(Called(episode=self.key, call=stored))
 
     def ended(
         self, response: Response, ending: str, state: dict[str, Any], stale: tuple[str, ...]

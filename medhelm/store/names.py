@@ -66,11 +66,6 @@ def _judges(run: Path, grading: GradingSpec) -> Iterator[tuple[Path, str]]:
                 yield folder, judge.name
 
 
-def renamed_path(run: Path, model: str) -> Path:
-    """Return where a run's folder is to lie under another name of its model."""
-    return run.parents[1] / folder_name(model) / run.name
-
-
 def rename_run(run: Path, to: Path, spec: RunSpec) -> None:
     """Move a run's folder and name its models as `spec` does, in all of its gradings.
 

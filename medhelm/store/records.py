@@ -1,18 +1,4 @@
-"""Run folders: where they lie, what names them, and their small files. The log is in `runlog`.
-
-<results>/runs/<benchmark>/<model>/<request hash>/
-    spec.json           what was asked, and which instances are planned
-    responses.jsonl     one line per finished request, each with its checksum
-    served.json         what servers of the user's own said of the weights that answered
-    server-<model>.log  of a server that the run started
-    quarantine.jsonl    lines that could not be read; their instances are asked again
-    stale.jsonl         answers of instances that the data no longer holds
-    lock                held while a process writes
-    shards/<K>-of-<N>/  log, quarantine and lock of a part that is at work or was stopped; also below a judge's folder
-    judges/<judge hash>/responses.jsonl     the calls to a judge of the jury, in the form of a run's log
-    graders/<hash>/responses.jsonl      a grader's calls to one judge, in the same form
-    gradings/<grading hash>/{scores.parquet, summary.json}
-"""
+"""Run folders: where they lie, what names them, and their small files (docs/design.md). The log is in `runlog`."""
 
 from __future__ import annotations
 
@@ -270,24 +256,23 @@ def _digest(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
+def _key(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
 def order_key(seed: int, instance_id: str) -> int:
     """Return the 64-bit place of an instance in the seeded order that `max_instances` cuts."""
-    digest = hashlib.blake2b(f"{seed}\0{instance_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return _key(f"{seed}\0{instance_id}")
 
 
 def instance_key(instance_id: str) -> int:
     """Return the 64-bit key by which tables join instances; collisions as in `episode_key`."""
-    digest = hashlib.blake2b(f"i\0{instance_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return _key(f"i\0{instance_id}")
 
 
 def cluster_key(instance_id: str, cluster: str | None) -> int:
     """Return the 64-bit key of an instance's cluster. Without one it is its own."""
-    if cluster is None:
-        return instance_key(instance_id)
-    digest = hashlib.blake2b(f"c\0{cluster}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest)
+    return instance_key(instance_id) if cluster is None else _key(f"c\0{cluster}")
 
 
 def run_path(results: Path, spec: RunSpec) -> Path:

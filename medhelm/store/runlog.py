@@ -141,7 +141,9 @@ class RunFolder(AppendLog):
             self._refuse_later_judges()
             if self._shard is None:
                 gather(self.path)
-            scan = _mend(self.log_path, self.path / "quarantine.jsonl")
+            held = _Held()
+            counts = mend_log(self.log_path, self.path / "quarantine.jsonl", held.take)
+            scan = Scan(held.answered, held.failed, *counts, held.begun())
             if self._shard is not None:
                 _add_others(scan, [log for log in logs_of(self._whole) if log != self.log_path])
             self._open_log()
@@ -194,20 +196,17 @@ class RunFolder(AppendLog):
         self._append_line(with_checksum(body))
 
 
-def _mend(log: Path, quarantine: Path) -> Scan:
-    """Drop a torn last line, move damaged lines aside, and collect the answered keys."""
+def _held(log: Path) -> _Held:
     held = _Held()
-    torn, damaged = mend_log(log, quarantine, held.take)
-    return Scan(held.answered, held.failed, torn, damaged, held.begun())
+    with suppress(FileNotFoundError), open(log, "rb") as lines:
+        for line in lines:
+            held.take(line)
+    return held
 
 
 def _add_others(scan: Scan, logs: Iterable[Path]) -> None:
     """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
-    for log in logs:
-        held = _Held()
-        with suppress(FileNotFoundError), open(log, "rb") as lines:
-            for line in lines:
-                held.take(line)
+    for held in map(_held, logs):
         scan.answered.update(held.answered)
         for key, episode in held.begun().items():
             episode.is_begun = False  # in one's own log
@@ -217,7 +216,7 @@ def _add_others(scan: Scan, logs: Iterable[Path]) -> None:
 
 def read_answered(run: Path) -> set[int]:
     """Return the keys that a run and its shards have answered."""
-    scan = Scan(set(), set(), 0, 0, {})
+    scan = Scan(set(), set(), 0, 0)
     _add_others(scan, logs_of(run))
     return scan.answered
 
@@ -231,7 +230,6 @@ class _Held:
         self._parts = _Parts()
 
     def take(self, line: bytes) -> bool:
-        """Add a line; False where it is damaged."""
         if (found := _read_line(line)) is None:
             return False
         parsed, body = found
@@ -246,7 +244,6 @@ class _Held:
         return True
 
     def begun(self) -> dict[int, OpenEpisode]:
-        """Return the episodes of many calls that have not ended."""
         return {int(key, 16): episode for key, episode in self._parts.open.items()}
 
 
@@ -273,7 +270,6 @@ class _Parts:
 
 
 def _read_line(line: bytes) -> tuple[_Line, bytes] | None:
-    """Return a line and its JSON; None where it is damaged."""
     if (body := without_checksum(line)) is None:
         return None
     try:
@@ -296,16 +292,7 @@ def read_log(run: Path) -> Iterator[Episode]:
 
 def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     """Return the episodes of many calls that a log holds and that have not ended, by their key."""
-    parts = _Parts()
-    with suppress(FileNotFoundError), open(run / "responses.jsonl", "rb") as lines:
-        for line in lines:
-            found = _read_line(line) if line.startswith(_OF_MANY) else None
-            if found is None or not parts.take(*found):
-                continue
-            head, _ = found
-            if head.response is not None and is_answered(head.response):
-                del parts.open[head.episode]
-    return {int(key, 16): episode for key, episode in parts.open.items()}
+    return _held(run / "responses.jsonl").begun()
 
 
 def read_keyed(folder: Path, retried: Retried | None = None) -> Iterator[tuple[int, Episode]]:
@@ -365,19 +352,14 @@ def read_episodes(
             if replaced is not None:
                 replaced(episode)
         elif not key:
-            note(key, _one_call(episode))
+            answer, sent = episode.response, episode.messages
+            note(key, Call(role=MODEL, step="", sent="", messages=sent, response=answer))
 
 
 def _refuse_older(folder: Path) -> None:
     """Refuse verdicts in a form that is no longer read: without them a judge would seem not asked."""
     if (older := folder / "grades.jsonl").exists():
         raise OtherVersion(other_version(older, 0))
-
-
-def _one_call(episode: Episode) -> Call:
-    """Return the call of an episode of one."""
-    response = episode.response
-    return Call(role=MODEL, step="", sent="", messages=episode.messages, response=response)
 
 
 def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, int, Episode]]:
@@ -394,7 +376,12 @@ def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, 
             if (body := without_checksum(line)) is None:
                 continue
             if not body.startswith(_OF_MANY):
-                yield number, 0, _decode_episode(body, log, number + 1)
+                try:
+                    whole = _EPISODES.decode(body)
+                except msgspec.ValidationError as e:
+                    said = other_version(f"{log} line {number + 1}", SCHEMA, e)
+                    raise OtherVersion(said) from None
+                yield number, 0, whole
                 continue
             head = _LINES.decode(body)
             is_taken, own = parts.take(head, body), parts.open[head.episode]
@@ -412,14 +399,6 @@ _EPISODES, _LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(_Line)
 for _kind in (Begun, Called, Ended, _OneCall):
     # msgspec crashes where two threads are the first to decode a type: here there is one.
     msgspec.json.Decoder(_kind)
-
-
-def _decode_episode(body: bytes, log: Path, number: int) -> Episode:
-    """Return the episode of a whole line; raises RecordError where it is of another version."""
-    try:
-        return _EPISODES.decode(body)
-    except msgspec.ValidationError as e:
-        raise OtherVersion(other_version(f"{log} line {number}", SCHEMA, e)) from None
 
 
 _OF_MANY = b'{"schema":%d,"episode":' % SCHEMA

@@ -16,7 +16,7 @@ from medhelm.errors import RecordError, UnknownName
 from medhelm.extract.marks import split_thoughts
 from medhelm.grading.answer_form import stated
 from medhelm.grading.graders.grader import NOT_ASKED, judgement_key
-from medhelm.grading.graders.panel import REASONS, end_of
+from medhelm.grading.panels import REASONS, end_of
 from medhelm.grading.rubric.grader import explained
 from medhelm.plugins.registry import Registry
 from medhelm.schema.data import DataClass, Instance

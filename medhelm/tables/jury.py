@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.grading.graders.panel import MISSING
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.panels import MISSING
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats
 from medhelm.stats.intervals import jackknife

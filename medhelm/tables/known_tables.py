@@ -5,23 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 from medhelm.errors import MedhelmError, PluginError, UnknownName
-from medhelm.plugins.commands import Broken
+from medhelm.plugins.commands import Broken, Installed, installed_plugins
 from medhelm.plugins.discovery import (
     fault,
     hook_values,
     hooks_of,
     import_file,
-    installed_plugins,
-    is_built_in,
     modules_named,
     package_folders,
-    plugin_name,
 )
 from medhelm.tables import builtin
 from medhelm.tables.format.table import Table
@@ -60,9 +56,9 @@ def find_tables(plugins: Sequence[str] = ()) -> KnownTables:
         try:
             found = _add(found, _installed(point))
         except BaseException as e:  # the boundary to plugins: what they raise is theirs
-            if is_built_in(point) or isinstance(e, KeyboardInterrupt):
+            if point.is_built_in or isinstance(e, KeyboardInterrupt):
                 raise
-            broken.append(Broken(plugin_name(point), fault(e)))
+            broken.append(Broken(str(point), fault(e)))
     for file in plugins:
         if Path(file).suffix not in (".yaml", ".yml"):
             found = _add(found, _named(Path(file)))
@@ -70,8 +66,8 @@ def find_tables(plugins: Sequence[str] = ()) -> KnownTables:
     return KnownTables({spec.name: spec for spec in ordered}, tuple(broken))
 
 
-def _installed(point: EntryPoint) -> list[TableSpec]:
-    owner = "" if is_built_in(point) else plugin_name(point)
+def _installed(point: Installed) -> list[TableSpec]:
+    owner = "" if point.is_built_in else str(point)
     folders = package_folders(point.module)
     names = [point.module] if folders is None else modules_named(point.module, folders, _MODULE)
     return [spec for name in names for spec in _specs(importlib.import_module(name), owner)]

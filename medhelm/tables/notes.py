@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 
 from medhelm.grading.grade import AS_FIXED
-from medhelm.grading.graders.panel import SCORED, is_missing
 from medhelm.grading.jury.choice import OFFLINE
 from medhelm.grading.jury.metric import NAME as JURY
+from medhelm.grading.panels import SCORED, is_missing
 from medhelm.models.identity import reads_gold, reads_prompt
 from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from medhelm import Instance
 from medhelm.data.dataset import open_dataset, open_rows
-from medhelm.data.examples import draw_examples
 from medhelm.errors import DataError, UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.prompts.messages import render_prompt
-from medhelm.runs.asking import as_asked_by, gold_reply
+from medhelm.runs.asking import as_asked_by, draw_examples, gold_reply
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 

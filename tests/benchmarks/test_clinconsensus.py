@@ -263,11 +263,11 @@ def test_a_finding_names_the_value_and_the_nearest(changes: dict[str, Any], said
 def test_a_misspelt_field_has_its_nearest() -> None:
     row = dict(ROWS[0])
     row["user_reqest"] = row.pop("user_request")
-    with pytest.raises(DataError, match="unknown field user_reqest; did you mean 'user_request'"):
+    with pytest.raises(DataError, match="unknown key 'user_reqest'; did you mean 'user_request'"):
         to_instance(row)
     first, *others = ROWS[0]["rubrics"]
     wrong = {"criterion_id": "r01", "criterium": first["criterion"], "criterion": "x"}
-    with pytest.raises(DataError, match=r"criterium - at \$.rubrics.*; did you mean 'criterion'"):
+    with pytest.raises(DataError, match=r"rubrics.*criterium.*; did you mean '.*criterion'"):
         to_instance(changed(rubrics=[wrong, *others]))
 
 

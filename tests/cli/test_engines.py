@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from medhelm.store.records import find_gradings, read_record
 from tests import slurm
+from tests.cli.test_workers import logged
+from tests.jury.test_missing_judge import PLUGIN as ESSAY
+from tests.jury.test_missing_judge import VERDICT
 from tests.quiz import (
     arguments,
     command,
@@ -133,3 +140,137 @@ def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
     assert done.returncode == 0, done.stderr
     assert [one.gpus for one in started(tmp_path)] == ["0", "0"]  # the first of each node
     assert not alive(tmp_path) and record_of(tmp_path).results[0].counted == 8
+
+
+# Nodes that do not see the results folder -------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, nodes: Any) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Yield a call that starts a node with two CPUs, from which this test's results folder is not seen."""
+    hidden = tmp_path / "results"
+    hidden.mkdir(mode=0o700)
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+        pytest.skip("no mounts of a process's own here")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        join = (
+            f"{sys.executable} -m ray.scripts.scripts start --address={nodes.address} --num-cpus=2"
+        )
+        command = f"mount -t tmpfs none {hidden} && exec {join} --block"
+        started.append(
+            subprocess.Popen(["unshare", "-m", "sh", "-c", command], stdout=subprocess.DEVNULL)
+        )
+        nodes.wait_for_nodes()
+        return started[-1]
+
+    yield start
+    for node in started:
+        node.terminate()
+        node.wait(60)
+
+
+@pytest.mark.apart
+def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_comes_back(
+    tmp_path: Path, nodes: Any, elsewhere: Callable[[], subprocess.Popen[bytes]]
+) -> None:
+    """Of data that may travel alone. Answers, verdicts and controls are those of one process."""
+    elsewhere()
+    session, before = (
+        Path(nodes.head_node.get_session_dir_path()),
+        {*Path("/tmp").glob("medhelm-*")},
+    )
+    with serve_in_thread(lambda _: json.dumps(VERDICT)) as judges:
+        conf = tmp_path / "conf" / "jury" / "house.yaml"
+        conf.parent.mkdir(parents=True)
+        judge = {"name": "j/one", "model": "one", "base_url": judges.base_url}
+        judge |= {"endpoint_class": "local"}
+        conf.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
+
+        def ask(results: str, *more: str) -> subprocess.CompletedProcess[str]:
+            words = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=house")
+            where = (f"plugins=[{ESSAY}]", f"results_dir={tmp_path / results}", "controls=0.5")
+            argv = ("run", *words, *where, *more, "--config-dir", str(conf.parent.parent))
+            return medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+
+        parted = ("workers=ray:2",)  # one on the head, and one that does not see the folder
+        refused = ask("results", *parted)
+        assert refused.returncode == 4, refused.stderr
+        assert (
+            "the texts of essay are gated: name a results_dir that all workers share"
+            in refused.stderr
+        )
+        done = ask("results", *parted, "privacy.gated=[local,contracted,external]")
+        assert done.returncode == 0, done.stderr
+        asked = judges.requests
+        assert ask("one").returncode == 0 and judges.requests == 2 * asked
+        again = ask("results", *parted)
+        assert again.returncode == 0 and judges.requests == 2 * asked, "it is finished"
+    many = record_of(tmp_path)
+    one, other = (read_record(*find_gradings(tmp_path / name)) for name in ("one", "results"))
+    assert one.results == other.results and one.controls == other.controls and one.controls
+    assert many.state == "complete" and [j.ends for j in one.graders] == [
+        j.ends for j in many.graders
+    ]
+    assert not holds(session, "Sound.")
+    assert {*Path("/tmp").glob("medhelm-*")} == before, "copies are removed"
+
+
+def running(word: str) -> list[psutil.Process]:
+    """Return processes whose command line holds a word."""
+    found = psutil.process_iter(["cmdline"])
+    return [p for p in found if word in " ".join(p.info["cmdline"] or ())]
+
+
+@pytest.mark.apart
+@pytest.mark.parametrize("what", ["node", "desk", "command", "head", "Ctrl-C"])
+def test_what_was_logged_is_not_asked_again_after_a_kill(
+    tmp_path: Path,
+    server: FaultServer,
+    nodes: Any,
+    elsewhere: Callable[[], subprocess.Popen[bytes]],
+    what: str,
+) -> None:
+    node = psutil.Process(elsewhere().pid)
+    write_quiz(tmp_path, 600)
+    argv = arguments(tmp_path, server.base_url, **{"workers": "ray:2", "model.max_concurrency": 4})
+    env = environment({"RAY_ADDRESS": nodes.address})
+    process = subprocess.Popen(
+        command(*argv), env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while server.requests < 100:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    kept = logged(tmp_path)
+    victims = {
+        "node": [node, *node.children(recursive=True)],
+        "command": [psutil.Process(process.pid)],
+        "desk": running("ray::Desk"),
+        "head": running(nodes.gcs_address),
+        "Ctrl-C": [],
+    }[what]
+    for victim in victims:
+        victim.kill()
+    if what == "Ctrl-C":
+        process.send_signal(signal.SIGINT)
+    sent = server.requests
+    _, said = process.communicate(timeout=240)
+    if what == "node":
+        assert process.returncode == 0 and "started again" in said
+    else:
+        if what == "Ctrl-C":
+            assert process.returncode == 130, said
+            assert record_of(tmp_path).results[0].counted == server.requests, "nothing was lost"
+        elif what != "command":
+            assert process.returncode == 4 and "the limits that all workers share are lost" in said
+        assert what == "command" or "To go on where it stopped: medhelm run" in said
+        time.sleep(15)
+        asked = server.requests
+        time.sleep(2)
+        assert server.requests == asked < 600, "nobody asks on"
+        done = medhelm_apart(*arguments(tmp_path, server.base_url))
+        assert done.returncode == 0, done.stderr
+    record = record_of(tmp_path)
+    assert (record.state, record.results[0].counted) == ("complete", 600)
+    assert server.requests - 600 <= sent - kept + 4, "what was logged is not asked again"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from medhelm.cli.compose import compose
-from medhelm.cli.jobs import to_job
 from medhelm.cli.overrides import as_meant
+from medhelm.cli.run import to_job
 from medhelm.config import Job
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import Registry, load_registry

@@ -180,13 +180,6 @@ def test_a_worker_that_fails_without_a_word_fails_the_command(
 # Where a worker is ------------------------------------------------------------------------------------
 
 
-def shared(tmp_path: Path, **more: Any) -> PoolFile:
-    (tmp_path / "results" / "jobs").mkdir(parents=True)
-    pool = PoolFile(tmp_path / "results" / "jobs" / "ab.json", "", Pool(2, **more))
-    pool.read()
-    return pool
-
-
 def test_a_worker_that_does_not_see_the_results_says_on_which_machine(
     tmp_path: Path, server: FaultServer
 ) -> None:
@@ -199,9 +192,11 @@ def test_a_worker_that_does_not_see_the_results_says_on_which_machine(
 
 def test_other_data_on_a_worker_are_refused(tmp_path: Path, server: FaultServer) -> None:
     write_quiz(tmp_path, 6)
-    pool = shared(tmp_path, runs=["runs/openai_test/quiz/other"])
+    path = tmp_path / "results" / "jobs" / "ab.json"
+    path.parent.mkdir(parents=True)
+    PoolFile(path, "", Pool(2, runs=["runs/openai_test/quiz/other"])).read()
     argv = arguments(tmp_path, server.base_url, shard="0/2")
-    done = medhelm(*argv, env={POOL: str(pool.path)})
+    done = medhelm(*argv, env={POOL: str(path)})
     assert done.returncode == 3 and server.requests == 0
     assert f"the data on {os.uname().nodename} are not those of the command" in done.stderr
 

@@ -29,7 +29,7 @@ def replies(gold: str, labels: tuple[str, ...]) -> list[tuple[str, str, bool, bo
     fields["probabilities"] = ", ".join(f"{label}: 16%" for label in labels)
     return [
         (name, phrasings._FIELD.sub(lambda m: fields[m[1]], text), gives_gold, is_cut)
-        for name, text, gives_gold, is_cut in phrasings._wordings()["choice"]
+        for name, text, gives_gold, is_cut in phrasings._wordings(phrasings._FILE)["choice"]
     ]
 
 

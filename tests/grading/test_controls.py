@@ -28,7 +28,7 @@ from medhelm.grading.graders.controls import (
     needs_content,
     together,
 )
-from medhelm.grading.graders.panel import StoredVerdicts
+from medhelm.grading.panels import StoredVerdicts
 from medhelm.grading.rubric.grader import CONTROLS
 from medhelm.grading.rubric.verdicts import Verdicts, majority
 from medhelm.schema.run import JurySpec, RunRecord

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from medhelm.grading.graders.grader import GradedMetric
-from medhelm.grading.graders.terms import grader_terms
+from medhelm.grading.graders.grader import GradedMetric, grader_terms
 from medhelm.grading.rubric.grader import RUBRIC
 from medhelm.schema.data import Benchmark, CriteriaRules, FileDataset, Instance
 from medhelm.schema.episode import Episode

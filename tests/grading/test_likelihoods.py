@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medhelm.grading.answer_form import stated
+from medhelm.grading.answer_form import LIKELIHOOD_METRICS, metric_names_of, stated
 from medhelm.grading.grade import grade
-from medhelm.grading.likelihoods import LIKELIHOOD_METRICS, metric_names_of
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Instance

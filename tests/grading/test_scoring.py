@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from medhelm.grading.jury.metric import default_jury
-from medhelm.grading.scoring import _UsageSum
-from medhelm.grading.sum_columns import Tally
+from medhelm.grading.scoring import Tally, _UsageSum
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
 from medhelm.schema.run import MetricRef

@@ -30,8 +30,8 @@ from medhelm.errors import (
     UsageError,
 )
 from medhelm.grading.graders.grader import JUDGE, Shown, shown_of
-from medhelm.grading.graders.panel import end_of
 from medhelm.grading.jury.grader import jury_grader
+from medhelm.grading.panels import end_of
 from medhelm.models.costs import Ledger
 from medhelm.models.scripted import ScriptedModel
 from medhelm.plugins.registry import load_registry

@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from medhelm.data.rubrics import known_rubrics, load_rubric, read_rubric
 from medhelm.errors import PluginError, UnknownName
 from medhelm.grading.graders.grader import GraderVerdict
-from medhelm.grading.graders.panel import Judging, StoredVerdicts
 from medhelm.grading.jury.grader import jury_grader
-from medhelm.grading.jury.metric import jury_metrics, offline_jury
-from medhelm.grading.jury.offline import longest_order, overlap, readability
+from medhelm.grading.jury.metric import (
+    jury_metrics,
+    longest_order,
+    offline_jury,
+    overlap,
+    readability,
+)
+from medhelm.grading.panels import Judging, StoredVerdicts
 from medhelm.proof.scripted_judges import jury_fault
 from medhelm.protocols.completion import COMPLETION
 from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.extract.json_reply import BadReply
-from medhelm.grading.jury.prompt import judge_messages, read_reply
+from medhelm.grading.jury.grader import judge_messages, read_reply
 from medhelm.schema.data import Criterion, Instance, Rubric
 
 NAMES = ("accuracy", "completeness", "clarity")

@@ -13,7 +13,7 @@ import pytest
 from medhelm.cli import run_command as main
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics, load_rubric
-from medhelm.grading.jury.prompt import PROMPT_VERSION, judge_messages
+from medhelm.grading.jury.grader import PROMPT_VERSION, judge_messages
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance, Rubric
 from medhelm.schema.model import ModelSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from medhelm.tables.format.table import Settings
-from medhelm_benchmarks.noharm.tables.harm import UNVALIDATED
+from medhelm_benchmarks.noharm.tables.harm_notes import UNVALIDATED
 from medhelm_leaderboard.site import SiteOptions
 from tests.leaderboard.browsing import DRAWS, Opens, World, grid, make, rows_by_name, spelled
 from tests.leaderboard.labelling import EXPERTS, bundled, write_uneven

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from medhelm.models import open_model
-from medhelm.models.body import MAX_ANSWER_BYTES, BadBody, BodyReader, read_body
 from medhelm.models.codecs.wire import Answer, read_answer
+from medhelm.models.network import MAX_ANSWER_BYTES, BadBody, BodyReader, read_body
 from medhelm.models.providers import built_in
 from medhelm.schema.episode import Response
 from medhelm.schema.model import ModelSpec

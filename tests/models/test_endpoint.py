@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from medhelm.errors import ModelError
-from medhelm.models import endpoint
 from medhelm.models.access import Access
 from medhelm.models.codecs.wire import Failure
 from medhelm.models.endpoint import DEAD_AFTER, PATIENCE_S, Endpoint, EndpointModel
@@ -39,7 +38,7 @@ FAULT = Failure(kind="retry", error="HTTP 500", status=500)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     now = [1000.0]
-    monkeypatch.setattr(endpoint.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     yield now
 
 

@@ -78,18 +78,18 @@ ANTHROPIC = Api(
     "ANTHROPIC_API_KEY",
     "https://api.anthropic.com",
     "claude-test-1",
-    anthropic.make_body,
+    lambda *asked: json.loads(anthropic.MESSAGES.write(*asked)),
     anthropic.read_message,
-    anthropic.read_refusal,
+    anthropic.MESSAGES.read_failure,
 )
 GOOGLE = Api(
     "google",
     "GEMINI_API_KEY",
     "https://generativelanguage.googleapis.com",
     "gemini-test-1",
-    google.make_body,
+    lambda *asked: json.loads(google.GEMINI.write(*asked)),
     google.read_candidates,
-    google.read_refusal,
+    google.GEMINI.read_failure,
 )
 A, G = ANTHROPIC, GOOGLE
 

@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 
 from medhelm.models.codecs.anthropic import MESSAGES
 from medhelm.models.codecs.batch_lines import read_line
-from medhelm.models.codecs.plausible_usage import is_cut
 from medhelm.models.codecs.wire import (
     CHAT,
     Answer,
     Codec,
     Failure,
-    encode_body,
     read_answer,
     read_failure,
     read_usage,
 )
+from medhelm.models.endpoint import is_cut
 from medhelm.schema.episode import Message, Request, Sampling, Usage
 from medhelm.schema.model import ModelSpec
 
@@ -36,7 +35,7 @@ REQUEST = Request(
 
 
 def body_of(spec: ModelSpec, request: Request = REQUEST) -> dict[str, Any]:
-    decoded: dict[str, Any] = json.loads(encode_body(spec, request))
+    decoded: dict[str, Any] = json.loads(CHAT.write(spec, request))
     return decoded
 
 

@@ -98,16 +98,16 @@ def test_a_row_is_turns_criteria_and_metadata() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"prompt_id": ""}, "no prompt_id"),
-        ({"prompt": []}, "prompt is not a list"),
-        ({"prompt": [{"role": "tool", "content": "x"}]}, "neither user nor assistant"),
+        ({"prompt_id": ""}, "prompt_id: expected"),
+        ({"prompt": []}, "prompt: expected `array`"),
+        ({"prompt": [{"role": "tool", "content": "x"}]}, "known: assistant, user"),
         ({"prompt": [{"role": "assistant", "content": "x"}]}, "last turn is not the user's"),
-        ({"prompt": [{"role": "user", "content": " "}]}, "a turn has no text"),
-        ({"rubrics": []}, "rubrics is not a list"),
-        ({"rubrics": [{"criterion": "", "points": 1}]}, "criterion 1: there is no text"),
-        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points are not a number"),
-        ({"rubrics": [{"criterion": "x", "points": True}]}, "points are not a number"),
-        ({"rubrics": [{"criterion": "x", "points": 1, "tags": "a"}]}, "tags are not a list"),
+        ({"prompt": [{"role": "user", "content": " "}]}, "content: expected"),
+        ({"rubrics": []}, "rubrics: expected `array`"),
+        ({"rubrics": [{"criterion": "", "points": 1}]}, "criterion: expected"),
+        ({"rubrics": [{"criterion": "x", "points": "5"}]}, "points: expected `float`"),
+        ({"rubrics": [{"criterion": "x", "points": True}]}, "points: expected `float`"),
+        ({"rubrics": [{"criterion": "x", "points": 1, "tags": "a"}]}, "tags: expected"),
     ],
 )
 def test_a_wrong_row_is_named(change: dict[str, Any], said: str) -> None:

@@ -99,7 +99,7 @@ def test_a_disk_that_cannot_hold_the_waiting_texts_is_named_and_nothing_is_asked
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_quiz(tmp_path, 400)
-    monkeypatch.setattr("medhelm.runs.seeded_order._IN_MEMORY", 1_000)
+    monkeypatch.setattr("medhelm.runs.selection._IN_MEMORY", 1_000)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
@@ -198,7 +198,7 @@ def test_instances_are_asked_once_where_their_texts_wait_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_quiz(tmp_path, 95)
-    monkeypatch.setattr("medhelm.runs.seeded_order._IN_MEMORY", 1_000)
+    monkeypatch.setattr("medhelm.runs.selection._IN_MEMORY", 1_000)
     for n in (7, 50, 95):
         evaluate(tmp_path, "baseline/random", max_instances=n)
         ids = logged_ids(tmp_path)

@@ -20,7 +20,7 @@ import pytest
 from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job, JuryChoice
 from medhelm.errors import UsageError
-from medhelm.grading.jury.prompt import judge_messages
+from medhelm.grading.jury.grader import judge_messages
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys

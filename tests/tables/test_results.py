@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
+from medhelm.cli import command_parser, core_commands
 from medhelm.cli import compare as compare_command
 from medhelm.cli import tables as tables_command
 from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
@@ -393,8 +393,8 @@ def test_a_model_is_not_compared_with_itself_or_a_stranger(tmp_path: Path) -> No
 
 
 def command(module: Any, *argv: object) -> int:
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
+    known = {command.name: command for command in core_commands()}
+    parser = command_parser(known[module.__name__.rpartition(".")[2]])
     code: int = module.run(parser.parse_args([str(a) for a in argv]))
     return code
 

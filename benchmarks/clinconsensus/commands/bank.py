@@ -26,11 +26,6 @@ def bank() -> tuple[BankCriterion, ...]:
     return msgspec.convert(yaml.safe_load(text)["criteria"], tuple[BankCriterion, ...])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the form of the output."""
-    options.add_options(parser, "--format")
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the bank and return the exit code."""
     if args.format == "json":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean, quantiles
 
 from medhelm import DataError
@@ -57,19 +56,6 @@ def calibrate(hits: Sequence[int], criteria: int = CRITERIA) -> Calibration:
         high=high,
         k=max(1, k),
     )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the file and the number of criteria."""
-    parser.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="CSV or JSON lines with `case_id`, `hits` and `graded_by`, one physician's answer a row; `graded_by` is "
-        "`physicians`, others than those who answered: what a judge graded sets no threshold",
-    )
-    parser.add_argument("--criteria", type=int, default=30, metavar="N", help="criteria of a case")
-    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

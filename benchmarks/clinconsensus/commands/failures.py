@@ -8,49 +8,18 @@ from pathlib import Path
 
 from medhelm.plugin import UsageError, model_calls, options, tables
 
-_ANSWERS = 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument("benchmark", metavar="BENCHMARK", help="a benchmark with binary criteria")
-    parser.add_argument(
-        "--template",
-        metavar="FILE",
-        help="write a sheet of unmet criteria: .csv or .xlsx to fill in, .json for `medhelm review`",
-    )
-    parser.add_argument("--labels", nargs="+", metavar="FILE", help="filled sheets")
-    parser.add_argument("--judge", metavar="MODEL", help="the model that labels")
-    parser.add_argument(
-        "--answers",
-        type=int,
-        default=_ANSWERS,
-        metavar="N",
-        help="of --template and --judge: answers of each model (default: %(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="draws them (default: 0)")
-    options.add_options(parser, "--text-of")
-    parser.add_argument("--model", nargs="+", metavar="NAME", help="only answers of these models")
-    options.add_options(parser, "--data", help="which runs")
-    options.add_options(parser, "--latest", help="the newest of several runs")
-    options.add_options(parser, "--results-dir", help="(default: %(default)s)")
-    options.add_options(parser, "--budget-usd", help="cap for --judge")
-    options.add_options(parser, "--budget-tokens", help="cap for --judge in tokens")
-    options.add_options(parser, "--plugin")
-    tables.add_output(parser)
-
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, or print the table, and return the exit code."""
-    from medhelm.plugin import options, own_runs, sheet
+    from medhelm.plugin import own_runs, sheet
     from medhelm_benchmarks.clinconsensus.failures.labelling import labelling_run, read_types
     from medhelm_benchmarks.clinconsensus.failures.labels import (
         drawn,
         failure_sheet,
+        failures_table,
         read_labels,
         read_unmet,
     )
-    from medhelm_benchmarks.clinconsensus.failures.table import failures_table
 
     if sum(map(bool, (args.template, args.labels, args.judge))) != 1:
         raise UsageError(

@@ -9,7 +9,6 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from medhelm import DataError
@@ -103,15 +102,6 @@ def _wording(text: str) -> Iterator[tuple[str, str]]:
 def _ids(items: Any, name: str) -> Sequence[str]:
     found = items if isinstance(items, list) else []
     return [i[name] for i in found if isinstance(i, dict) and isinstance(i.get(name), str)]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the file and the expected number of criteria."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="cases, one JSON object a line")
-    parser.add_argument(
-        "--criteria", type=int, default=30, metavar="N", help="criteria of a case; 0: any number"
-    )
-    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

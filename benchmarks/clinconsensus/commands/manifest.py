@@ -5,18 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from medhelm import DataError
 from medhelm.plugin import file_sha256, readers
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the files."""
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="cases, one JSON object a line"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,10 +6,6 @@ import argparse
 import json
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: it takes no argument."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the schema and return the exit code."""
     import msgspec

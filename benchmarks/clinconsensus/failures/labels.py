@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import yaml
 
-from medhelm import DataError, Episode, visible_text
-from medhelm.plugin import UsageError, ratings, runlog, sheet, stored_decisions
+from medhelm import DataError, Episode, Part, Settings, Table, make_table, visible_text
+from medhelm.plugin import UsageError, intervals, ratings, runlog, sheet, stored_decisions
+from medhelm.plugin import column_kinds as kinds
 
 Name = tuple[str, str, int, str]
 """Request hash of the run, case, repeat and criterion: what a label is of."""
@@ -152,3 +154,82 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
         if first is not label:
             raise DataError(f"{label.where}: this criterion has a label already, in {first.where}")
     return {name: [*failure_types()][int(label.value)] for name, label in found.items()}
+
+
+UNLABELLED = "unlabelled"
+
+_COLUMNS = (
+    kinds.text("level", "overall: all models; model: one of them"),
+    kinds.text("model", "whose answers these are", "model"),
+    kinds.text("type", "id of the type, or unlabelled"),
+    kinds.text("title", "the type in words", "type"),
+    kinds.count("criteria", "unmet criteria of this type", "criteria"),
+    kinds.count("labelled", "unmet criteria with a label, of which the share is"),
+    kinds.number(
+        "share", "share of the labelled", "share", "share", ("share_low", "share_high"), 1, True
+    ),
+    *kinds.ends("share", "the share", "share"),
+    kinds.text("share_method", "how that interval was made, or why there is none"),
+    kinds.count("unmet", "all unmet criteria, labelled or not", "unmet"),
+)
+
+
+def failures_table(
+    answers: Sequence[Answer], labels: Mapping[Name, str], by: str, settings: Settings
+) -> Table:
+    """Return how often each type is the reason. `by`: who labelled."""
+    rows = [*_rows(answers, labels, settings)]
+    for model in sorted({a.model for a in answers}):
+        rows += _rows([a for a in answers if a.model == model], labels, settings, model)
+    shown = ("title", "criteria", "share")
+    return make_table(
+        "failures",
+        "Types of failure over unmet criteria",
+        _COLUMNS,
+        rows,
+        [
+            f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
+            "Intervals: bootstrap over whole cases.",
+            "The types say what to look at. They are not rates of failures in practice.",
+        ],
+        settings.of_draws,
+        parts=(
+            Part("overall", "All models", (), shown),
+            Part("model", "By model", ("model",), shown),
+        ),
+    )
+
+
+def _rows(
+    answers: Sequence[Answer],
+    labels: Mapping[Name, str],
+    settings: Settings,
+    model: str | None = None,
+) -> Iterator[dict[str, object]]:
+    names = [(a.name(u.criterion.name), a.episode.instance.id) for a in answers for u in a.unmet]
+    given = [(labels[name], case) for name, case in names if name in labels]
+    types = failure_types()
+    cases = {case: code for code, case in enumerate(dict.fromkeys(case for _, case in given))}
+    ones = np.asarray([[*(label == own for own in types), True] for label, _ in given], float)
+    codes = np.asarray([cases[case] for _, case in given], dtype=np.int64)
+    drawn = None
+    if len(cases) > 1:
+        seed = intervals.seed_of(settings.bootstrap_seed, "failures", model or "")
+        sums = intervals.cluster_sums(ones, codes, len(cases))
+        drawn = intervals.bootstrap(sums, settings.draws, seed)
+    head: dict[str, object] = {"level": "model" if model else "overall", "model": model}
+    head |= {"labelled": len(given), "unmet": len(names)}
+    for place, own in enumerate(types.values()):
+        hits = sum(label == own.id for label, _ in given)
+        row: dict[str, object] = {**head, "type": own.id, "title": own.title, "criteria": hits}
+        if given:
+            row["share"] = hits / len(given)
+            row["share_method"] = "none (one case)"
+        if drawn is not None:
+            found = intervals.percentile(
+                drawn[:, place] / drawn[:, -1], settings.confidence, len(cases)
+            )
+            row |= {"share_low": found.low, "share_high": found.high, "share_method": found.method}
+        yield row
+    rest = {"type": UNLABELLED, "title": "No label", "criteria": len(names) - len(given)}
+    yield head | rest

@@ -6,5 +6,4 @@ from medhelm_benchmarks.clinconsensus.tables.coverage import COVERAGE
 
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
-    """Return the table."""
     return [COVERAGE]

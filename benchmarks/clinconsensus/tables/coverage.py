@@ -175,37 +175,18 @@ COLUMNS = (
     kinds.text("top3", "models in the first three by both scores", "top 3"),
     kinds.text("top5", "models in the first five by both scores", "top 5"),
 )
+_OWN = ("benchmark",)
 _PARTS = (
     Part(
-        level="model",
-        title="Coverage",
-        group=("benchmark",),
-        columns=("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
+        "model",
+        "Coverage",
+        _OWN,
+        ("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
     ),
-    Part(
-        level="score",
-        title="Coverage at other thresholds",
-        group=("benchmark", "measure"),
-        columns=("model", "n", "coverage"),
-    ),
-    Part(
-        level="threshold",
-        title="Ranks by other scores",
-        group=("benchmark",),
-        columns=("measure", "correlation", "top3", "top5"),
-    ),
-    Part(
-        level="slice",
-        title="Slices",
-        group=("benchmark", "axis"),
-        columns=("value", "model", "n", "coverage", "difference"),
-    ),
-    Part(
-        level="length",
-        title="Length of answers",
-        group=("benchmark",),
-        columns=("measure", "n", "correlation"),
-    ),
+    Part("score", "Coverage at other thresholds", (*_OWN, "measure"), ("model", "n", "coverage")),
+    Part("threshold", "Ranks by other scores", _OWN, ("measure", "correlation", "top3", "top5")),
+    Part("slice", "Slices", (*_OWN, "axis"), ("value", "model", "n", "coverage", "difference")),
+    Part("length", "Length of answers", _OWN, ("measure", "n", "correlation")),
 )
 
 
@@ -268,17 +249,13 @@ def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
     if not models:
         return None
     main = panel.scores(models[0])
-    most = main.pooling.columns(main.sums[main.among(panel.ids)], ["most"])[:, 0]
     shares = study.panel(benchmark, _SHARES["accuracy"]).scores(models[0])
-    size = shares.pooling.columns(shares.sums[shares.among(panel.ids)], ["criteria"])[:, 0]
+    most = main.columns["most"][main.among(panel.ids)]
+    size = shares.columns["criteria"][shares.among(panel.ids)]
     if len(set(most)) != 1 or len(set(size)) != 1:
         return None
     n = int(size[0])
-    return Hits(
-        k=n - int(most[0]) + 1,
-        n=n,
-        of={m: _values(own, m, panel) for m in models},
-    )
+    return Hits(k=n - int(most[0]) + 1, n=n, of={m: _values(own, m, panel) for m in models})
 
 
 def _values(panel: studies.Panel, model: str, of: studies.Panel) -> Floats:
@@ -314,9 +291,7 @@ def _scores(
             "model": model,
             "ranked": model in study.ranked,
             "n": own.n,
-            "coverage": own.score,
-            "coverage_low": own.interval.low,
-            "coverage_high": own.interval.high,
+            **own.cells("coverage"),
         }
 
 
@@ -325,8 +300,7 @@ def _more(study: studies.Study, benchmark: str, model: str, hits: Hits | None) -
     others = {name: study.estimates(benchmark, metric)[model] for name, metric in _SHARES.items()}
     row: Cells = {name: own.score for name, own in others.items()}
     for name in ("accuracy", "passed"):
-        interval = others[name].interval
-        row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
+        row |= others[name].cells(name)
     if hits is not None and model in hits.of:
         values = hits.of[model]
         low, median, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))

@@ -10,19 +10,7 @@ from pathlib import Path
 from medhelm.plugin import UsageError
 from medhelm_benchmarks.clinconsensus.training.recipe import default_settings
 
-_NAME = "judge/trained"
 _NO_THINKING = {"enable_thinking": False}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "folder", metavar="FOLDER", help="weights, as `medhelm judge train` writes them"
-    )
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="(default: 8000)")
-    parser.add_argument(
-        "--name", default=_NAME, metavar="NAME", help="of the model (default: %(default)s)"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -144,26 +144,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     trained: Fidelity
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "config", nargs="?", metavar="CONFIG", help="YAML with rows, output, held_out, and changes"
-    )
-    parser.add_argument(
-        "--show-defaults", action="store_true", help="print the paper's settings, train nothing"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="read and split the rows, count tokens, train nothing"
-    )
-    parser.add_argument("--no-base", action="store_true", help="do not measure the untrained model")
-    parser.add_argument(
-        "--processes",
-        type=int,
-        metavar="N",
-        help="train with N processes, a GPU each, with FSDP through Accelerate",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Train, write weights and report, and return the exit code."""
     if args.show_defaults:

@@ -42,33 +42,6 @@ from medhelm_benchmarks.encounters.data.layout import FOLDERS, META_FILE, PACKET
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES, RUBRICS, Flag
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "dir",
-        metavar="DIR",
-        help="files of one article, or a folder of articles: .md .txt as they are, .docx .pptx .xlsx "
-        ".pdf .html by markitdown",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="who curates: a name (`medhelm list models`) or a file of your own, FILE.yaml",
-    )
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="who looks for leaks (default: who curates)"
-    )
-    parser.add_argument(
-        "--source-class",
-        choices=("public", "gated", "private"),
-        default="public",
-        help="who may read the packets (default: public): private ones go to local models only",
-    )
-    parser.add_argument("--out", metavar="DIR", help="folder of the cases (default: DIR-cases)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    options.add_options(parser, *options.OF_ASKING, "--plugin", "--format")
-
-
 def run(args: argparse.Namespace) -> int:
     """Return 0; 1 where an article cannot be read or no case was made; else the code of what stopped it."""
     from medhelm.plugin import own_runs

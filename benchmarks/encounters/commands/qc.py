@@ -22,26 +22,13 @@ from medhelm_benchmarks.encounters.data.medsp1000 import (
     scenario_flags,
     unread_text,
 )
-from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
-from medhelm_benchmarks.encounters.data.wording import is_failure
+from medhelm_benchmarks.encounters.data.rubrics import is_failure, read_rubrics
 from medhelm_benchmarks.encounters.packets import COMPETENCY_NAMES
 
 NOT_CHECKED = (
     "not checked, since only a model can tell: whether the clinician's packet gives an item away in other "
     "words, and whether a packet tells a role more than it may know (`medhelm curate` asks both)"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "dir", metavar="DIR", help=f"a folder with {CASES}/ and {RUBRICS}, or one of them"
-    )
-    parser.add_argument(
-        "--flags", metavar="FILE", help="write the flags there, one JSON object a line"
-    )
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where a case is flagged")
-    options.add_options(parser, "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,45 +20,7 @@ if TYPE_CHECKING:
     from medhelm_benchmarks.encounters.grading.cast_fidelity import Fault
     from medhelm_benchmarks.encounters.tables.cast import Tally
 
-_LEVELS = ("role", "script", "clinician", "judge", "cast", "variance")
-_LEAST = 0.95
 _EXAMPLES = 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    options.add_options(parser, "--results-dir", help="(default: %(default)s)")
-    parser.add_argument("--benchmark", action="append", metavar="NAME", help="these alone")
-    parser.add_argument("--model", action="append", metavar="NAME", help="these clinicians alone")
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="who looks for what rules cannot tell (default: nobody)"
-    )
-    parser.add_argument(
-        "--controls",
-        type=int,
-        metavar="N",
-        help="encounters that the judge is sent again with planted and clean lines at their end "
-        "(default: 5 %% of each benchmark's, at least 10; 0: none)",
-    )
-    parser.add_argument(
-        "--least",
-        type=float,
-        default=_LEAST,
-        metavar="SHARE",
-        help="share of lines without a fault below which an encounter is marked "
-        "(default: %(default)s)",
-    )
-    parser.add_argument("--level", choices=_LEVELS, help="rows of one kind (default: all)")
-    parser.add_argument(
-        "--examples",
-        metavar="FILE",
-        help=f"write up to {_EXAMPLES} faults of each kind and role there, one JSON object a line; "
-        "with the words of the line where the benchmark's data are public",
-    )
-    tables.add_file(parser)
-    options.add_options(parser, "--budget-usd", help="cap for the judge")
-    options.add_options(parser, "--budget-tokens", help="cap for the judge in tokens")
-    options.add_options(parser, "--plugin")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,9 +67,9 @@ def _judge(
     graded: Sequence[stored_decisions.GradedRun], args: argparse.Namespace
 ) -> tuple[model_calls.Asked, dict[str, tuple[Fault, ...]], list[Tally]]:
     """Return how the asking of the judge ended, and what it found in encounters and controls."""
-    from medhelm.plugin import model_calls, options, own_runs
+    from medhelm.plugin import model_calls, own_runs
     from medhelm_benchmarks.encounters.fidelity import judge as by_judge
-    from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
+    from medhelm_benchmarks.encounters.fidelity.judge import control_tallies, controls_of
     from medhelm_benchmarks.encounters.fidelity.stored import place_of, stored_encounters
 
     judge = options.find_model(args.judge, options.open_registry(args.plugin).models)

@@ -1,11 +1,16 @@
 """The protocol of curation: an article becomes scenarios with packets and rubrics, phase by phase.
 
-Its roles are the curator, who sorts, parts, audits and extracts, and a judge of leaks.
+phase      role     sees
+triage     curator  all documents of the article
+partition  curator  the documents, the metadata of one scenario
+audit      curator  the documents, the metadata, and what each role keeps
+rubric     curator  the evaluator's packet alone
+leaks      judge    the clinician's packet and the items alone
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +29,6 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import questions, reply_form, tokens
-from medhelm_benchmarks.encounters.curation import prompts
 from medhelm_benchmarks.encounters.curation.drafts import (
     Audit,
     Draft,
@@ -34,6 +38,7 @@ from medhelm_benchmarks.encounters.curation.drafts import (
     ScenarioMeta,
     Triage,
     audited,
+    copy_of,
     draft_of,
     places,
     range_faults,
@@ -41,15 +46,17 @@ from medhelm_benchmarks.encounters.curation.drafts import (
     shared_with_evaluator,
     text_of,
 )
-from medhelm_benchmarks.encounters.curation.sources import Article
+from medhelm_benchmarks.encounters.curation.sources import Article, Place
 from medhelm_benchmarks.encounters.data.layout import META_FIELDS, PACKET_ROLES
 from medhelm_benchmarks.encounters.data.medsp1000 import Flag, scenario_flags
 from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, rubric_record
 from medhelm_benchmarks.encounters.matches import folded, has_run
 from medhelm_benchmarks.encounters.packets import RubricItem
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.replies import rejected
 
 CURATOR, JUDGE = "curator", "judge"
+PROMPT_VERSION = "1"
 REPAIRS = 2
 MOST_SCENARIOS = 40
 """Of one article; more is a fault of its triage."""
@@ -83,7 +90,6 @@ class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """made, not simulatable, or discarded."""
     reasons: tuple[str, ...] = ()
     scenarios: dict[str, str] = {}
-    """The ending of each scenario, with its reasons."""
     rubrics: tuple[dict[str, object], ...] = ()
     flags: tuple[Flag, ...] = ()
     triage: Triage | None = None
@@ -100,7 +106,7 @@ def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) 
     """Return the protocol for these articles, by the ids of their instances."""
     return Protocol(
         name="curation",
-        version=prompts.PROMPT_VERSION,
+        version=PROMPT_VERSION,
         roles=(CURATOR, JUDGE),
         budgets={JUDGE: PHASES["leaks"].budget},
         conduct=partial(_conduct, articles, players),
@@ -144,7 +150,7 @@ async def _article(writer: _Writer) -> CuratedArticle:
     article = writer.article
     triage: Triage = await writer.reply(
         "triage",
-        prompts.messages("triage", prompts.documents(article)),
+        _messages("triage", _documents(article)),
         partial(triage_faults, article),
     )
     if not triage.is_simulatable:
@@ -185,11 +191,11 @@ async def _scenario(
 ) -> tuple[Made, tuple[RubricItem, ...], list[Flag]] | None:
     """Return what a scenario is made of, its items and its flags; None where the source does not suffice."""
     article, name = writer.article, meta.scenario_id
-    whole = prompts.documents(article)
+    whole = _documents(article)
     stated = f"The scenario: {msgspec.json.encode(meta).decode()}"
     partition: Partition = await writer.reply(
         f"partition/{name}",
-        prompts.messages("partition", whole, stated),
+        _messages("partition", whole, stated),
         partial(partition_faults, article, meta),
         partial(partition_doubts, article, meta),
     )
@@ -198,19 +204,19 @@ async def _scenario(
     draft = draft_of(meta, partition)
     audit: Audit = await writer.reply(
         f"audit/{name}",
-        prompts.messages("audit", whole, stated, *prompts.kept(draft)),
+        _messages("audit", whole, stated, *_kept(draft)),
         partial(audit_faults, article, draft),
     )
     draft = audited(draft, audit)
     extraction: Extraction = await writer.reply(
         f"rubric/{name}",
-        prompts.messages("rubric", prompts.documents(article, draft.packets["evaluator"].kept)),
+        _messages("rubric", _documents(article, draft.packets["evaluator"].kept)),
         partial(extraction_faults, article, draft),
     )
     items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)
     report: LeakReport = await writer.reply(
         f"leaks/{name}",
-        prompts.leak_messages(article, draft, items),
+        _leak_messages(article, draft, items),
         partial(leak_faults, text_of(article, draft.packets["clinician"]), items),
         role=JUDGE,
     )
@@ -258,6 +264,61 @@ class _Writer:
             find_doubts=find_doubts,
             most_doubts=1,
         )
+
+
+def _messages(phase: str, *parts: str) -> tuple[Message, ...]:
+    """Return what a phase is sent."""
+    return Message("system", prompt_text(phase)), Message("user", "\n\n".join(parts))
+
+
+def _leak_messages(
+    article: Article, draft: Draft, items: Sequence[RubricItem]
+) -> tuple[Message, ...]:
+    """Return what the judge of leaks is sent."""
+    copies = [copy_of(document, draft.packets["clinician"]) for document in article.documents]
+    lines = "\n".join(filter(None, copies)).splitlines()
+    briefing = _document("briefing", [f"{n}| {line}" for n, line in enumerate(lines, 1)])
+    listed = "\n".join(f"{n}. {' '.join(item.text.split())}" for n, item in enumerate(items, 1))
+    return _messages("leaks", briefing, f"Items:\n{listed}")
+
+
+def _kept(draft: Draft) -> Iterator[str]:
+    """Yield what each role keeps."""
+    for role in PACKET_ROLES:
+        kept = sorted(draft.packets[role].kept)
+        by_document = {name: [n for d, n in kept if d == name] for name, _ in kept}
+        shown = "; ".join(f"{name}: {_ranges(ns)}" for name, ns in by_document.items())
+        yield f"The {role} keeps {shown}."
+        for (name, line), text in draft.packets[role].rewrites.items():
+            yield f"For the {role} line {line} of {name} reads: {text}"
+
+
+def _documents(article: Article, places: Collection[Place] | None = None) -> str:
+    """Return the documents with numbered lines; of `places`, those lines alone."""
+    shown = {
+        d.name: [
+            f"{n}| {line}"
+            for n, line in enumerate(d.lines, 1)
+            if places is None or (d.name, n) in places
+        ]
+        for d in article.documents
+    }
+    return "\n\n".join(_document(name, lines) for name, lines in shown.items() if lines)
+
+
+def _document(name: str, lines: Sequence[str]) -> str:
+    return "\n".join((f"Document {name}:", *lines, f"End of {name}."))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as ranges: 1-3, 7."""
+    parts: list[list[int]] = []
+    for n in numbers:
+        if parts and n == parts[-1][-1] + 1:
+            parts[-1].append(n)
+        else:
+            parts.append([n])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
 
 
 def triage_faults(article: Article, reply: Triage) -> list[str]:

@@ -24,7 +24,6 @@ FOLDERS: Mapping[PacketRole, str] = {
     "controller": "environment_controller",
     "evaluator": "evaluator",
 }
-"""The name of each role's folder where this package writes one."""
 TEXTS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".xml")
 """Files that are read; others in a role's folder are not."""
 META_FILE = "phase1_scenarios_meta.json"

@@ -23,8 +23,12 @@ from medhelm import (
     SourceFile,
 )
 from medhelm_benchmarks.encounters.data.layout import PacketRole, Scenario, read_scenarios
-from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, items_of_markdown, read_rubrics
-from medhelm_benchmarks.encounters.data.wording import is_failure
+from medhelm_benchmarks.encounters.data.rubrics import (
+    FrozenRubric,
+    is_failure,
+    items_of_markdown,
+    read_rubrics,
+)
 from medhelm_benchmarks.encounters.matches import copied_share, folded, has_run
 from medhelm_benchmarks.encounters.packets import (
     COMPETENCIES,

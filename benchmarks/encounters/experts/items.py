@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from medhelm import Table, make_table
-from medhelm.plugin import UsageError, ratings, sheet, stored_decisions, two_class
+from medhelm.plugin import UsageError, rating_forms, ratings, sheet, stored_decisions, two_class
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
 from medhelm_benchmarks.encounters.experts.units import hidden_note
@@ -22,11 +22,11 @@ from medhelm_benchmarks.encounters.fidelity.stored import (
 )
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
+    RUBRIC,
     messages,
     parts_of,
     shown_turns,
 )
-from medhelm_benchmarks.encounters.grading.items import RUBRIC
 from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, encounter_of
 
@@ -160,3 +160,22 @@ def _pair(
         "agree": (total[0] + total[3]) / len(both) if both else None,
         "kappa": two_class.kappa(total),
     }
+
+
+def _tables(asked: rating_forms.Asked) -> list[Table]:
+    judged, _ = read_judged(Path(asked.source))
+    return [items_table(ratings.read_units(asked.files, [j.unit for j in judged]), judged)]
+
+
+FORM = rating_forms.RatingForm(
+    word="items",
+    help="Items of encounters that people have ticked, against each other and the evaluators. The "
+    "scores by a sheet: the same `medhelm run` with jury.name=by_hand jury.quorum=1 "
+    "'jury.judges=[rater/SHEET.csv]'.",
+    source="DIR",
+    source_help="the results folder with the encounters",
+    tables=("items",),
+    make_tables=_tables,
+    make_sheet=lambda asked: item_sheet(*read_judged(Path(asked.source)), asked.sample),
+    sample="encounters on the sheet (default: all)",
+)

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from medhelm import Episode, Floats, Table, make_table
-from medhelm.plugin import UsageError, entries, ratings, sheet, stored_decisions
+from medhelm.plugin import UsageError, entries, rating_forms, ratings, sheet, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
 from medhelm_benchmarks.encounters.data.medsp1000 import CASES
@@ -203,3 +203,20 @@ def _row(aspect: str, found: Floats) -> dict[str, object]:
     if len(given):
         row |= {"mean": given.mean(), "high": (given >= 4).mean()}
     return row
+
+
+def _tables(asked: rating_forms.Asked) -> list[Table]:
+    folder = open_folder(Path(asked.source))
+    return [units_table(ratings.read_units(asked.files, folder.units), folder)]
+
+
+FORM = rating_forms.RatingForm(
+    word="encounters",
+    help="Raters' judgement of constructed cases (4 aspects) and of encounters (6 aspects).",
+    source="DIR",
+    source_help="the folder that `curate` wrote, or a results folder",
+    tables=("units",),
+    make_tables=_tables,
+    make_sheet=lambda asked: unit_sheet(open_folder(Path(asked.source)), asked.sample),
+    sample="cases or encounters on the sheet (default: all)",
+)

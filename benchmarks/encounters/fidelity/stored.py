@@ -20,8 +20,7 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     seen_roles,
 )
 from medhelm_benchmarks.encounters.grading.completion import ticked
-from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS
-from medhelm_benchmarks.encounters.grading.items import RUBRIC, items_of
+from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, RUBRIC, items_of
 from medhelm_benchmarks.encounters.packets import RubricItem, packets_of
 from medhelm_benchmarks.encounters.record import encounter_of
 

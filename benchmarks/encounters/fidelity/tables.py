@@ -23,7 +23,7 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     ROLES,
     sums_of,
 )
-from medhelm_benchmarks.encounters.grading.items import RUBRIC
+from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import (
     LAYOUT,
     SAID,
@@ -101,10 +101,8 @@ def simulation_table(
             else ["Nobody judged: add --judge MODEL."]
         ),
     ]
-    parts = cast_parts(("benchmark",)) + tuple(
-        Part(level=name, title=title, group=("benchmark",), columns=columns)
-        for name, (title, columns) in _PARTS.items()
-    )
+    own = ("benchmark",)
+    parts = [Part(level, title, own, columns) for level, (title, columns) in _PARTS.items()]
     return make_table(
         "simulation",
         "Fidelity of the simulation",
@@ -112,7 +110,7 @@ def simulation_table(
         [row for row in rows if level in (None, row["level"]) or row["level"] == "control"],
         said,
         settings.of_draws,
-        parts=parts,
+        parts=(*cast_parts(own), *parts),
         layout=LAYOUT,
     )
 

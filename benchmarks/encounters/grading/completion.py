@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from medhelm import Aggregation, Episode, Floats, Instance, Outcome, Score, Sums, pooled_share
 from medhelm.plugin import ShareExtremes, grader
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe
-from medhelm_benchmarks.encounters.data.wording import is_failure
+from medhelm_benchmarks.encounters.data.rubrics import is_failure
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
     NO_EVIDENCE,
     Verdict,
     Verdicts,
+    items_of,
     majority,
 )
-from medhelm_benchmarks.encounters.grading.items import items_of
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, RubricItem
-from medhelm_benchmarks.encounters.record import UNREADABLE, encounter_of
+from medhelm_benchmarks.encounters.record import DESCRIPTIVE, UNREADABLE, describe, encounter_of
 
 if TYPE_CHECKING:
     import numpy as np  # noqa: F401 - the type of Floats
@@ -47,22 +47,14 @@ OTHERS = ("rate_left_out", "cases_left_out")
 TURNED, LEFT_OUT = "encounter_completion_turned", "encounter_completion_left_out"
 
 
-@dataclass(frozen=True)
-class MeanOfCompetencies:
-    """Returns the mean over the competencies that there are of part / whole."""
+def _mean_of_competencies(part: str, whole: str, sums: Sums) -> Floats:
+    """Return the mean over the competencies that there are of part / whole."""
+    import numpy as np
 
-    part: str
-    whole: str
+    from medhelm import mean_of_defined, ratio  # numpy is slow to import
 
-    def __call__(self, sums: Sums) -> Floats:
-        """Return the mean."""
-        import numpy as np
-
-        from medhelm import mean_of_defined, ratio  # numpy is slow to import
-
-        parts = [sums[f"{self.part}/{c}"] for c in COMPETENCIES]
-        wholes = [sums[f"{self.whole}/{c}"] for c in COMPETENCIES]
-        return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
+    parts, wholes = ([sums[f"{of}/{c}"] for c in COMPETENCIES] for of in (part, whole))
+    return mean_of_defined(ratio(np.stack(parts, -1), np.stack(wholes, -1)))
 
 
 CASE_MEAN = pooled_share("encounter_case_mean", *TOTALS, *BY_COMPETENCY, *DESCRIPTIVE)
@@ -74,7 +66,7 @@ def _by_competency(name: str, part: str, whole: str) -> Aggregation:
     return Aggregation(
         name=name,
         sums=tuple(one for pair in pairs for one in pair),
-        of=MeanOfCompetencies(part, whole),
+        of=partial(_mean_of_competencies, part, whole),
         extremes=ShareExtremes(pairs),
     )
 

@@ -24,10 +24,17 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import fencing, grader, questions, reply_form, tokens
-from medhelm_benchmarks.encounters.columns import DESCRIPTIVE, describe, share
 from medhelm_benchmarks.encounters.matches import words
 from medhelm_benchmarks.encounters.prompts import prompt_text
-from medhelm_benchmarks.encounters.record import UNREADABLE, Encounter, as_state, encounter_of
+from medhelm_benchmarks.encounters.record import (
+    DESCRIPTIVE,
+    UNREADABLE,
+    Encounter,
+    as_state,
+    describe,
+    encounter_of,
+    share,
+)
 
 _TAG = fencing.tag_pattern(("gold", "given"))
 _SCHEMA = reply_form.closed({"reason": reply_form.TEXT, "same": reply_form.BOOLEAN})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from medhelm import (
     Benchmark,
     DataError,
+    Episode,
     FinalAnswer,
     Forecast,
     Instance,
@@ -25,9 +26,9 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import fencing, grader, questions, reply_form, together, tokens
-from medhelm_benchmarks.encounters.grading.items import CONTROLS, RUBRIC, items_of
-from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked
-from medhelm_benchmarks.encounters.packets import Deed, RubricItem
+from medhelm_benchmarks.encounters.data.rubrics import FrozenRubric, read_rubrics
+from medhelm_benchmarks.encounters.matches import folded, has_run, is_asked, normal
+from medhelm_benchmarks.encounters.packets import Deed, RubricItem, packets_of
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import (
     CAPPED,
@@ -35,12 +36,13 @@ from medhelm_benchmarks.encounters.record import (
     Encounter,
     Turn,
     as_state,
+    text_of,
 )
 
-SIZE, FORM = "batch", "form"
+SIZE, FORM, RUBRIC = "batch", "form", "rubric"
+"""Settings: items of one call, the form of replies, a file of rubrics in place of the cases' own."""
 QUOTED, PUBLISHED = "quoted", "published"
 QUOTE_WORDS = 15
-"""The most words of a quote."""
 _LISTED = "\n\nThe items, one JSON object a line:\n"
 _TAG = fencing.tag_pattern(("encounter", "items"))
 
@@ -51,7 +53,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     met: bool | None = None
     """None: no valid verdict."""
     turns: tuple[int, ...] = ()
-    """The turns that show it."""
     fault: str = ""
     """The reason for no verdict (`no deed`: no rule can tell). In the published form an item that is met by the
     evaluator's word alone is not met, and this is `no evidence`."""
@@ -68,6 +69,29 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NO_EVIDENCE = "no evidence"
+
+
+def items_of(instance: Instance, rubric: str = "") -> tuple[RubricItem, ...]:
+    """Return the frozen items of a case: its own, or those that a file of rubrics has for it."""
+    if not rubric:
+        items = packets_of(instance).evaluator.items
+        if not items:
+            raise DataError(f"case {instance.id!r} has no items, so that nothing can be scored")
+        return items
+    try:
+        there = Path(rubric).stat()
+        own = _rubrics(rubric, there.st_mtime_ns, there.st_size).get(instance.id)
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"rubrics {rubric} cannot be read: {e}; give grader.rubric=FILE") from None
+    if own is None or not own.items:
+        raise DataError(f"{rubric}: no rubric of case {instance.id!r}")
+    return own.items
+
+
+@lru_cache(maxsize=4)
+def _rubrics(path: str, changed: int, size: int) -> Mapping[str, FrozenRubric]:
+    """Return the rubrics of a file as it is; `changed` and `size` tell it from what it was."""
+    return read_rubrics(Path(path), is_whole=False)
 
 
 _EVIDENCE = reply_form.closed({"turn": reply_form.INTEGER, "quote": reply_form.TEXT})
@@ -89,23 +113,11 @@ SCHEMA = {
     form: reply_form.closed({"items": reply_form.list_of(reply_form.closed(entry))})
     for form, entry in _ENTRY.items()
 }
-"""The JSON Schema of a reply, by its form."""
 _ANY: dict[str, Any] = {name: {} for entry in _ENTRY.values() for name in entry}
 _ENTRIES = reply_form.list_of({"type": "object", "properties": _ANY})
 """As they are read: each item has its own fault."""
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: a sentence is one run of letters."""
-_SAME = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'")
-    | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"')
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
-)
-
-
-@lru_cache(maxsize=1024)
-def normal(text: str) -> str:
-    """Return a text as it is compared: NFKC, straight quotation marks and dashes, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", text.translate(_SAME)).split())
 
 
 def read_batch(
@@ -129,9 +141,7 @@ def read_batch(
             moved.update(places)
         else:
             extra += 1
-    if (
-        form == QUOTED
-    ):  # an entry with the text of one item and the number of another may mean either
+    if form == QUOTED:  # text of one item and number of another: either may be meant
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Verdicts(items=verdicts, extra=extra)
@@ -426,6 +436,48 @@ def is_whole(shown: grader.Shown) -> bool:
     return shown.ending in (COMPLETED, CAPPED)
 
 
+def _items(instance: Instance, settings: Mapping[str, Any]) -> list[grader.Item]:
+    return [
+        grader.Item(text=item.text, is_in_right=grader.needs_content(item.text))
+        for item in items_of(instance, settings[RUBRIC])
+    ]
+
+
+def _decided(state: Mapping[str, Any]) -> list[bool | None]:
+    return [verdict.get("met") for verdict in state["items"]]
+
+
+def _played(instance: Instance, *turns: Turn) -> Episode:
+    """Return an encounter in which the clinician does this, and nothing comes of it."""
+    labels = [state.label for state in packets_of(instance).controller.states]
+    reached = max((turn.state for turn in turns), default=0) + 1
+    encounter = Encounter(turns=turns, states=tuple(labels[:reached]))
+    state = as_state(encounter)
+    return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
+
+
+def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
+    """Return the encounter in which every deed of the rubric is done; an item without one as an action of
+    its own words."""
+    done: dict[int, tuple[list[str], list[str]]] = {}
+    for item in items_of(instance, settings[RUBRIC]):
+        if item.deed is None and not grader.needs_content(item.text):
+            continue
+        deed = item.deed or Deed(channel="actions", wordings=(item.text,))
+        said, acted = done.setdefault(deed.state, ([], []))
+        (said if deed.channel == "speak" else acted).append(deed.wordings[0])
+    turns = [
+        Turn(state=n, speak=" ".join(f"{words}." for words in said), actions=tuple(acted), eos=True)
+        for n, (said, acted) in sorted(done.items())
+    ]
+    return _played(instance, *turns)
+
+
+def _material(instance: Instance) -> str:
+    packets = packets_of(instance)
+    return f"{instance.context} {packets.patient.text} {packets.controller.text}"
+
+
 EVALUATIONS = grader.Grader(
     name="encounter_rubric",
     version="3",
@@ -433,7 +485,13 @@ EVALUATIONS = grader.Grader(
     forecast=forecast,
     stand_in=stand_in,
     is_graded=is_whole,
-    controls=CONTROLS,
+    controls=grader.Controls(
+        items=_items,
+        decide=_decided,
+        empty=lambda instance: _played(instance, Turn(eos=True)),
+        right=_scripted,
+        material=_material,
+    ),
     settings={SIZE: 15, RUBRIC: "", FORM: QUOTED},
     files=(RUBRIC,),
 )

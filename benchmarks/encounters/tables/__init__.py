@@ -8,5 +8,4 @@ from medhelm_benchmarks.encounters.tables.reliability import RELIABILITY
 
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
-    """Return the tables."""
     return [CAST_TABLE, ENCOUNTERS, RELIABILITY]

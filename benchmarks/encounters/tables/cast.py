@@ -102,14 +102,9 @@ def cast_parts(own: tuple[str, ...]) -> tuple[Part, ...]:
     scores = ["model", "cast", "cases", "unchecked", "clean", "marked"]
     scores += ["mean", "mean_unmarked", "difference"]
     return (
-        Part(level="role", title="Faults by who played", group=own, columns=roles),
-        Part(
-            level="script",
-            title="How much of its script the patient said",
-            group=own,
-            columns=script,
-        ),
-        Part(level="clinician", title="Scores without marked cases", group=own, columns=(*scores,)),
+        Part("role", "Faults by who played", own, roles),
+        Part("script", "How much of its script the patient said", own, script),
+        Part("clinician", "Scores without marked cases", own, (*scores,)),
     )
 
 
@@ -145,10 +140,8 @@ def _cells(study: studies.Study, benchmark: str) -> Iterator[tuple[str, studies.
     """Yield (clinician, cell) of the runs in which anybody answered, by name."""
     for model, cell in sorted(study.cells[benchmark].items(), key=lambda one: one[0]):
         own = cell.scores.get(CONDUCT)
-        if own is not None and len(own.ids):
-            sums = own.pooling.by_name(own.sums)
-            if any(sums[f"{role}/lines"].any() for role in CAST):
-                yield model, cell
+        if own and len(own.ids) and any(own.columns[f"{r}/lines"].any() for r in CAST):
+            yield model, cell
 
 
 @dataclass(frozen=True)
@@ -233,8 +226,7 @@ def _clinicians(study: studies.Study, benchmark: str) -> Iterator[dict[str, obje
         row = scores_row(values, clean, LEAST) | {"benchmark": benchmark, "model": model}
         row |= {"cast": " + ".join(cast[role].name for role in CAST)}
         if clean:
-            sums = own.pooling.by_name(own.sums)
-            row["clean"] = float(sums["clean"].sum() / sums["lines"].sum())
+            row["clean"] = float(own.columns["clean"].sum() / own.columns["lines"].sum())
         yield row | {"ranked": model in study.ranked}
 
 

@@ -140,12 +140,7 @@ def _parts(has_several: bool) -> tuple[Part, ...]:
     """Return the grids; those of several benchmarks name each."""
     own = ("benchmark",) if has_several else ()
     return tuple(
-        Part(
-            level=level,
-            title=title,
-            group=own if level == "model" else (*own, "model"),
-            columns=names,
-        )
+        Part(level, title, own if level == "model" else (*own, "model"), names)
         for (level, title), names in _PARTS.items()
     )
 
@@ -209,12 +204,7 @@ class _Encounters:
 
     def totals(self, model: str, ids: studies.Keys, metric: str = "") -> dict[str, float]:
         """Return a model's sums of a metric over some cases, by name; none: over all of its own."""
-        scores = self.panel.cells[model].scores[metric or self.metric]
-        at = scores.among(ids) if len(ids) else slice(None)
-        return {
-            name: float(column[at].sum())
-            for name, column in scores.pooling.by_name(scores.sums).items()
-        }
+        return self.panel.cells[model].scores[metric or self.metric].totals(ids)
 
 
 def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
@@ -224,7 +214,7 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         column: own.estimates(panel, reading, column) for column, reading in own.readings.items()
     }
     first = next(iter(found.values()))
-    models = sorted(first, key=lambda m: (-np.nan_to_num(first[m].score, nan=-1.0), m))
+    models = studies.best_first(first)
     has_worded = TURNED in own.study.metrics(own.benchmark)
     worded = {m: own.totals(m, panel.ids, TURNED)["failures"] for m in models if has_worded}
     for column, metric in _WORDED.items() if any(worded.values()) else ():
@@ -234,12 +224,17 @@ def _rows(own: _Encounters, asked: TableRequest) -> Iterator[dict[str, object]]:
         row = _row(own, model, "model", n=first[model].n, clusters=first[model].clusters)
         row["failures"] = worded.get(model) or None
         for column, estimates in found.items():
-            row |= _ends(column, estimates[model])
+            row |= estimates[model].cells(column)
         record = panel.cells[model].record
         row |= studies.error_columns([record], own.metric, own.settings.confidence)
         yield row | _asked(own, model) | _counts(own.totals(model, panel.ids))
-    for rows in (_competencies(own, models), _specialties(own, models, asked)):
-        yield from sorted(rows, key=lambda row: models.index(str(row["model"])))
+    for level, groups in (
+        ("competency", _competencies(own)),
+        ("specialty", _specialties(own, asked)),
+    ):
+        parts = [*groups]
+        for model in models:
+            yield from (row for part in parts if (row := _part(own, model, level, part)))
     yield from _lengths(own, models)
     yield from _strategies(own)
 
@@ -251,10 +246,6 @@ def _row(own: _Encounters, model: str | None, level: str, **more: object) -> dic
     cast = own.panel.cells[model].record.spec.cast
     played = ", ".join(f"{role}: {spec.name}" for role, spec in cast.items())
     return row | {"cast": played, "ranked": model in own.study.ranked}
-
-
-def _ends(column: str, found: studies.Estimate) -> dict[str, object]:
-    return {column: found.score, **found.interval.ends(column)}
 
 
 def _asked(own: _Encounters, model: str) -> dict[str, object]:
@@ -285,20 +276,22 @@ def _counts(sums: Mapping[str, float]) -> dict[str, object]:
     return row
 
 
-def _competencies(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
-    """Yield each competency of each model, pooled and as a mean over the cases that have it."""
+_Part = tuple[str, studies.Keys, Mapping[str, Mapping[str, studies.Estimate]], str]
+"""A competency or specialty: its name, its cases, its scores by column and model, the end of its sums' names."""
+
+
+def _competencies(own: _Encounters) -> Iterator[_Part]:
+    """Yield each competency, pooled and as a mean over the cases that have it."""
     for code, name in COMPETENCY_NAMES.items() if own.metric == COMPLETION else ():
         ways = {
             "pooled": pooled_share(f"pooled_{code}", f"met/{code}", f"items/{code}"),
             "case_mean": pooled_share(f"case_mean_{code}", f"rate/{code}", f"cases/{code}"),
         }
         found = {way: own.estimates(own.panel, share, way, code) for way, share in ways.items()}
-        yield from _parts_of(own, models, f"{code}: {name}", found, own.panel.ids, f"/{code}")
+        yield f"{code}: {name}", own.panel.ids, found, f"/{code}"
 
 
-def _specialties(
-    own: _Encounters, models: list[str], asked: TableRequest
-) -> Iterator[dict[str, object]]:
+def _specialties(own: _Encounters, asked: TableRequest) -> Iterator[_Part]:
     members: dict[str, list[int]] = {}
     for case, tags in instance_tags(own.panel, asked.metadata).items():
         if name := tags.get("specialty"):
@@ -307,27 +300,20 @@ def _specialties(
     for name in sorted(name for name, cases in members.items() if len(cases) >= LEAST_CASES):
         ids = np.array(sorted(members[name]), dtype=np.uint64)
         found = own.estimates(studies.restrict(own.panel, ids), reading, "specialty", name)
-        yield from _parts_of(own, models, name, {column: found}, ids)
+        yield name, ids, {column: found}, ""
 
 
-def _parts_of(
-    own: _Encounters,
-    models: list[str],
-    group: str,
-    found: Mapping[str, Mapping[str, studies.Estimate]],
-    ids: studies.Keys,
-    competency: str = "",
-) -> Iterator[dict[str, object]]:
-    """Yield the rows of one specialty, or of one competency, which ends the names of its sums."""
-    for model in models:
-        sums = own.totals(model, ids)
-        if competency and not sums[f"items{competency}"]:
-            continue
-        row = _row(own, model, "competency" if competency else "specialty", group=group)
-        row |= {name: sums.get(f"{name}{competency}") for name in ("met", "items")}
-        for column, estimates in found.items():
-            row |= {"n": estimates[model].n} | _ends(column, estimates[model])
-        yield row | ({"n": round(sums[f"cases{competency}"])} if competency else {})
+def _part(own: _Encounters, model: str, level: str, part: _Part) -> dict[str, object] | None:
+    """Return a model's row of a competency or specialty; None where it has no item of it."""
+    group, ids, found, end = part
+    sums = own.totals(model, ids)
+    if end and not sums[f"items{end}"]:
+        return None
+    row = _row(own, model, level, group=group)
+    row |= {name: sums.get(f"{name}{end}") for name in ("met", "items")}
+    for column, estimates in found.items():
+        row |= {"n": estimates[model].n} | estimates[model].cells(column)
+    return row | ({"n": round(sums[f"cases{end}"])} if end else {})
 
 
 def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]:
@@ -336,14 +322,12 @@ def _lengths(own: _Encounters, models: list[str]) -> Iterator[dict[str, object]]
     pairs = []
     for model in models:
         scores = own.panel.scores(model)
-        sums = scores.pooling.by_name(scores.sums)
-        ended = sums["encounters"] > 0
+        sums, ended = scores.columns, scores.columns["encounters"] > 0
         if ended.sum() >= BINS:
-            length = sums["input_chars"] / np.maximum(
-                sums["encounters"], 1e-9
-            )  # of those that ended
-            values = np.stack([*(sums[name] for name in reading.sums[:2]), length], 1)
-            pairs.append((model, values[ended], scores.clusters[ended]))
+            names = (*reading.sums[:2], "input_chars", "encounters")
+            part, whole, chars, count = (sums[name][ended] for name in names)
+            values = np.stack([part, whole, chars / count], 1)
+            pairs.append((model, values, scores.clusters[ended]))
     for name, values, clusters in pairs:
         yield from _bins(own, name, column, values, clusters)
     ranked = [values for model, *values in pairs if model in own.study.ranked]
@@ -421,8 +405,7 @@ def _refuse_other_items(own: _Encounters) -> None:
     for model in own.panel.cells:
         scores = own.panel.scores(model)
         if np.isin(own.panel.ids, scores.ids).all():
-            items = scores.pooling.by_name(scores.sums)["items"]
-            seen[model] = items[scores.among(own.panel.ids)]
+            seen[model] = scores.columns["items"][scores.among(own.panel.ids)]
     first = next(iter(seen), "")
     for model, items in seen.items():
         if not np.allclose(items, seen[first], equal_nan=True):

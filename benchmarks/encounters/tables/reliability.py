@@ -133,7 +133,7 @@ _MISSED = pooled_share("encounter_critical_missed", "critical_missed", "critical
 
 def _rates(own: studies.MetricScores) -> Floats:
     """Return the score of each case as written."""
-    return own.pooling.by_name(own.sums).get("rate", own.values)
+    return own.columns.get("rate", own.values)
 
 
 def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator[dict[str, object]]:
@@ -143,7 +143,7 @@ def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator
         return np.stack([part, np.ones(len(part))], 1)
 
     def passed(own: studies.MetricScores) -> Floats:
-        missed = own.pooling.by_name(own.sums).get("critical_missed", np.zeros(len(own.ids)))
+        missed = own.columns.get("critical_missed", np.zeros(len(own.ids)))
         return with_whole(((_rates(own) >= mark - _TIE) & (missed == 0)).astype(np.float64))
 
     readings = [
@@ -153,7 +153,7 @@ def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator
     if panel.metric.name == TURNED:
         readings.append(studies.with_reading(panel, _MISSED))
     means, rates, *missed = (studies.estimate(p, study.settings, "passes") for p in readings)
-    for model in sorted(means, key=lambda m: (-np.nan_to_num(means[m].score, nan=-1.0), m)):
+    for model in studies.best_first(means):
         mean = means[model]
         above = float(np.mean(mean.draws >= mark - _TIE))
         yield {
@@ -161,11 +161,9 @@ def _passes(panel: studies.Panel, study: studies.Study, mark: float) -> Iterator
             "model": model,
             "ranked": model in study.ranked,
             "n": mean.n,
-            "score": mean.score,
-            **mean.interval.ends("score"),
+            **mean.cells("score"),
             "passes": bool(mean.score >= mark - _TIE) if mean.n else None,
             "consistency": above**2 + (1 - above) ** 2 if mean.n >= LEAST_CASES else None,
-            "pass_rate": rates[model].score,
-            **rates[model].interval.ends("pass_rate"),
+            **rates[model].cells("pass_rate"),
             "critical_missed": missed[0][model].score if missed else None,
         }

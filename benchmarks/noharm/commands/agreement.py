@@ -3,63 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from medhelm import Table
 from medhelm.plugin import rating_forms
-
-if TYPE_CHECKING:
-    from medhelm import Table
-    from medhelm.plugin import sheet
-
-_OF_REPLIES = ("rubrics", "sensitivity")
-"""Tables that score stored replies."""
-
-
-def _sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
-    from medhelm_benchmarks.noharm.experts.ratings import action_sheet
-    from medhelm_benchmarks.noharm.rules.cases import read_cases
-
-    return action_sheet(read_cases(Path(asked.source)), asked.sample)
+from medhelm_benchmarks.noharm.experts.agreement import LARGEST, actions_table, differences_table
+from medhelm_benchmarks.noharm.experts.ratings import action_sheet, read_action_ratings
+from medhelm_benchmarks.noharm.experts.scores import read_rubrics, rubrics_table, sensitivity_table
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
-    from medhelm_benchmarks.noharm.experts.agreement import (
-        LARGEST,
-        actions_table,
-        differences_table,
-    )
-    from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings
-    from medhelm_benchmarks.noharm.experts.replies import load_replies
-    from medhelm_benchmarks.noharm.experts.scores import (
-        rated_whole,
-        rubrics_table,
-        sensitivity_table,
-        to_rubrics,
-    )
-    from medhelm_benchmarks.noharm.rules.cases import read_cases
-
-    least, common = asked.number("min_experts"), asked.number("min_common")
+    least, common = asked.number("min_experts"), asked.number("min_common") or 5
     cases = read_cases(Path(asked.source))
     rated = read_action_ratings(asked.files, cases)
+    largest, with_text = LARGEST if asked.is_text else None, "text" in asked.show
 
-    def of_replies() -> Table:
-        replies = load_replies(asked.runs, rated_whole(cases, rated.sheets, least))
-        make = rubrics_table if "rubrics" in asked.tables else sensitivity_table
-        return make(to_rubrics(cases, rated.sheets, least, replies), asked.settings)
+    def make(name: str) -> Table:
+        if name == "actions":
+            return actions_table(rated, asked.settings, least=least, min_common=common)
+        if name == "differences":
+            return differences_table(rated, least=least, largest=largest, with_text=with_text)
+        of_replies = rubrics_table if name == "rubrics" else sensitivity_table
+        return of_replies(read_rubrics(asked.runs, cases, rated.sheets, least), asked.settings)
 
-    makers = {
-        "actions": lambda: actions_table(
-            rated, asked.settings, least=least, min_common=common or 5
-        ),
-        "differences": lambda: differences_table(
-            rated,
-            least=least,
-            largest=LARGEST if asked.is_text else None,
-            with_text="text" in asked.show,
-        ),
-        **dict.fromkeys(_OF_REPLIES, of_replies),
-    }
-    return [makers[name]() for name in asked.tables]
+    return [make(name) for name in asked.tables]
 
 
 FORM = rating_forms.RatingForm(
@@ -67,10 +34,10 @@ FORM = rating_forms.RatingForm(
     help="Experts' ratings of the actions of cases against the ratings that the cases hold.",
     source="FILE",
     source_help="the cases whose actions are rated, as JSON lines",
-    tables=("actions", "differences", *_OF_REPLIES),
-    on_request=_OF_REPLIES,
+    tables=("actions", "differences", "rubrics", "sensitivity"),
+    on_request=("rubrics", "sensitivity"),
     make_tables=_tables,
-    make_sheet=_sheet,
+    make_sheet=lambda asked: action_sheet(read_cases(Path(asked.source)), asked.sample),
     settings={
         "min_common": rating_forms.MIN_COMMON,
         "min_experts": rating_forms.Setting(

@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 from medhelm.plugin import UsageError, model_calls, options, tokens
-from medhelm_benchmarks.noharm.generation.conduct import Series
-from medhelm_benchmarks.noharm.generation.guideline import most_settings, read_guideline
-from medhelm_benchmarks.noharm.generation.series import (
+from medhelm_benchmarks.noharm.generation.conduct import (
+    Series,
     case_ends,
     counts,
     evaluated_here,
     series_run,
     write_products,
 )
+from medhelm_benchmarks.noharm.generation.guideline import most_settings, read_guideline
 from medhelm_benchmarks.noharm.generation.stages import STAGES
 
 _MOST = 999
@@ -26,54 +26,6 @@ _UNJUDGED = (
     "No judge was asked whether a patient's text advises (--judge): copied words, limits and the "
     "guideline's name alone were looked for."
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "--guideline", metavar="FILE", help="text or Markdown; its first line is name and year"
-    )
-    parser.add_argument(
-        "--guideline-name", metavar="NAME", default="", help="name and year, if the file has none"
-    )
-    parser.add_argument(
-        "--guideline-class",
-        choices=("public", "gated", "private"),
-        default="public",
-        help="who may read it (default: public): a private one goes to local models only",
-    )
-    parser.add_argument("--specialty", metavar="S", help="for example Cardiology")
-    parser.add_argument(
-        "--topic", metavar="ABC", help="2 to 8 letters or digits for the codes (default: the file)"
-    )
-    parser.add_argument(
-        "--n", type=options.positive, default=10, metavar="N", help="cases (default: 10)"
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="who writes: a name (`medhelm list models`) or a file of your own, FILE.yaml",
-    )
-    parser.add_argument(
-        "--raters",
-        nargs="+",
-        default=[],
-        metavar="MODEL",
-        help="one for all three sheets, or three: specialist, specialist, generalist "
-        "(default: the writer)",
-    )
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="who is asked whether a patient's text advises"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default: 0)")
-    parser.add_argument(
-        "--out", metavar="DIR", help="folder of the series (default: below --results-dir)"
-    )
-    results = (
-        "results in which models are looked for that are evaluated, too (default: %(default)s)"
-    )
-    options.add_options(parser, "--results-dir", help=results)
-    options.add_options(parser, *options.OF_ASKING, "--plugin", "--format")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,13 +7,12 @@ import hashlib
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from medhelm import DataError
 from medhelm.plugin import UsageError, model_calls, options, own_runs, tables
-from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, scan_cases
+from medhelm_benchmarks.noharm.rules.cases import Case, scan_cases
 from medhelm_benchmarks.noharm.rules.judging import BUDGET, JUDGE, JUDGING, menus, read_judged
 
 _BUNDLED = Path(__file__).parent.parent / "samples" / "noharm.jsonl"
@@ -21,58 +20,13 @@ _PROVENANCE = "provenance.jsonl"
 _TABLES = ("summary", "checks", "rates", "flags", "leaks", "measures", "origins")
 _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
-"""A file of another form has one in every line."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's options."""
-    parser.add_argument(
-        "file",
-        nargs="?",
-        metavar="FILE",
-        help="cases, one JSON object a line; -: the standard input (default: the bundled cases)",
-    )
-    parser.add_argument(
-        "--table",
-        choices=_TABLES,
-        help="one table (default: all but measures; origins where provenance.jsonl lies beside FILE)",
-    )
-    tables.add_file(parser)
-    parser.add_argument(
-        "--flags", metavar="FILE", help="write flags and leaks there, one JSON object a line"
-    )
-    parser.add_argument(
-        "--embeddings",
-        metavar="MODEL",
-        help="also look for near-duplicates by an encoder: a folder or hub id (needs the extra hf)",
-    )
-    parser.add_argument(
-        "--judge",
-        metavar="MODEL",
-        help="also ask a model which wordings give an action away, and which actions say the same",
-    )
-    parser.add_argument(
-        "--data-class",
-        choices=("public", "gated", "private"),
-        help="which judges may see the cases (default: private, local ones; of the bundled cases public)",
-    )
-    options.add_options(parser, "--results-dir", help="where verdicts are kept")
-    options.add_options(parser, *options.OF_ASKING)
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 where a case is flagged or leaks"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm_benchmarks.noharm.rules.quality import check_cases
     from medhelm_benchmarks.noharm.rules.wording import load_embedder
-    from medhelm_benchmarks.noharm.tables.quality import (
-        flags,
-        origins,
-        quality_tables,
-        read_origins,
-    )
+    from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables
 
     form = tables.chosen_format(args.format, args.out)
     for option, target in (("--out", args.out), ("--flags", args.flags)):
@@ -97,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     made = quality_tables(quality, args.embeddings, judged)
     shown = list(_SHOWN)
     if (path := _provenance(args)) is not None:
-        made["origins"] = origins(read_origins(path, cases))
+        made["origins"] = origins(path, cases)
         shown.insert(1, "origins")
     elif args.table == "origins":
         raise UsageError(
@@ -140,24 +94,19 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _cases(args: argparse.Namespace) -> tuple[Case, ...]:
     """Return the cases that the arguments name. Every fault of the file goes to stderr."""
-    if args.file is None:
-        return read_cases(_BUNDLED)
-    path, is_stdin = Path(args.file), args.file == "-"
-    if not (is_stdin or path.is_fifo() or path.is_char_device()):
-        return _read(path)
-    with TemporaryDirectory() as spool:  # a pipe can be read once
-        whole = Path(spool) / ("standard input" if is_stdin else path.name)
-        whole.write_bytes(sys.stdin.buffer.read() if is_stdin else path.read_bytes())
-        return _read(whole)
-
-
-def _read(path: Path) -> tuple[Case, ...]:
-    cases, faults = scan_cases(path)
-    if len(faults) < 2:
-        return cases if not faults else read_cases(path)
+    if args.file == "-":
+        path = Path("standard input")
+        cases, faults = scan_cases(path, sys.stdin.buffer.read())
+    else:
+        path = Path(args.file or _BUNDLED)
+        cases, faults = scan_cases(path)
+    if len(faults) == 1:
+        raise DataError(faults[0])
     for fault in faults[:_MOST_FAULTS]:
         print(f"medhelm: {fault}", file=sys.stderr)
-    named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
-    raise DataError(
-        f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
-    )
+    if faults:
+        named = f"the first {_MOST_FAULTS}" if len(faults) > _MOST_FAULTS else "all"
+        raise DataError(
+            f"{path.name}: {len(faults)} faults, {named} above; `medhelm schema noharm` is the form"
+        )
+    return cases

@@ -10,21 +10,6 @@ from pathlib import Path
 from medhelm.plugin import UsageError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the files and who vouches for the ratings."""
-    parser.add_argument("cases", metavar="CASES", help="the cases that were rated, as JSON lines")
-    parser.add_argument(
-        "files", nargs="+", metavar="RATINGS", help="filled sheets of `medhelm agreement actions`"
-    )
-    parser.add_argument("--out", required=True, metavar="FILE", help="where the cases are written")
-    parser.add_argument(
-        "--by", required=True, metavar="TEXT", help="who vouches for the ratings; published"
-    )
-    parser.add_argument(
-        "--date", required=True, metavar="YYYY-MM-DD", help="the day of the validation"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Write the cases that experts rated whole and return the exit code."""
     from medhelm_benchmarks.noharm.experts.ratings import read_action_ratings, rerate_cases

@@ -35,7 +35,6 @@ from medhelm_benchmarks.noharm.rules.score import (
 CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
 _POINTS = np.arange(2, 19) / 2
-"""1, 1.5, ..., 9."""
 
 
 def median(ratings: Floats, least: int) -> Floats:
@@ -86,7 +85,6 @@ MEASURES: Mapping[str, measured.Measure] = {
     "reversed": measured.share(_IS_REVERSED.astype(np.float64)),
     "harm_changed": measured.share((_HARM[:, None] != _HARM).astype(np.float64)),
 }
-"""By name, of tables of the half points of two raters."""
 
 WITH_INTERVAL = ("kappa_quadratic", "same_class", "difference")
 
@@ -218,7 +216,6 @@ class _Study:
     rated: RatedActions
     settings: Settings
     least: int
-    """Ratings that make a median."""
     min_common: int
 
     @cached_property
@@ -250,18 +247,14 @@ def fewest_ratings(rated: RatedActions, given: int | None) -> int:
 
 
 def actions_table(
-    rated: RatedActions,
-    settings: Settings | None = None,
-    *,
-    least: int | None = None,
-    min_common: int = 5,
+    rated: RatedActions, settings: Settings, *, least: int | None, min_common: int
 ) -> Table:
     """Return agreement with the synthetic ratings: overall, by category, specialty and class.
 
     `least`: ratings that make an experts' median; `min_common`: actions that a pair of experts
     must both have rated to be compared.
     """
-    study = _Study(rated, settings or Settings(), fewest_ratings(rated, least), min_common)
+    study = _Study(rated, settings, fewest_ratings(rated, least), min_common)
     rows = [*_overall(study), *_parts(study)]
     return make_table(
         "actions",
@@ -270,9 +263,7 @@ def actions_table(
         rows,
         _notes(study, rows),
         {
-            "draws": study.settings.draws,
-            "bootstrap_seed": study.settings.bootstrap_seed,
-            "confidence": study.settings.confidence,
+            **settings.of_draws,
             "min_experts": study.least,
             "min_common": min_common,
             "median": "halves go up a point for class and harm weight",
@@ -300,7 +291,9 @@ def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> dict[s
     """Return the row of ratings against the synthetic median, on some of the actions."""
     found = study.compare([(ratings, study.rated.middles)], rows, *names)
     used = rows & ~np.isnan(ratings)
-    own, other = (_harm(x[used]) for x in (ratings, study.rated.middles))
+    own, other = (
+        np.abs(_HARM[_places(x[used])]) == _SEVERE for x in (ratings, study.rated.middles)
+    )
     row = _measured(found) | {"asked": int(rows.sum())}
     if not found.n:
         return row
@@ -311,13 +304,9 @@ def _against(study: _Study, ratings: Floats, rows: _Rows, *names: str) -> dict[s
         "reversed_rate_low": low,
         "reversed_rate_high": high,
         "reversed_rate_method": method,
-        "severe_missed": int(((own == _SEVERE) & (other != _SEVERE)).sum()),
-        "severe_added": int(((own != _SEVERE) & (other == _SEVERE)).sum()),
+        "severe_missed": int((own & ~other).sum()),
+        "severe_added": int((other & ~own).sum()),
     }
-
-
-def _harm(ratings: Floats) -> NDArray[np.int64]:
-    return np.asarray([abs(harm_weight(float(r))) for r in ratings], dtype=np.int64)
 
 
 def _measured(found: measured.Measured) -> dict[str, object]:
@@ -430,11 +419,7 @@ def _is_missing(value: object) -> bool:
 
 
 def differences_table(
-    rated: RatedActions,
-    *,
-    least: int | None = None,
-    largest: int | None = None,
-    with_text: bool = False,
+    rated: RatedActions, *, least: int | None, largest: int | None, with_text: bool
 ) -> Table:
     """Return the actions whose experts' median is farthest from the synthetic one, farthest first.
 

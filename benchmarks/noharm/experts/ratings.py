@@ -32,7 +32,6 @@ class Rerated:
 
     cases: tuple[Case, ...]
     unrated: tuple[str, ...]
-    """Codes of cases without any rating of an expert."""
     partly_rated: tuple[str, ...]
     """Codes of cases with an action that too few experts rated."""
 
@@ -125,7 +124,6 @@ class RatedActions:
 
     actions: tuple[Action, ...]
     codes: tuple[str, ...]
-    """Of each action's case."""
     specialties: tuple[str, ...]
     experts: tuple[str, ...]
     """Every rater that a row names, also one without any rating."""
@@ -134,7 +132,6 @@ class RatedActions:
     asked: aggregation.Ints
     """(k,): actions that rows of each expert name, rated or not."""
     blank: int
-    """Rows without a rating."""
     validations: tuple[Validation, ...] = ()
     """Those of the cases, where their own ratings are experts'."""
 

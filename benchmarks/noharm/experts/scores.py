@@ -8,27 +8,30 @@ mixes two kinds of ratings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from medhelm import Column, Floats, Layout, Part, Settings, Table, make_table
-from medhelm.plugin import UsageError, aggregation, intervals
+from medhelm import Column, DataError, Episode, Floats, Layout, Part, Settings, Table, make_table
+from medhelm.plugin import UsageError, aggregation, intervals, runlog, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
-from medhelm_benchmarks.noharm.experts.replies import ModelReplies, StoredReplies, common_codes
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
+from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
 from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
 
 PANELS = 200
-"""Counts the draws of resampled ratings."""
 _SEVERE = len(ACTION_OVERALL.sums)
 """Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
 _overall = aggregation.Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
 _MEDIAN = "experts' median"
+LEAST_READ = 0.95
+"""A model is ranked where at least this share of its replies could be read."""
+_METRIC = "noharm_overall"
 
 Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
@@ -87,32 +90,40 @@ SENSITIVITY = (
     *kinds.measured(*_SEVERE_RATE, prefix="severe_rate"),
 )
 
+_RANKS = ("model", "rank_file", "rank", "rank_single", "rank_drawn", "overall", "severe_rate")
+_ALONE = ("model", "overall", "severe_rate", "rank", "n")
 _PARTS = (
-    Part(
-        level="model",
-        title="Ranks of the models",
-        columns=(
-            *("model", "rank_file", "rank", "rank_single", "rank_drawn"),
-            *("overall", "severe_rate"),
-        ),
-    ),
-    Part(
-        level="rater",
-        title="Under each rater alone",
-        group=("rater",),
-        columns=("model", "overall", "severe_rate", "rank", "n"),
-    ),
+    Part("model", "Ranks of the models", columns=_RANKS),
+    Part("rater", "Under each rater alone", ("rater",), _ALONE),
 )
 
 
 @dataclass(frozen=True)
+class ModelReplies:
+    """One model's endorsed actions in the cases that are compared."""
+
+    model: str
+    endorsed: Mapping[str, tuple[tuple[str, ...], ...]]
+    """By code of the case, of each reply that could be read."""
+    asked: int
+    read: int
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether nearly all replies could be read, so that the model may be ranked."""
+        return self.asked > 0 and self.read >= LEAST_READ * self.asked
+
+
+@dataclass(frozen=True)
 class Rubrics:
-    """Cases that experts rated whole, the ratings of both kinds, and replies to them."""
+    """Cases that experts rated whole, the ratings of both kinds, and stored replies to them."""
 
     cases: tuple[Case, ...]
     sheets: Sheets
     least: int
-    replies: StoredReplies
+    models: tuple[ModelReplies, ...]
+    said: tuple[str, ...]
+    """Notes on the runs that the replies are of."""
     left_out: int
     """Cases of the file with an action that fewer than `least` experts rated."""
 
@@ -124,7 +135,7 @@ class Rubrics:
     @cached_property
     def ranked(self) -> tuple[ModelReplies, ...]:
         """The models of whose replies nearly all could be read."""
-        return tuple(m for m in self.replies.models if m.is_read)
+        return tuple(m for m in self.models if m.is_read)
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
@@ -194,13 +205,7 @@ class Rubrics:
 
     def settings(self, settings: Settings) -> dict[str, Any]:
         """Return what decides the numbers of both tables."""
-        return {
-            "draws": settings.draws,
-            "bootstrap_seed": settings.bootstrap_seed,
-            "confidence": settings.confidence,
-            "min_experts": self.least,
-            "median": "halves go up a point",
-        }
+        return settings.of_draws | {"min_experts": self.least, "median": "halves go up a point"}
 
     def notes(self) -> Iterator[str]:
         """Yield what must be known of both tables: who rated, what is not scored or ranked."""
@@ -214,15 +219,15 @@ class Rubrics:
                 f"Ranked models are compared on the {len(self.codes)} of these cases to which each "
                 "has a reply that could be read."
             )
-        models = self.replies.models
+        lost = {m.model: m.asked - m.read for m in self.models}
         lacking = [
-            f"{m.model} ({m.asked - m.read} of {m.asked})" for m in models if m.read < m.asked
+            f"{m.model} ({lost[m.model]} of {m.asked})" for m in self.models if lost[m.model]
         ]
         if lacking:
             yield f"Replies not read, in no score: {', '.join(lacking)}."
-        if out := [m.model for m in models if not m.is_read]:
+        if out := [m.model for m in self.models if not m.is_read]:
             yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
-        yield from self.replies.notes
+        yield from self.said
 
 
 def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floats:
@@ -230,27 +235,86 @@ def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floa
     return np.asarray([*(own.sums[n] for n in ACTION_OVERALL.sums), own.has_severe], np.float64)
 
 
-def rated_whole(cases: Iterable[Case], sheets: Sheets, least: int | None) -> tuple[Case, ...]:
-    """Return the cases each of whose actions `least` experts rated; None: three.
+def read_rubrics(
+    choice: stored_decisions.RunChoice, cases: Sequence[Case], sheets: Sheets, least: int | None
+) -> Rubrics:
+    """Return the cases each of whose actions `least` experts rated (None: three), and replies to them.
 
-    Raises UsageError where there is none.
+    Models that read the gold are left out unless they are named. Raises UsageError where there is no such
+    case, or no run of such cases, or runs of several benchmarks, DataError where a run has other actions.
     """
     needed = least or LEAST_RATERS
-    kept = tuple(case for case in cases if is_rated_whole(case, sheets, needed))
+    kept = {case.code: case for case in cases if is_rated_whole(case, sheets, needed)}
     if not kept:
         raise UsageError(
             f"no case has {needed} experts' ratings of every action: scores need whole menus; "
             "--set min_experts=N takes fewer"
         )
-    return kept
+    runs, damaged = stored_decisions.graded_runs(choice.results_dir)
+    own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
+    if not choice.models:
+        own = [r for r in own if stored_decisions.is_ranked(r.record.spec.model)]
+    if not own:
+        raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
+    chosen = choice.of(own)
+    found = [(run.benchmark, _replies(run, kept)) for run in chosen.runs]
+    found = [(benchmark, replies) for benchmark, replies in found if replies.asked]
+    if not found:
+        raise UsageError(
+            f"no run below {choice.results_dir} asked any of the cases that experts rated whole"
+        )
+    if len(names := sorted({benchmark for benchmark, _ in found})) > 1:
+        raise UsageError(f"runs of {' and '.join(names)} asked these cases; choose by --benchmark")
+    said = [*chosen.notes, *[f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged)]
+    return Rubrics(
+        cases=(*kept.values(),),
+        sheets=sheets,
+        least=needed,
+        models=tuple(replies for _, replies in found),
+        said=(*said,),
+        left_out=len(cases) - len(kept),
+    )
 
 
-def to_rubrics(
-    cases: Sequence[Case], sheets: Sheets, least: int | None, replies: StoredReplies
-) -> Rubrics:
-    """Return what both tables are made of; `least`: as `rated_whole` takes it."""
-    kept = rated_whole(cases, sheets, least)
-    return Rubrics(kept, sheets, least or LEAST_RATERS, replies, len(cases) - len(kept))
+def _replies(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> ModelReplies:
+    path = run.path.parents[1]
+    endorsed: dict[str, list[tuple[str, ...]]] = {}
+    asked = 0
+    for episode in runlog.read_episodes(path, runlog.read_plan(path)):
+        case = cases.get(episode.instance.id)
+        if case is None:
+            continue
+        _check_same(run, case, episode)
+        asked += 1
+        if episode.finish in ("stop", "length"):
+            found = label_case(episode.instance, episode.response)
+            if found is not None and found.is_read:
+                endorsed.setdefault(case.code, []).append(found.labels.endorsed)
+    read = sum(map(len, endorsed.values()))
+    return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked, read)
+
+
+def _check_same(run: stored_decisions.GradedRun, case: Case, episode: Episode) -> None:
+    """Raise DataError where a run asked other actions under the code of a case."""
+    try:
+        asked = stored_case(episode.instance)
+    except (KeyError, msgspec.DecodeError):
+        raise DataError(f"{run.folder}: {case.code} has no labelled actions") from None
+    if _menu(asked) != _menu(case):
+        raise DataError(
+            f"{run.folder}: {case.code} was asked with other actions than the file of cases has; "
+            "run the model on these cases first"
+        )
+
+
+def _menu(case: Case) -> dict[str, str]:
+    return {action.id: action.text for action in case.actions}
+
+
+def common_codes(models: Iterable[ModelReplies], codes: Collection[str]) -> tuple[str, ...]:
+    """Return the codes of the cases of which every model has a reply that could be read."""
+    seen = [set(m.endorsed) for m in models]
+    return tuple(sorted(set(codes).intersection(*seen)))
 
 
 def _scores(sums: Floats) -> dict[str, float]:
@@ -275,10 +339,9 @@ def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
 # Under both medians ------------------------------------------------------------------------------
 
 
-def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
+def rubrics_table(own: Rubrics, settings: Settings) -> Table:
     """Return the models' scores under the ratings of the cases and under the experts' medians."""
-    chosen = settings or Settings()
-    rows = [_rubrics_row(own, model, chosen) for model in own.replies.models]
+    rows = [_rubrics_row(own, model, settings) for model in own.models]
     for rubric in ("file", "experts"):
         scored = {r["model"]: r[f"overall_{rubric}"] for r in rows if r["ranked"] and r["n"]}
         ranks = _ranks(scored)
@@ -295,7 +358,7 @@ def rubrics_table(own: Rubrics, settings: Settings | None = None) -> Table:
             "over cases and take the ratings as given.",
             *own.notes(),
         ],
-        own.settings(chosen),
+        own.settings(settings),
         layout=Layout(main=("overall_file", "overall_experts", "difference")),
     )
 
@@ -331,51 +394,41 @@ def _gap(sums: Floats) -> Floats:
 # Under each rater, and under ratings drawn again -------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Field:
-    """The ranked models under one rubric."""
-
-    n: int
-    scores: Mapping[str, Mapping[str, float]]
-    ranks: Mapping[str, int]
-
-    def row(self, model: str) -> dict[str, object]:
-        """Return a model's scores and rank."""
-        own = self.scores.get(model, {})
-        found = {name: own.get(name) for name in ("overall", "severe_rate")}
-        return {"model": model, "n": self.n, "rank": self.ranks.get(model), **found}
+_Field = Mapping[str, dict[str, Any]]
 
 
 def _field(own: Rubrics, rated: Rated) -> _Field:
     codes = [code for code in own.codes if code in rated]
     scores = {m.model: _scores(own.sums(m, rated, codes).sum(0)) for m in own.ranked if codes}
-    return _Field(len(codes), scores, _ranks({m: s["overall"] for m, s in scores.items()}))
+    ranks = _ranks({m: s["overall"] for m, s in scores.items()})
+    return {
+        m.model: {"model": m.model, "n": len(codes), "rank": ranks.get(m.model)}
+        | {n: v for n, v in scores.get(m.model, {}).items() if n in ("overall", "severe_rate")}
+        for m in own.ranked
+    }
 
 
-def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
+def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
     """Return the models' ranks under each rater alone and under ratings that are drawn again."""
-    chosen = settings or Settings()
     places = range(max(len(a.ratings) for c in own.cases for a in c.actions))
     file, whole = _field(own, own.by_file), _field(own, own.by_experts)
     alone = {f"expert {n}": _field(own, own.of_expert(e)) for n, e in enumerate(own.experts, 1)}
     fields = {"median of the file": file, _MEDIAN: whole}
     fields |= {f"rater {n + 1} of the file": _field(own, own.of_place(n)) for n in places}
     fields |= alone
-    seed = intervals.seed_of(chosen.bootstrap_seed, "sensitivity")
+    seed = intervals.seed_of(settings.bootstrap_seed, "sensitivity")
     drawn = [_field(own, rated) for rated in own.draw(seed)]
-    last = len(own.ranked) + 1
-    order = sorted((m.model for m in own.ranked), key=lambda m: (whole.ranks.get(m, last), m))
-    rows = [
-        {"level": "model", "rank_file": file.ranks.get(model), **whole.row(model)}
-        | _over_raters(model, [*alone.values()])
-        | _over_draws(model, whole.ranks.get(model), drawn, chosen.confidence)
+    order = sorted(whole, key=lambda model: (whole[model]["rank"] or len(whole) + 1, model))
+    rows: list[dict[str, Any]] = [
+        {"level": "model", "rank_file": file[model]["rank"], **whole[model]}
+        | _over_rubrics(whole[model], [*alone.values()], drawn, settings.confidence)
         for model in order
     ]
     rows += [
-        {"level": "rater", "rater": name, **field.row(model)}
+        {"level": "rater", "rater": name, **field[model]}
         for name, field in fields.items()
         for model in order
-        if field.n
+        if field[model]["n"]
     ]
     return make_table(
         "sensitivity",
@@ -388,32 +441,31 @@ def sensitivity_table(own: Rubrics, settings: Settings | None = None) -> Table:
             f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
             "experts' own, with replacement, each action by itself. What raters share (one is "
             "milder throughout) is in the rows of each alone and not in these draws. "
-            f"Ranges hold {chosen.confidence:.0%} of the draws and say nothing of other cases.",
+            f"Ranges hold {settings.confidence:.0%} of the draws and say nothing of other cases.",
             *own.notes(),
         ],
-        own.settings(chosen) | {"panels": PANELS},
+        own.settings(settings) | {"panels": PANELS},
         parts=_PARTS,
         layout=Layout(main=("overall", "severe_rate")),
     )
 
 
-def _over_raters(model: str, alone: Sequence[_Field]) -> dict[str, object]:
-    """Return the range of a model's ranks under each expert alone."""
-    single = [f.ranks[model] for f in alone if model in f.ranks]
-    return {"rank_single": _span(min(single), max(single))} if single else {}
-
-
-def _over_draws(
-    model: str, rank: int | None, drawn: Sequence[_Field], confidence: float
+def _over_rubrics(
+    row: Mapping[str, Any], alone: Sequence[_Field], drawn: Sequence[_Field], confidence: float
 ) -> dict[str, object]:
-    """Return the ranges of a model's rank and scores over the draws."""
-    row: dict[str, object] = {}
+    """Return the ranges of a model's rank and scores over each expert alone and over the draws."""
+    model, found = row["model"], dict[str, object]()
     for name in ("overall", "severe_rate"):
-        of = [f.scores.get(model, {}).get(name, np.nan) for f in drawn]
-        row[f"{name}_low"], row[f"{name}_high"] = _range(of, confidence)
-    ranks = [f.ranks[model] for f in drawn if model in f.ranks]
-    same = sum(r == rank for r in ranks) / len(ranks) if ranks else None
-    return row | {"rank_drawn": _span(*_range(ranks, confidence)), "same_rank": same}
+        of = [field[model][name] for field in drawn if field[model]["n"]]
+        found[f"{name}_low"], found[f"{name}_high"] = _range(of, confidence)
+    single, ranks = (
+        [field[model]["rank"] for field in fields if field[model]["rank"]]
+        for fields in (alone, drawn)
+    )
+    if ranks:
+        found["same_rank"] = sum(rank == row["rank"] for rank in ranks) / len(ranks)
+    ends = (min(single), max(single)) if single else (None, None)
+    return found | {"rank_single": _span(*ends), "rank_drawn": _span(*_range(ranks, confidence))}
 
 
 def _range(values: Sequence[float], confidence: float) -> tuple[float | None, float | None]:

@@ -43,14 +43,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     guideline_sha256: str
     setting: dict[str, str]
     tags: dict[str, Tag]
-    """By id of the action."""
     generator: str
     raters: dict[str, str]
-    """Model by perspective."""
     judge: str = ""
     """The model by whose verdict the patient's text does not advise; empty where there is none."""
     repairs: dict[str, int]
-    """Counts the repairs of each stage."""
     unfounded_quotes: dict[str, int]
     """Quotes by id of the action that are not in the guideline. They are not a reference."""
     not_covered: dict[str, int] = {}

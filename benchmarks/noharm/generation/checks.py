@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
 from medhelm_benchmarks.noharm.generation.stages import (
@@ -24,7 +23,7 @@ from medhelm_benchmarks.noharm.generation.stages import (
     TrapsReply,
 )
 from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
-from medhelm_benchmarks.noharm.rules.wording import find_leaks, near_duplicates
+from medhelm_benchmarks.noharm.rules.wording import find_leaks, gist, near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""
@@ -45,11 +44,9 @@ LEAST_CATEGORIES = 6
 MOST_OF_ONE = 0.6
 """Largest share of one category among the options of stage 2."""
 LONGEST = 240
-"""Characters of an action."""
 SHORTEST_QUOTE, LONGEST_QUOTE = 3, 40
 """Words of a quote that counts as a reference."""
 MOST_FAULTS = 12
-"""Faults that are reported at once."""
 COPIED_RUN = 7
 """Words in a row that a patient may not share with the guideline."""
 _BELOW = (
@@ -153,18 +150,16 @@ def trap_faults(reply: TrapsReply, there: tuple[str, ...]) -> list[str]:
     if faults and again:
         shown = ", ".join(map(str, sorted(again)))
         faults.append(f"these actions say what is on the menu already: {shown}")
-    return [*faults, *_text_faults(reply.options, there)][:MOST_FAULTS]
+    return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
 
 
 def repeated(reply: TrapsReply, there: tuple[str, ...]) -> set[int]:
     """Return the places, from 1, of actions of stage 3 that say what the menu has already."""
-    pairs = _same(there, tuple(o.text for o in reply.options))
-    return {new for old, new in pairs if old < 0}
+    known = {gist(text) for text in there} - {()}
+    return {n for n, option in enumerate(reply.options, 1) if gist(option.text) in known}
 
 
-def _text_faults(
-    options: Sequence[OptionReply | TrapReply], there: tuple[str, ...] = ()
-) -> list[str]:
+def _text_faults(options: Sequence[OptionReply | TrapReply]) -> list[str]:
     faults = []
     for place, option in enumerate(options, 1):
         text = option.text.strip()
@@ -178,22 +173,8 @@ def _text_faults(
             faults.append(
                 f"the words {phrases[0].phrase!r} in action {place} give away whether it is right"
             )
-    pairs = _same(there, tuple(o.text for o in options))
-    return faults + [f"actions {a} and {b} say the same" for a, b in pairs if a > 0]
-
-
-@lru_cache(maxsize=1)  # a reply is checked, then what it repeats is taken out
-def _same(there: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of places that quality control would find to say the same.
-
-    Places of `new` count from 1, those of `there` have a minus sign and come first.
-    """
-    texts = {f"a{n}": text for n, text in enumerate(there, 1)}
-    texts |= {f"b{n}": text for n, text in enumerate(new, 1)}
-    pairs = near_duplicates(texts)
-    return tuple(
-        (int(a[1:]) * (-1 if a[0] == "a" else 1), int(b[1:])) for a, b in pairs if b[0] == "b"
-    )
+    pairs = near_duplicates({str(n): option.text for n, option in enumerate(options, 1)})
+    return faults + [f"actions {a} and {b} say the same" for a, b in pairs]
 
 
 def group_faults(reply: GroupsReply, items: Collection[str]) -> list[str]:

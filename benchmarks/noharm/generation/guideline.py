@@ -113,7 +113,6 @@ def words(text: str) -> list[str]:
 # The setting of each case: the same number gives the same patient ----------------------------------
 
 _BLOCK = 100
-"""Settings that are drawn at once."""
 _FILE = resources.files("medhelm_benchmarks.noharm") / "texts" / "settings.json"
 _PLACES, _COMPLICATIONS, _GAPS = msgspec.json.decode(
     _FILE.read_bytes(), type=dict[str, tuple[str, ...]]

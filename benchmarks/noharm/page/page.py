@@ -17,7 +17,6 @@ from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 
 if TYPE_CHECKING:
     from medhelm import Table
-    from medhelm_benchmarks.noharm.tables.harm import Validity
 
 
 Scores = Mapping[str, float | None]
@@ -124,7 +123,8 @@ _HERE = Path(__file__).parent
 
 def page_data(runs: PublishedRuns) -> PageData | None:
     """Return the table of harm and whose the ratings are; None where no action is labelled."""
-    from medhelm_benchmarks.noharm.tables.harm import UNVALIDATED, harm, has_labels, validity
+    from medhelm_benchmarks.noharm.tables.harm import harm, has_labels, validity
+    from medhelm_benchmarks.noharm.tables.harm_notes import UNVALIDATED
 
     labelled = [b for b in runs.study.cells if has_labels(runs.study, b)]
     if not labelled:
@@ -138,15 +138,15 @@ def page_data(runs: PublishedRuns) -> PageData | None:
     return PageData(
         benchmarks=labelled,
         tables=[_with_note(table, sorted(runs.closed.intersection(labelled)))],
-        marks=[mark for own in found.values() for mark in _marks(own)],
+        marks=[mark for b, own in found.items() for mark in _marks(b, *own)],
     )
 
 
-def _marks(own: Validity) -> Iterator[Mark]:
-    if own.warning:
-        yield Mark(benchmark=own.benchmark, text=own.warning, kind="warn")
-    for line in own.validated():
-        yield Mark(benchmark=own.benchmark, text=line)
+def _marks(benchmark: str, said: list[str], warning: str) -> Iterator[Mark]:
+    if warning:
+        yield Mark(benchmark=benchmark, text=warning, kind="warn")
+    for line in said:
+        yield Mark(benchmark=benchmark, text=line)
 
 
 def _with_note(table: Table, closed: list[str]) -> Table:

@@ -44,7 +44,6 @@ Status = Literal["present", "absent", "unknown"]
 
 FORM = "a file of cases holds one JSON object a line"
 LEAST_RATERS = 3
-"""A panel has at least this many members."""
 _CODE = re.compile(r"NOHARM-[A-Z]{2,6}-[A-Z0-9]{2,8}-\d{3}")
 _ACTION = re.compile(r"[A-Za-z]\w{0,15}")
 _HIDDEN = re.compile(
@@ -86,14 +85,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """One next step of the menu."""
 
     id: Annotated[str, _told("a letter, then letters, digits, _", pattern=f"^{_ACTION.pattern}$")]
-    """A letter, then letters, digits and underscores: `a1`."""
     text: Annotated[str, _told("one line of neutral words", minLength=1)]
     """In neutral words, on one line: nothing that reveals whether it is right."""
     category: Category
     ratings: Annotated[tuple[_Rating, ...], _told("of three raters or more", minItems=LEAST_RATERS)]
     """Of a panel, 1 to 9. Generated ones are of two specialists and one generalist."""
     references: tuple[str, ...] = ()
-    """Guidelines that the ratings rest on."""
     is_implausible: bool = msgspec.field(default=False, name="implausible")
     """True if no clinician would consider it."""
 
@@ -124,7 +121,6 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     specialty: _Text
     vignette: _Text
     question: _Text
-    """Holds the referring clinician's question."""
     knowns: tuple[str, ...] = ()
     unknowns: tuple[str, ...] = ()
     red_flags: tuple[RedFlag, ...] = ()
@@ -333,14 +329,16 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     return cases
 
 
-def scan_cases(path: Path) -> tuple[tuple[Case, ...], list[str]]:
+def scan_cases(path: Path, content: bytes | None = None) -> tuple[tuple[Case, ...], list[str]]:
     """Return the cases of a file, and every fault as a line that names file, line, case and field.
 
     Lines that are blank, a byte order mark and Windows' ends of lines are passed over. No text of a
-    case is in a fault. Raises DataError where the file cannot be read at all.
+    case is in a fault. Raises DataError where the file cannot be read at all. `content`: what it holds,
+    where that was read already.
     """
     try:
-        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+        raw = path.read_bytes() if content is None else content
+        lines = raw.removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as e:
         raise DataError(f"cannot read {path}: {durable.why(e)}") from None
     found: dict[str, tuple[int, Case]] = {}

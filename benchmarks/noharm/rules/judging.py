@@ -29,7 +29,6 @@ from medhelm_benchmarks.noharm.rules.cases import Case
 
 JUDGE, CONTROL = "judge", "control"
 BUDGET = 4_096
-"""Output tokens of a judge's reply on one menu."""
 _REPAIRS = 2
 
 
@@ -51,10 +50,8 @@ class Control(msgspec.Struct, frozen=True):
     """A menu of which the answers are known."""
 
     telling: tuple[str, ...]
-    """Wordings that give a class away."""
     neutral: tuple[str, ...]
     same: tuple[tuple[str, str], ...]
-    """Pairs that say the same."""
     apart: tuple[tuple[str, str], ...]
 
     def menu(self) -> dict[str, str]:
@@ -156,7 +153,6 @@ JUDGING = Protocol(
     forecast=_forecast,
     sends_schema=True,
 )
-"""Asks one judge about every menu of a file of cases."""
 
 
 def read_judged(judge: str, episodes: Sequence[Episode]) -> Judged:

@@ -70,7 +70,6 @@ def _write(instance: Instance, right: Sequence[bool]) -> str:
 
 
 ACTION_ITEMS = Items(_texts, _golds, _write)
-"""Lets rules answer a case: which of its actions are appropriate."""
 
 
 def _makers(case: Case) -> dict[str, str]:

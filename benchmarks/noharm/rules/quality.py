@@ -86,7 +86,6 @@ REQUIRED: dict[CheckName, str] = {
     "duplicates": "no near-duplicate actions outside one group",
     "copies": "no other case with the same vignette or menu",
 }
-"""Check -> what it asks for, in words."""
 
 READINGS: dict[str, str] = {
     "limit": "a value exactly at a limit passes",
@@ -182,7 +181,6 @@ class Quality:
 
     cases: tuple[CaseQuality, ...]
     checked: tuple[Case, ...]
-    """The cases themselves, in the same order."""
     words: Words
 
     def passing(self, checks: Sequence[CheckName]) -> int:
@@ -351,18 +349,17 @@ class Copy(msgspec.Struct, frozen=True):
 def find_copies(cases: Sequence[Case]) -> list[Copy]:
     """Return the pairs of cases that are identical, or nearly so in vignette or menu."""
     whole = [_whole(case) for case in cases]
-    found = [
-        Copy(one, other, "case" if whole[one] == whole[other] else what, alike)
+    found = {
+        Copy(one, other, "case", 1.0)
+        if whole[one] == whole[other]
+        else Copy(one, other, what, alike)
         for what, sets in (
             ("vignette", [_runs(case.vignette) for case in cases]),
             ("menu", [frozenset(gist(a.text) for a in case.actions) for case in cases]),
         )
         for one, other, alike in _alike(sets)
-    ]
-    identical = {(c.one, c.other) for c in found if c.what == "case"}
-    kept = [c for c in found if c.what != "case" and (c.one, c.other) not in identical]
-    kept += [Copy(one, other, "case", 1.0) for one, other in identical]
-    return sorted(kept, key=lambda c: (c.one, c.other, c.what))
+    }
+    return sorted(found, key=lambda c: (c.one, c.other, c.what))
 
 
 def likeness(one: str, other: str) -> float:

@@ -99,7 +99,6 @@ class CaseError:
     """One error: what was done, with which action, how grave."""
 
     kind: str
-    """omission or commission"""
     action: str
     category: Category
     severity: Severity

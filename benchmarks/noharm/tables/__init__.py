@@ -6,5 +6,4 @@ from medhelm_benchmarks.noharm.tables.harm import HARM
 
 @hookimpl
 def medhelm_tables() -> list[TableSpec]:
-    """Return the table."""
     return [HARM]

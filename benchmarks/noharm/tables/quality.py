@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from statistics import median
 from typing import Any, get_args
@@ -44,16 +44,6 @@ class _Line(msgspec.Struct, frozen=True):
     not_covered: dict[str, int] = {}
 
 
-@dataclass(frozen=True)
-class Origins:
-    """Counts what the file says of the actions of cases."""
-
-    actions: Counter[str | None]
-    """Actions by where they come from; None: the file does not say."""
-    silent: int
-    """Actions on which all raters find the guideline silent."""
-
-
 _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}
 _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
 
@@ -68,10 +58,19 @@ COLUMNS = (
 )
 
 
-def origins(origins: Origins) -> Table:
-    """Return a row for each origin, the traps also together."""
-    found = origins.actions
-    actions = sum(found.values())
+def origins(path: Path, cases: Sequence[Case]) -> Table:
+    """Return a row for each origin that a file of provenance names, the traps also together; raises DataError."""
+    try:
+        lines = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
+    except msgspec.ValidationError as e:
+        raise DataError(f"{path.name}: not a file of provenance ({e})") from None
+    by_code, nothing = {line.code: line for line in lines}, _Line(code="", tags={})
+    there = [(by_code.get(case.code, nothing), a) for case in cases for a in case.actions]
+    found = Counter(line.tags.get(action.id) for line, action in there)
+    silent = sum(line.not_covered.get(a.id, 0) >= len(a.ratings) for line, a in there)
+    actions = len(there)
 
     def row(origin: str, n: int, paper: float | None) -> dict[str, object]:
         share = n / actions if actions else None
@@ -83,7 +82,7 @@ def origins(origins: Origins) -> Table:
     known = {*ORIGINS}
     if other := sum(n for origin, n in found.items() if origin not in known):
         rows.append(row("not stated", other, None))
-    share = f"{origins.silent:,} of {actions:,} actions ({origins.silent / max(actions, 1):.0%})"
+    share = f"{silent:,} of {actions:,} actions ({silent / max(actions, 1):.0%})"
     notes = [
         "Where an action comes from stands beside the cases, in provenance.jsonl; no model is shown it.",
         f"All raters find the guideline silent on {share}: expect about that share of the strong "
@@ -92,28 +91,10 @@ def origins(origins: Origins) -> Table:
     return make_table("origins", "Where actions come from", COLUMNS, rows, notes, {})
 
 
-def read_origins(path: Path, cases: Sequence[Case]) -> Origins:
-    """Return what the file says of the cases; raises DataError where it cannot be read."""
-    try:
-        rows = [msgspec.convert(row, _Line) for _, row in readers.read_jsonl(path)]
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
-    except msgspec.ValidationError as e:
-        raise DataError(f"{path.name}: not a file of provenance ({e})") from None
-    lines = {line.code: line for line in rows}
-    nothing = _Line(code="", tags={})
-    there = [(lines.get(case.code, nothing), a) for case in cases for a in case.actions]
-    return Origins(
-        Counter(line.tags.get(action.id) for line, action in there),
-        sum(line.not_covered.get(action.id, 0) >= len(action.ratings) for line, action in there),
-    )
-
-
 ALL_CASES = "all cases"
 """In place of a code, where a flag is of the set."""
 
 _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
-"""Categories that the paper's table 1 names."""
 _OTHER = "other categories"
 _MOST_OTHERS = 3
 """Cases that a flag names: of a hundred equal ones each repeats all others."""

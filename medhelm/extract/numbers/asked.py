@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
+import msgspec
+
 from medhelm.extract.late import late
 from medhelm.extract.numbers.notation import plain
 from medhelm.extract.numbers.units import RATES, SAME, unit_at
@@ -53,6 +55,11 @@ class Glossary:
     """Patterns of methods that give different values of one quantity."""
     substances: Sequence[str] = ()
     """Patterns of substances of which a question asks for an amount of one."""
+
+    @classmethod
+    def of_toml(cls, content: bytes) -> Glossary:
+        """Return those of a TOML file."""
+        return msgspec.toml.decode(content, type=cls)
 
     @cached_property
     def names(self) -> re.Pattern[str]:

@@ -12,9 +12,8 @@ from medhelm.data.rubrics import load_rubric
 from medhelm.errors import ModelError, UnknownName, UsageError
 from medhelm.files.yaml_bounds import packaged_files, read_yaml
 from medhelm.grading.graders.grader import NotAsked
-from medhelm.grading.jury.metric import NAME, jury_metrics, offline_jury
-from medhelm.grading.jury.offline import OFFLINE_VERSION
-from medhelm.grading.jury.prompt import PROMPT_VERSION
+from medhelm.grading.jury.grader import PROMPT_VERSION
+from medhelm.grading.jury.metric import NAME, OFFLINE_VERSION, jury_metrics, offline_jury
 from medhelm.models import check_model
 from medhelm.models.access import secret_variables
 from medhelm.models.catalogue import find_model

@@ -133,7 +133,6 @@ async def _decide(
 def _forecast(
     benchmark: Benchmark, instance: Instance, terms: Terms, answer: int
 ) -> Iterator[Forecast]:
-    """Yield the calls to one judge: one a criterion, or one."""
     criteria = criteria_of(instance)
     is_batched = terms.settings[MODE] == BATCHED
     case, own = _tokens(benchmark, instance, is_batched)
@@ -164,7 +163,6 @@ class _LastCase:
     def __call__(
         self, benchmark: Benchmark, instance: Instance, is_batched: bool
     ) -> tuple[int, int]:
-        """Return the tokens of what all calls share without the answer, and of the criteria."""
         of = (id(benchmark), id(instance), is_batched)
         if of != self._of[:3]:
             shared = shared_messages(benchmark, instance, "", batched=is_batched)

@@ -140,7 +140,9 @@ class RubricAccuracy(RubricMetric):
 
     def of(self, instance: Instance, decided: Decided) -> Score:
         """Return the share of the case."""
-        return _share(decided, decided.hits)
+        whole = len(decided.criteria)
+        sums = {"met": float(decided.hits), "criteria": float(whole)}
+        return Score(value=decided.hits / whole, extracted=_hits_in_words(decided), sums=sums)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +209,11 @@ def _clipped(sums: Sums) -> Floats:
     return mean
 
 
+def _of_share(share: float) -> Score:
+    value, sums = min(1.0, max(0.0, share)), {"share": share, "count": 1.0}
+    return Score(value=value, extracted=f"{share:.4f}", sums=sums)
+
+
 POINTS = Aggregation(name="clipped_mean", sums=("share", "count"), of=_clipped)
 
 
@@ -234,11 +241,7 @@ class RubricScore(RubricMetric):
         share = points_share([c for c, _ in pairs], [met for _, met in pairs])
         if share is None:
             return Score(value=None, outcome="uninformative", reason="no criterion has points")
-        return Score(
-            value=min(1.0, max(0.0, share)),
-            extracted=f"{share:.4f}",
-            sums={"share": share, "count": 1.0},
-        )
+        return _of_share(share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,11 +261,7 @@ class RubricScoreByLength(RubricScore):
             return found
         beyond = len(visible_text(episode.text)) - _FREE_CHARACTERS
         share = found.sums["share"] - _LOSS * beyond / _LOSS_PER
-        return Score(
-            value=min(1.0, max(0.0, share)),
-            extracted=f"{share:.4f}",
-            sums={"share": share, "count": 1.0},
-        )
+        return _of_share(share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,15 +287,6 @@ class CriticalFailure(RubricMetric):
 def _hits_in_words(decided: Decided) -> str:
     invalid = f", {decided.invalid} without a valid verdict" if decided.invalid else ""
     return f"{decided.hits} of {len(decided.criteria)}{invalid}"
-
-
-def _share(decided: Decided, part: int) -> Score:
-    whole = len(decided.criteria)
-    return Score(
-        value=part / whole,
-        extracted=_hits_in_words(decided),
-        sums={"met": float(part), "criteria": float(whole)},
-    )
 
 
 def rubric_score_of(tag: str) -> Metric:

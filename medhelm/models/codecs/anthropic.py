@@ -17,17 +17,15 @@ from medhelm.models.codecs.wire import (
     decode_answer,
     decoding,
     end_answer,
+    parted,
     read_error,
-    read_failure,
 )
 from medhelm.schema.episode import Request, Usage
 from medhelm.schema.model import ModelSpec
 
-_ENCODER = msgspec.json.Encoder()
 _NAMED_FIELD = re.compile(r"`?([a-z_]+)\b")
 """Messages of the API begin with the field they are about ('temperature: ...', '`top_p` ...')."""
 _FIELDS = ("model", "max_tokens", "temperature", "top_p", "stop_sequences", "thinking")
-_SCHEMA_FIELD = "output_config.format"
 
 
 class _Message(msgspec.Struct):
@@ -40,21 +38,19 @@ class _Message(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Message)
 
 
-def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
-    """Return the body of a request; settings that are None are left to the endpoint.
+def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
+    """Return the body of a request, which has no seed.
 
-    A reasoning effort is a level, or a number: the tokens that the model may think. The API
-    knows no seed.
+    A reasoning effort is a level, or a number: the tokens that the model may think.
     """
+    system, turns = parted(request)
     body: dict[str, Any] = {
         **spec.extra_body,
         "model": spec.model,
         "max_tokens": request.max_output_tokens,
-        "messages": [
-            {"role": m.role, "content": m.content} for m in request.messages if m.role != "system"
-        ],
+        "messages": turns,
     }
-    if system := [m.content for m in request.messages if m.role == "system"]:
+    if system:
         body["system"] = "\n\n".join(system)
     names = ("temperature", "top_p", "stop")
     body |= decoding(spec, request, *names, stop="stop_sequences")
@@ -85,13 +81,8 @@ def read_message(payload: bytes) -> Answer | Failure:
     )
 
 
-def read_refusal(
-    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
-) -> Failure:
-    """Return what an HTTP status other than success means, with the server's own words."""
-    schema = (_SCHEMA_FIELD,) * spec.json_schema
-    failure = read_failure(status, payload, schema, _SCHEMA_FIELD)
-    if failure.kind == "error" and status in (400, 422):
+def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
+    if failure.kind == "error" and failure.status in (400, 422):
         named = _NAMED_FIELD.match(read_error(payload)[2])
         effort = ("output_config",) * (spec.sampling.reasoning_effort is not None)
         if named and named[1] in (*_FIELDS, *effort, *spec.extra_body):
@@ -108,11 +99,8 @@ def _read_usage(usage: Any) -> Usage:
         input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
         cached_tokens=cached,
         output_tokens=count(usage, "output_tokens"),
-        reasoning_tokens=count(
-            usage.get("output_tokens_details") if isinstance(usage, dict) else None,
-            "thinking_tokens",
-        ),
+        reasoning_tokens=count(usage, "output_tokens_details", "thinking_tokens"),
     )
 
 
-MESSAGES = Codec(lambda *asked: _ENCODER.encode(make_body(*asked)), read_message, read_refusal)
+MESSAGES = Codec(_body, read_message, "output_config.format", told=_told)

@@ -20,14 +20,12 @@ from medhelm.models.codecs.wire import (
     decode_answer,
     decoding,
     end_answer,
-    read_failure,
+    parted,
 )
 from medhelm.schema.episode import Request, Usage
 from medhelm.schema.model import ModelSpec
 
-_ENCODER = msgspec.json.Encoder()
 _REGION = re.compile(r"\bbedrock-runtime(?:-fips)?\.([a-z]{2}(?:-[a-z]+)+-\d)\.")
-_SCHEMA_FIELD = "outputConfig.textFormat"
 _NAMED = re.compile(r"\b(temperature|top_?p)\b", re.IGNORECASE)
 """Settings that messages of the service name in words."""
 ENDED = frozenset({"ExpiredTokenException", "UnrecognizedClientException"})
@@ -65,29 +63,22 @@ def region_of(spec: ModelSpec) -> str:
     )
 
 
-def encode_body(spec: ModelSpec, request: Request) -> bytes:
-    """Return the JSON body of a request; settings that are None are left to the endpoint.
-
-    Raises UnicodeEncodeError for a prompt with lone surrogates.
-    """
+def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     names = ("temperature", "top_p", "stop")
     limits = decoding(spec, request, *names, top_p="topP", stop="stopSequences")
+    system, turns = parted(request)
     body: dict[str, Any] = {
         **spec.extra_body,
         "inferenceConfig": {"maxTokens": request.max_output_tokens, **limits},
-        "messages": [
-            {"role": m.role, "content": [{"text": m.content}]}
-            for m in request.messages
-            if m.role != "system"
-        ],
+        "messages": [{"role": m.role, "content": [{"text": m.content}]} for m in turns],
     }
-    if system := [{"text": m.content} for m in request.messages if m.role == "system"]:
-        body["system"] = system
+    if system:
+        body["system"] = [{"text": text} for text in system]
     if request.json_schema is not None:
-        schema = {"name": "answer", "schema": _ENCODER.encode(request.json_schema).decode()}
+        schema = {"name": "answer", "schema": msgspec.json.encode(request.json_schema).decode()}
         wanted = {"type": "json_schema", "structure": {"jsonSchema": schema}}
         body["outputConfig"] = {**body.get("outputConfig", {}), "textFormat": wanted}
-    return _ENCODER.encode(body)
+    return body
 
 
 def read_converse(payload: bytes) -> Answer | Failure:
@@ -104,17 +95,13 @@ def read_converse(payload: bytes) -> Answer | Failure:
     return end_answer("".join(texts), answer.stopReason or "", _read_usage(answer.usage), None)
 
 
-def _read_failure(
-    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
-) -> Failure:
+def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
     """Return what a status means; the kind of an error is in a header."""
     code = headers.get("x-amzn-ErrorType", "").partition(":")[0]
-    schema = (_SCHEMA_FIELD,) * spec.json_schema
-    failure = read_failure(status, payload, schema, _SCHEMA_FIELD)
     failure = dataclasses.replace(failure, code=code if code.isalnum() else failure.code)
     if failure.code in _REFUSED:
         return dataclasses.replace(failure, kind="endpoint")
-    if status == 424:
+    if failure.status == 424:
         return dataclasses.replace(failure, kind="retry")
     named = _NAMED.search(failure.words) if failure.code == "ValidationException" else None
     if named and failure.kind == "error":
@@ -135,4 +122,4 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-CONVERSE = Codec(encode_body, read_converse, _read_failure)
+CONVERSE = Codec(_body, read_converse, "outputConfig.textFormat", told=_told)

@@ -18,14 +18,12 @@ from medhelm.models.codecs.wire import (
     decoding,
     end_answer,
     error_of,
-    read_failure,
+    parted,
 )
 from medhelm.schema.episode import Request, Usage
 from medhelm.schema.model import ModelSpec
 
-_ENCODER = msgspec.json.Encoder()
 _DELAY = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
-_SCHEMA_FIELD = "generationConfig.responseJsonSchema"
 
 
 class _Content(msgspec.Struct):
@@ -47,8 +45,8 @@ class _Answer(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Answer)
 
 
-def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
-    """Return the body of a request; settings that are None are left to the endpoint.
+def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
+    """Return the body of a request.
 
     A reasoning effort is a level, or a number: the tokens that the model may think.
     """
@@ -65,17 +63,17 @@ def make_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     if request.json_schema is not None:
         config["responseMimeType"] = "application/json"
         config["responseJsonSchema"] = request.json_schema
+    system, turns = parted(request)
     body = {
         **spec.extra_body,
         "generationConfig": config,
         "contents": [
             {"role": "model" if m.role == "assistant" else "user", "parts": [{"text": m.content}]}
-            for m in request.messages
-            if m.role != "system"
+            for m in turns
         ],
     }
-    if system := [{"text": m.content} for m in request.messages if m.role == "system"]:
-        body["systemInstruction"] = {"parts": system}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     return body
 
 
@@ -97,16 +95,12 @@ def read_candidates(payload: bytes) -> Answer | Failure:
     return end_answer("".join(texts), candidate.finishReason or "", usage, answer.modelVersion)
 
 
-def read_refusal(
-    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
-) -> Failure:
-    """Return what an HTTP status other than success means, with the server's own words."""
-    schema = (_SCHEMA_FIELD,) * spec.json_schema
-    failure = read_failure(status, payload, schema, _SCHEMA_FIELD)
+def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
     for detail in _details(payload):
-        if status == 400 and detail.get("reason") == "API_KEY_INVALID":
+        if failure.status == 400 and detail.get("reason") == "API_KEY_INVALID":
             return dataclasses.replace(failure, kind="endpoint", status=401, code="API_KEY_INVALID")
-        if status == 429 and (delay := _DELAY.fullmatch(str(detail.get("retryDelay")))):
+        delay = _DELAY.fullmatch(str(detail.get("retryDelay")))
+        if failure.status == 429 and delay:
             return dataclasses.replace(failure, wait_s=float(delay[1]))
     return failure
 
@@ -130,4 +124,4 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-GEMINI = Codec(lambda *asked: _ENCODER.encode(make_body(*asked)), read_candidates, read_refusal)
+GEMINI = Codec(_body, read_candidates, "generationConfig.responseJsonSchema", told=_told)

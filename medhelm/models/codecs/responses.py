@@ -18,7 +18,6 @@ from medhelm.models.codecs.wire import (
     decode_answer,
     decoding,
     end_answer,
-    read_failure,
 )
 from medhelm.schema.episode import Request, Usage
 from medhelm.schema.model import ModelSpec
@@ -46,7 +45,6 @@ class _Response(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Response)
-_ENCODER = msgspec.json.Encoder()
 
 
 def check_spec(spec: ModelSpec) -> None:
@@ -58,13 +56,8 @@ def check_spec(spec: ModelSpec) -> None:
         )
 
 
-def encode_body(spec: ModelSpec, request: Request) -> bytes:
-    """Return the JSON body of a request; settings that are None are left to the endpoint.
-
-    The service is told not to keep the answer, unless `extra_body` says that it may. Raises
-    UnicodeEncodeError for a prompt with lone surrogates.
-    """
-    schema = request.json_schema
+def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
+    """Return the body. The service is told not to keep the answer, unless `extra_body` says that it may."""
     body: dict[str, Any] = {
         "store": False,
         **spec.extra_body,
@@ -75,10 +68,10 @@ def encode_body(spec: ModelSpec, request: Request) -> bytes:
     body |= decoding(spec, request, "temperature", "top_p")
     if (effort := request.sampling.reasoning_effort) is not None:
         body["reasoning"] = {**body.get("reasoning", {}), "effort": effort}
-    if schema is not None:
+    if (schema := request.json_schema) is not None:
         wanted = {"type": "json_schema", "name": "answer", "strict": True, "schema": schema}
         body["text"] = {**body.get("text", {}), "format": wanted}
-    return _ENCODER.encode(body)
+    return body
 
 
 def read_response(payload: bytes) -> Answer | Failure:
@@ -107,24 +100,19 @@ def read_response(payload: bytes) -> Answer | Failure:
     )
 
 
-def _read_failure(
-    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
-) -> Failure:
-    fields = (*_SENT, *spec.extra_body, *(_SCHEMA_FIELD,) * spec.json_schema)
-    failure = read_failure(status, payload, fields, _SCHEMA_FIELD)
+def _told(failure: Failure, spec: ModelSpec, payload: bytes, headers: Mapping[str, str]) -> Failure:
     if failure.kind == "error" and failure.param.startswith(_SCHEMA_FIELD):
         return dataclasses.replace(failure, kind="model", param=_SCHEMA_FIELD)
     return failure
 
 
 def _read_usage(usage: Any) -> Usage:
-    details = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(usage, "input_tokens") or None,
-        cached_tokens=count(details.get("input_tokens_details"), "cached_tokens"),
+        cached_tokens=count(usage, "input_tokens_details", "cached_tokens"),
         output_tokens=count(usage, "output_tokens"),
-        reasoning_tokens=count(details.get("output_tokens_details"), "reasoning_tokens"),
+        reasoning_tokens=count(usage, "output_tokens_details", "reasoning_tokens"),
     )
 
 
-RESPONSES = Codec(encode_body, read_response, _read_failure)
+RESPONSES = Codec(_body, read_response, _SCHEMA_FIELD, _SENT, _told)

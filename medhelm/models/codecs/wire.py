@@ -19,7 +19,7 @@ from medhelm.models.likelihoods import (
     plain_texts,
     read_likelihoods,
 )
-from medhelm.schema.episode import Finish, Likelihood, Request, Usage
+from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
 from medhelm.schema.model import ModelSpec
 
 FailureKind = Literal["retry", "oversize", "refusal", "error", "model", "endpoint"]
@@ -82,19 +82,37 @@ class Failure:
 class Codec:
     """A protocol as bytes: how a request is written, and how what comes back is read."""
 
-    write: Callable[[ModelSpec, Request], bytes]
+    body: Callable[[ModelSpec, Request], dict[str, Any]]
+    """Makes the JSON body of a request; settings that are None are left to the endpoint."""
     read: Callable[[bytes], Answer | Failure]
-    read_failure: Callable[[ModelSpec, int, bytes, Mapping[str, str]], Failure]
-    """Of a model's request: the status, the body and the headers of what came."""
+    schema_field: str
+    """The field of the body that carries the JSON Schema of the answer."""
+    sent: tuple[str, ...] = ()
+    """Its other fields that an error may name as one that the server does not take."""
+    told: Callable[[Failure, ModelSpec, bytes, Mapping[str, str]], Failure] | None = None
+    """Adds to a failure what this protocol alone says, in the body or in headers."""
+
+    def write(self, spec: ModelSpec, request: Request) -> bytes:
+        """Return what is sent for a request; raises UnicodeEncodeError for lone surrogates in a prompt."""
+        return _ENCODER.encode(self.body(spec, request))
+
+    def read_failure(
+        self, spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
+    ) -> Failure:
+        """Return what an HTTP status other than success means, with the server's own words."""
+        own = (*self.sent, *spec.extra_body) if self.sent else ()
+        fields = (*own, *(self.schema_field,) * spec.json_schema)
+        failure = read_failure(status, payload, fields, self.schema_field)
+        return self.told(failure, spec, payload, headers) if self.told else failure
 
 
-class _Message(msgspec.Struct):
+class _Reply(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     refusal: str | None = None
 
 
 class _Choice(msgspec.Struct):
-    message: _Message | None = None
+    message: _Reply | None = None
     text: str | None = None
     index: int | None = None
     finish_reason: str | None = None
@@ -161,8 +179,6 @@ _OVERSIZE_TEXT = re.compile(
 """Matches a too long prompt in the words of vLLM, SGLang, llama.cpp, Ollama, TGI, services."""
 SCHEMA_FIELD = "response_format"
 """The field of the body that carries the JSON Schema of the answer."""
-LOGPROB_FIELDS = ("logprobs", "top_logprobs", "echo")
-"""The fields by which log-probabilities are asked for."""
 _SCHEMA_TEXT = re.compile(
     r"response[_ ]?(format|(json[_ ]?)?schema)|json[_ ]?(schema|mode)|schema produces"
     r"|output[_ ]?(config\.)?format|structured[ _]output|guided[ _](decoding|json)",
@@ -172,18 +188,14 @@ _SCHEMA_TEXT = re.compile(
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
-def encode_body(spec: ModelSpec, request: Request) -> bytes:
-    """Return the JSON body of a chat request; settings that are None are left to the endpoint.
-
-    Of candidates, which are letters, the likeliest first tokens are asked for. Raises UnicodeEncodeError
-    for a prompt with lone surrogates.
-    """
+def _chat_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
+    """Return the body of a chat request. Of candidates, which are letters, the likeliest first tokens are asked for."""
     rated = {"logprobs": True, "top_logprobs": FIRST_TOKENS, spec.token_limit_field: 1}
-    return _encode(spec, request, {"messages": request.messages}, rated)
+    return _body(spec, request, {"messages": request.messages}, rated)
 
 
-def encode_completion(spec: ModelSpec, request: Request) -> bytes:
-    """Return the JSON body of a request for what comes behind plain text, as `encode_body`.
+def _completion_body(spec: ModelSpec, request: Request) -> dict[str, Any]:
+    """Return the body of a request for what comes behind plain text.
 
     Of candidates nothing is written: the prompt alone and with each of them is echoed with its
     log-probabilities.
@@ -191,12 +203,12 @@ def encode_completion(spec: ModelSpec, request: Request) -> bytes:
     texts = plain_texts(request)
     prompt = texts if request.candidates else texts[0]
     rated = {"logprobs": 1, "echo": True, spec.token_limit_field: 0}
-    return _encode(spec, request, {"prompt": prompt}, rated)
+    return _body(spec, request, {"prompt": prompt}, rated)
 
 
-def _encode(
+def _body(
     spec: ModelSpec, request: Request, prompt: dict[str, Any], rated: dict[str, Any]
-) -> bytes:
+) -> dict[str, Any]:
     body: dict[str, Any] = {
         **spec.extra_body,
         "model": spec.model,
@@ -211,7 +223,13 @@ def _encode(
     if request.json_schema is not None:
         wanted = {"name": "answer", "strict": True, "schema": request.json_schema}
         body[SCHEMA_FIELD] = {"type": "json_schema", "json_schema": wanted}
-    return _ENCODER.encode(body)
+    return body
+
+
+def parted(request: Request) -> tuple[list[str], list[Message]]:
+    """Return the texts of the system messages, and the other messages, of protocols that part the two."""
+    system = [m.content for m in request.messages if m.role == "system"]
+    return system, [m for m in request.messages if m.role != "system"]
 
 
 def decoding(spec: ModelSpec, request: Request, *names: str, **renamed: str) -> dict[str, Any]:
@@ -243,10 +261,10 @@ def read_answer(payload: bytes) -> Answer | Failure:
     if choice.error:
         return Failure("retry", "error in answer", 200, lost=True)
     if choice.message is None and choice.text is not None:
-        choice.message = _Message(choice.text)
+        choice.message = _Reply(choice.text)
     if choice.message is None and _ending(reason) not in _DECLINED | _BROKEN:
         return Failure("retry", "no message", 200, lost=True)
-    text, refused = _read_content(choice.message or _Message())
+    text, refused = _read_content(choice.message or _Reply())
     answer = end_answer(
         text,
         reason,
@@ -315,17 +333,15 @@ def read_usage(usage: Any) -> Usage:
 
     Some services (xAI, Gemini) count what the model thought in the total only. It is output.
     """
-    if not isinstance(usage, dict):
-        return Usage()
     # No prompt has 0 tokens: a server that says so does not count.
     read = count(usage, "prompt_tokens") or None
-    cached = count(usage.get("prompt_tokens_details"), "cached_tokens")
+    cached = count(usage, "prompt_tokens_details", "cached_tokens")
     if cached is None:
         cached = count(usage, "prompt_cache_hit_tokens")  # DeepSeek's own field
     if read is not None and cached is not None and cached > read:
         read += cached  # the server counts cached tokens apart
     written = count(usage, "completion_tokens")
-    thought = count(usage.get("completion_tokens_details"), "reasoning_tokens")
+    thought = count(usage, "completion_tokens_details", "reasoning_tokens")
     total = count(usage, "total_tokens")
     if read is not None and written is not None and total is not None:
         apart = total - read - written
@@ -359,7 +375,9 @@ def read_failure(
     kind: FailureKind = "error"
     if status == 402 or code in _NO_CREDIT or (status < 500 and _NO_CREDIT_TEXT.search(message)):
         kind = "endpoint"
-    elif status == 413 or (status in (400, 422, 500) and _is_oversize(code, message)):
+    elif status == 413 or (
+        status in (400, 422, 500) and (code in _OVERSIZE_CODES or _OVERSIZE_TEXT.search(message))
+    ):
         kind = "oversize"
     elif status in (400, 422) and code == "content_filter":
         kind = "refusal"
@@ -410,7 +428,7 @@ def _decode_leniently(decoder: msgspec.json.Decoder[_T], payload: bytes) -> _T:
     return decoder.decode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
-def _read_content(message: _Message) -> tuple[str, bool]:
+def _read_content(message: _Reply) -> tuple[str, bool]:
     if not isinstance(message.content, list):
         return message.content or "", bool(message.refusal)
     texts, refused = [], bool(message.refusal)
@@ -422,12 +440,11 @@ def _read_content(message: _Message) -> tuple[str, bool]:
     return "".join(texts), refused
 
 
-def count(source: Any, name: str) -> int | None:
-    """Return the count under a name, None where there is none."""
-    value = source.get(name) if isinstance(source, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        return None
-    return value
+def count(source: Any, *path: str) -> int | None:
+    """Return the count under a name, or at a path of names; None where there is none."""
+    for name in path:
+        source = source.get(name) if isinstance(source, dict) else None
+    return source if type(source) is int and source >= 0 else None
 
 
 def _error_in_success(payload: bytes, error: Any) -> Failure:
@@ -469,21 +486,9 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
     )
 
 
-def _read_chat_failure(
-    spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
-) -> Failure:
-    fields = ("model", spec.token_limit_field, "temperature", "top_p", "stop", "seed")
-    schema = (SCHEMA_FIELD,) * spec.json_schema
-    return read_failure(
-        status, payload, (*fields, "reasoning_effort", *spec.extra_body, *LOGPROB_FIELDS, *schema)
-    )
-
-
-CHAT = Codec(encode_body, read_answer, _read_chat_failure)
+_SAMPLING = ("temperature", "top_p", "stop", "seed", "logprobs", "top_logprobs")
+_SENT = ("model", "max_tokens", "max_completion_tokens", "reasoning_effort", "echo", *_SAMPLING)
+CHAT = Codec(_chat_body, read_answer, SCHEMA_FIELD, _SENT)
 """The OpenAI chat protocol."""
-COMPLETIONS = Codec(encode_completion, read_answer, _read_chat_failure)
+COMPLETIONS = Codec(_completion_body, read_answer, SCHEMA_FIELD, _SENT)
 """The older one, which goes on with plain text."""
-
-
-def _is_oversize(code: str, message: str) -> bool:
-    return code in _OVERSIZE_CODES or _OVERSIZE_TEXT.search(message) is not None

@@ -2,17 +2,21 @@
 
     a process reports what it sent -> Pool -> the lease of its part, for a second or two
 
-Pure: every method is handed the time. It holds counts and names, never a text or a key.
+A pool is pure: its methods are handed the time. It holds counts and names, never a text or a key.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from medhelm.errors import RecordError
 from medhelm.models.pacing.pace import Pacer
 
 AGAIN_S, AGAIN_PACED_S = 0.25, 0.06
@@ -226,29 +230,60 @@ class Pool(msgspec.Struct):
         for shared in self.endpoints.values():
             shared.tenants.pop(worker, None)
 
+    def tell(self, worker: str, said: bytes) -> None:
+        """Keep a process's word on its progress."""
+        self.told[worker] = msgspec.Raw(said)
 
-class PoolAccess(Protocol):
-    """The way of one process to its pool; each may raise RecordError where the pool is lost."""
 
-    workers: int
+class PoolAccess(ABC):
+    """The way of one process to its pool; every method may raise RecordError where the pool is lost."""
+
+    sees_all = True
+    """False where the process has a copy of the results, in which others' newest answers are not."""
+
+    def __init__(self, worker: str, workers: int) -> None:
+        self.worker, self.workers = worker, workers
+
+    @abstractmethod
+    def call(self, name: str, *args: Any) -> Any:
+        """Return what a method of the pool gives (`ask`)."""
+
+    @abstractmethod
+    def read(self) -> Pool:
+        """Return the pool as it is now."""
 
     async def lease(self, endpoint: str, report: Report) -> Lease:
         """Report what was sent, and get the next lease."""
+        lease: Lease = await asyncio.to_thread(self.call, "lease", self.worker, endpoint, report)
+        return lease
 
     def reserve(self, usd: float, tokens: int) -> Block:
         """Get a block of the budget."""
+        block: Block = self.call("reserve", self.worker, usd, tokens)
+        return block
 
     def give_back(self, usd: float, tokens: int) -> None:
         """Give back all that was not spent of the blocks."""
+        self.call("give_back", self.worker, usd, tokens)
 
     def leave(self) -> None:
         """End all leases."""
+        self.call("leave", self.worker)
 
     def tell(self, said: bytes) -> None:
         """Say how far the work is, as JSON."""
+        self.call("tell", self.worker, said)
 
-    def told(self) -> Mapping[str, bytes]:
-        """Return what each process said last."""
+
+def ask(pool: Pool, name: str, *args: Any) -> Any:
+    """Return what a method of a pool gives; one that needs the time is handed that of this process."""
+    now = (time.time(),) if name in ("lease", "reserve") else ()
+    return getattr(pool, name)(*args, *now)
+
+
+def lost_pool(why: str) -> RecordError:
+    """Return the error of a pool that cannot be reached any more."""
+    return RecordError(f"the limits that all workers share are lost ({why}); nothing more is sent")
 
 
 def divide(total: float, wants: Sequence[float]) -> list[float]:

@@ -31,7 +31,6 @@ _ON_GOOGLE_CLOUD: Mapping[str, Any] = {
 
 
 def _check_azure(spec: ModelSpec) -> None:
-    """Refuse an address that goes on to a deployment."""
     if "/deployments" in (spec.address or ""):
         raise UsageError(
             f"model {spec.name!r}: base_url ends before /openai/deployments, as in "

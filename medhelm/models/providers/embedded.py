@@ -10,7 +10,6 @@ from medhelm.schema.model import Model, ModelSpec
 
 
 def _open_scripted(spec: ModelSpec) -> Model:
-    """Return the model that a spec describes."""
     from medhelm.models.scripted import open_scripted
 
     return open_scripted(spec)

@@ -75,7 +75,6 @@ def over_http(
 
 
 def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
-    """Return the weights and the requests that wait for them."""
     from medhelm.models.hf import Batcher, check_local
 
     check_local(spec)
@@ -83,7 +82,6 @@ def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
 
 
 def _check_hf(spec: ModelSpec) -> None:
-    """Refuse weights that are not there and options that are not any."""
     from medhelm.models.hf import check_local
 
     check_local(spec)

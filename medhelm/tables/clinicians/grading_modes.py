@@ -16,7 +16,7 @@ import numpy as np
 
 from medhelm.errors import UsageError
 from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.panel import read_states
+from medhelm.grading.panels import read_states
 from medhelm.grading.rubric.grader import BATCHED, MODE, STRICT
 from medhelm.grading.rubric.verdicts import Verdicts, read_verdicts
 from medhelm.schema.model import ModelSpec

@@ -11,7 +11,7 @@ from medhelm.errors import DataError, UsageError
 from medhelm.extract import visible_text
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.graders.grader import judgement_key
-from medhelm.grading.graders.panel import read_states
+from medhelm.grading.panels import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import read_verdicts

@@ -110,7 +110,7 @@ class Column:
     """The letters that text formats show in place of its words; empty: words are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part:
     """Rows of one kind, which text formats show as a grid of their own."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from medhelm.grading.likelihoods import BRIER, BY_LENGTH, CONFIDENCE
+from medhelm.grading.answer_form import BRIER, BY_LENGTH, CONFIDENCE
 from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.aggregation import normalise as on_unit_scale

@@ -111,6 +111,16 @@ class MetricScores:
     without: str = ""
     """The reason for which the chosen reduction gives no instance a value; empty where it gives some."""
 
+    @property
+    def columns(self) -> dict[str, Floats]:
+        """The summands of the instances by name."""
+        return self.pooling.by_name(self.sums)
+
+    def totals(self, wanted: Keys) -> dict[str, float]:
+        """Return the sums over the wanted instances by name; over all of its own where none is wanted."""
+        at = self.among(wanted) if len(wanted) else slice(None)
+        return {name: float(column[at].sum()) for name, column in self.columns.items()}
+
     def among(self, wanted: Keys) -> NDArray[np.bool_]:
         """Return which of the instances are among the wanted ones (sorted, not empty)."""
         if np.array_equal(self.ids, wanted):

@@ -84,6 +84,10 @@ class Estimate:
     draws: Floats
     """Bootstrap draws of the score."""
 
+    def cells(self, name: str) -> dict[str, object]:
+        """Return score and interval under the name of a column, and those of its two ends."""
+        return {name: self.score, **self.interval.ends(name)}
+
     def row(self, *names: str) -> dict[str, object]:
         """Return score and interval under the names of a table's columns, and what else is named."""
         more = {
@@ -95,6 +99,11 @@ class Estimate:
             "interval_method": self.interval.described,
         }
         return {"score": self.score, **self.interval.ends(), **{n: more[n] for n in names}}
+
+
+def best_first(found: Mapping[str, Estimate]) -> list[str]:
+    """Return the models, the highest score first, those without one last."""
+    return sorted(found, key=lambda m: (-np.nan_to_num(found[m].score, nan=-1.0), m))
 
 
 def make_panel(

@@ -17,11 +17,11 @@ from medhelm_benchmarks.encounters.data.medsp1000 import (
     to_instance,
 )
 from medhelm_benchmarks.encounters.data.rubrics import (
+    is_failure,
     items_of_markdown,
     read_rubrics,
     rubric_record,
 )
-from medhelm_benchmarks.encounters.data.wording import is_failure
 from medhelm_benchmarks.encounters.matches import copied_share
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 

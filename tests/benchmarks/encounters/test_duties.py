@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from medhelm_benchmarks.encounters.grading.evaluator import messages
-from medhelm_benchmarks.encounters.grading.items import items_of
+from medhelm_benchmarks.encounters.grading.evaluator import items_of, messages
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.players import MOVES

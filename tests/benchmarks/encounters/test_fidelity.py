@@ -22,12 +22,19 @@ from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.format.table import Settings
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
-from medhelm_benchmarks.encounters.fidelity.controls import control_tallies, controls_of
-from medhelm_benchmarks.encounters.fidelity.judge import Judged, Report, report_faults, to_judge
+from medhelm_benchmarks.encounters.fidelity.judge import (
+    Judged,
+    Report,
+    control_tallies,
+    controls_of,
+    report_faults,
+    to_judge,
+)
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
 from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_ROLE,
+    SCRIPT,
     Fault,
     RoleConduct,
     SimulationFidelity,
@@ -35,7 +42,6 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     lines_of,
     speaker_of,
 )
-from medhelm_benchmarks.encounters.grading.script_words import SCRIPT
 from medhelm_benchmarks.encounters.packets import (
     ControllerPacket,
     Packets,

@@ -25,12 +25,12 @@ from medhelm_benchmarks.encounters.grading.evaluator import (
     Verdict,
     Verdicts,
     batched,
+    items_of,
     majority,
     messages,
     read_batch,
     stand_in,
 )
-from medhelm_benchmarks.encounters.grading.items import items_of
 from medhelm_benchmarks.encounters.packets import RubricItem
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.record import Turn, encounter_of

@@ -18,8 +18,7 @@ from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
 from medhelm.stats.agreement import icc3k
 from medhelm.tables.format.table import Settings
-from medhelm_benchmarks.encounters.columns import describe, input_chars
-from medhelm_benchmarks.encounters.record import encounter_of
+from medhelm_benchmarks.encounters.record import describe, encounter_of, input_chars
 from medhelm_benchmarks.encounters.tables.reliability import reliability
 from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says

@@ -1,7 +1,7 @@
 """Benchmarks of labelled actions whose data are of every class: a plugin for tests."""
 
 from medhelm import Benchmark, FileDataset, SourceFile, hookimpl
-from medhelm_benchmarks.noharm import ACTION_ITEMS, case_instance
+from medhelm_benchmarks.noharm.rules.menu import ACTION_ITEMS, case_instance
 
 METRICS = [
     "noharm_overall",

@@ -17,14 +17,14 @@ from medhelm.models.scripted import ScriptedModel
 from medhelm.runs.runner import run_sweep
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
 from medhelm.schema.run import RunRecord
-from medhelm_benchmarks.noharm.generation.conduct import Series
-from medhelm_benchmarks.noharm.generation.guideline import Guideline
-from medhelm_benchmarks.noharm.generation.series import (
+from medhelm_benchmarks.noharm.generation.conduct import (
     CaseEnd,
+    Series,
     case_ends,
     series_run,
     write_products,
 )
+from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from tests.benchmarks.noharm.generation.author import GUIDELINE, Author
 
 NAME = "Society of Examples 2024 guideline on fever in adults"

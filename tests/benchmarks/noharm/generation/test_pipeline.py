@@ -22,14 +22,13 @@ from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import ModelSpec, Price
 from medhelm.store.records import is_same_model
 from medhelm_benchmarks.noharm.generation import checks
-from medhelm_benchmarks.noharm.generation.conduct import read_reply
+from medhelm_benchmarks.noharm.generation.conduct import read_reply, series_run
 from medhelm_benchmarks.noharm.generation.guideline import (
     Guideline,
     draw_setting,
     most_settings,
     read_guideline,
 )
-from medhelm_benchmarks.noharm.generation.series import series_run
 from medhelm_benchmarks.noharm.generation.stages import (
     STAGES,
     GroupsReply,
