@@ -45,7 +45,7 @@ from medhelm.runs.regrading import regrade
 from medhelm.runs.runner import SweepEnd, run_sweep
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import Variant
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.model import ModelSpec, Order
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Scoring, Unread
 from medhelm.store.remote_runs import results_folder
@@ -82,6 +82,7 @@ def evaluate(
     ask_again: Sequence[Unread] = (),
     track: str | Sequence[str] = (),
     batch: bool = False,
+    order: Order | None = None,
     progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
@@ -296,7 +297,7 @@ def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
-    pool = ModelPool(os.environ)
+    pool = ModelPool(os.environ, order=jobs[0].order)
     with Display(planned.runs, pool.statuses, is_shown=is_shown) as display:
         end = _in_own_loop(run_sweep(planned.runs, ledger, display, pool))
     for line in display.oversize():

@@ -14,7 +14,7 @@ import msgspec
 from medhelm.errors import UsageError
 from medhelm.schema.asking import Asking, Form
 from medhelm.schema.data import DataClass, Variant
-from medhelm.schema.model import EndpointClass, ModelSpec
+from medhelm.schema.model import EndpointClass, ModelSpec, Order
 from medhelm.schema.score import Scoring, Unread
 from medhelm.schema.type_errors import explain
 
@@ -73,6 +73,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The engine and number of processes that ask a part each; empty: this process asks all."""
     engine: dict[str, Any] = {}
     """Settings that the engine of workers has."""
+    order: Order | None = None
+    """Judges' servers beside a model's, or after all; None: beside it where declared GPUs hold both."""
     batch: bool = False
     """True if all models are asked in batches whose service takes some."""
     max_instances: Positive | None = None

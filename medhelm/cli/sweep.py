@@ -32,6 +32,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
+from medhelm.schema.model import Order
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.records import read_record
 
@@ -56,7 +57,8 @@ def run_jobs(
     for note in planned.notes:
         print(note, file=sys.stderr)
     make_results(results)
-    asked = ask_runs(planned.runs, ledger, pool, is_told=any(job.show_errors for job in jobs))
+    is_told = any(job.show_errors for job in jobs)
+    asked = ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
     if POOL not in os.environ:
         show_sweep(asked, results, registry, is_demo=is_demo)
     asked.raise_worst(command)
@@ -224,7 +226,8 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    for key in ("results_dir", "shard", "workers", "engine", "budget_usd", "budget_tokens"):
+    once = ("results_dir", "shard", "workers", "engine", "order", "budget_usd", "budget_tokens")
+    for key in once:
         if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
@@ -284,14 +287,15 @@ def ask_runs(
     runs: Sequence[Run],
     ledger: Ledger,
     shared: PoolAccess | None = None,
+    order: Order | None = None,
     *,
     is_told: bool = False,
 ) -> Asked:
     """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers.
 
-    `shared`: the pool of all workers of a command, where this is one of them.
+    `shared`: the pool of all workers of a command, where this is one of them. `order`: of servers.
     """
-    pool = ModelPool(os.environ, None if shared is None else Leases(shared))
+    pool = ModelPool(os.environ, None if shared is None else Leases(shared), order)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool), telling(shared, display)))
     ledger.give_back()

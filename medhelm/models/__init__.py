@@ -20,7 +20,7 @@ from medhelm.models.identity import each_address, endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
 from medhelm.models.serving import Servers
-from medhelm.schema.model import InstanceModel, Model, ModelSpec
+from medhelm.schema.model import InstanceModel, Model, ModelSpec, Order
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -55,13 +55,16 @@ class ModelPool:
     """The models of a sweep; those of one server and key, or of the same weights, share these."""
 
     def __init__(
-        self, environ: Mapping[str, str] | None = None, leases: Leases | None = None
+        self,
+        environ: Mapping[str, str] | None = None,
+        leases: Leases | None = None,
+        order: Order | None = None,
     ) -> None:
-        """`leases`: of what other processes may ask, too; None where there are none."""
+        """`leases`: of what other processes may ask, too; None where there are none. `order`: of servers."""
         self._environ = os.environ if environ is None else environ
         self.leases = leases
         self._hosts: dict[Hashable, Host] = {}
-        self.servers = Servers()
+        self.servers = Servers(order)
         self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""

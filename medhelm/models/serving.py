@@ -1,7 +1,7 @@
 """Servers of models with `serve`: started when the first request needs them, ended when none does any more.
 
-What is up at one time is what one run needs at one time, as the memory may not hold more. Each server has
-a watcher, which ends it with all its children also where this process is killed.
+Work begins in turns, so that no more servers are up than the memory is known to hold, and each is started
+once. Each server has a watcher, which ends it with all its children also where this process is killed.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medhelm.errors import ModelError, closest
+from medhelm.errors import ModelError, UsageError, closest
 from medhelm.files.durable import why
 from medhelm.models.hosts import KEY_NAME, LOADING, Host
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.model import ModelSpec, Order
 
 if TYPE_CHECKING:
     import aiohttp
@@ -75,6 +77,13 @@ def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
 
 def _key(spec: ModelSpec) -> str:
     return shlex.join(_command(spec))
+
+
+def _gpus() -> list[str]:
+    """Return the GPUs that this process sees."""
+    seen = os.environ.get(_GPUS)
+    there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
+    return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
 def _secrets(spec: ModelSpec) -> list[str]:
@@ -166,60 +175,113 @@ class _Server:
         self.process.terminate()  # its watcher
         while self.process.poll() is None:
             await asyncio.sleep(_LOOK_EVERY_S / 4)
+        with suppress(OSError):  # nothing is left, unless the watcher was killed
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class Work(NamedTuple):
+    """The asking, or the judging, of runs that need the same servers."""
+
+    is_judging: bool
+    servers: frozenset[str] = frozenset()
 
 
 class Servers:
-    """The servers of a sweep. Work that needs others than are up waits until those are not used."""
+    """The servers of a sweep, and whose turn it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: Order | None = None) -> None:
+        """`order`: None: by the GPUs that models declare."""
+        self._order = order
         self._up: dict[str, list[_Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
         """Servers that are not started again."""
-        self._left: Counter[str] = Counter()
-        """Runs that have not ended and may need a server."""
-        self._users = 0
-        self._turn = asyncio.Lock()
+        self._specs: dict[str, ModelSpec] = {}
+        self._left: Counter[Work] = Counter()
+        """The number of runs with each work that is not done, in the order of turns."""
+        self._changing = asyncio.Lock()
         """Held while servers are started or stopped."""
-        self._is_free = asyncio.Event()
+        self._next = asyncio.Event()
         self._starting: list[_Server] = []
 
-    def expect(self, specs: Collection[ModelSpec]) -> None:
-        """Note that one run more may need the servers of these models."""
-        self._left.update({_key(spec) for spec in specs if spec.serve})
+    def work(self, specs: Collection[ModelSpec], *, is_judging: bool) -> Work:
+        """Return the work of one run more, that needs the servers of these models."""
+        served = {_key(spec): spec for spec in specs if spec.serve}
+        self._specs |= served
+        return Work(is_judging, frozenset(served))
 
-    async def leave(self, specs: Collection[ModelSpec]) -> None:
-        """Note that such a run has ended. Servers that no other needs are stopped."""
-        ended = {_key(spec) for spec in specs if spec.serve}
-        self._left.subtract(ended)
-        if idle := [key for key in ended if self._left[key] <= 0 and key in self._up]:
-            async with self._turn:
-                await self._stop(idle)
+    def expect(self, works: Collection[Work]) -> None:
+        """Note all work that is to come; raises UsageError where its servers cannot be up side by side."""
+        for work in sorted(works, key=lambda work: work.is_judging):
+            self._left[work] += bool(work.servers)
+        judges = self._of_judges(self._left)
+        most = [work.servers | judges for work in self._left if not work.is_judging]
+        if self._order is None:
+            self._order = "runs" if all(map(self._fit, most)) else "roles"
+        needed = max(map(self._needed, most), default=0)
+        if judges and self._order == "runs" and needed > len(_gpus()):
+            raise UsageError(
+                f"order=runs needs {needed} GPUs for a model's servers beside its judges', and there are "
+                f"{len(_gpus())}; take order=roles"
+            )
+
+    async def turn(self, work: Work) -> None:
+        """Wait until the servers of this work may be up beside those of all work before it."""
+        while work.servers and self._must_wait(work):
+            await self._next.wait()
+
+    def _must_wait(self, work: Work) -> bool:
+        left = [other for other, n in self._left.items() if n]
+        before = left[: left.index(work)]
+        beside: frozenset[str] = frozenset()
+        if self._order == "runs":
+            if work.is_judging:
+                return False
+            beside = self._of_judges(left)
+        elif work.is_judging and not all(other.is_judging for other in before):
+            return True
+        sets = [other.servers | beside for other in (*before, work)]
+        together = frozenset[str]().union(*sets)
+        return together not in sets and not self._fit(together)
+
+    async def leave(self, work: Work) -> None:
+        """Note that one run has done such work. Servers that no other needs are stopped."""
+        if not work.servers:
+            return
+        self._left[work] -= 1
+        if not self._left[work]:
+            async with self._changing:
+                needed = {key for other, n in self._left.items() if n for key in other.servers}
+                await self._stop(self._up.keys() & work.servers - needed)
+            self._next.set()
+            self._next = asyncio.Event()
+
+    @staticmethod
+    def _of_judges(works: Iterable[Work]) -> frozenset[str]:
+        return frozenset[str]().union(*(work.servers for work in works if work.is_judging))
+
+    def _needed(self, servers: Iterable[str]) -> int:
+        """Return how many GPUs are declared for servers."""
+        return sum(self._specs[key].replicas * self._specs[key].gpus for key in servers)
+
+    def _fit(self, servers: Collection[str]) -> bool:
+        """Return whether declared GPUs hold all of these servers at a time."""
+        is_declared = all(self._specs[key].gpus for key in servers)
+        return is_declared and self._needed(servers) <= len(_gpus())
 
     async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
-        """Have the servers of these models up, until `give`; their logs lie in `folder`.
+        """Have the servers of these models up, whose turn it is; their logs lie in `folder`.
 
         For one that cannot be started `failure` returns the reason.
         """
-        wanted = {_key(spec): spec for spec in specs}
-        while True:
-            async with self._turn:
-                if not self._users:
-                    await self._stop([key for key in self._up if key not in wanted])
-                    for key, spec in wanted.items():
-                        if key not in self._up and key not in self._failed:
-                            await self._start(key, spec, folder)
-                if not self._users or wanted.keys() <= self._up.keys() | self._failed.keys():
-                    self._users += 1
-                    self._is_free.clear()
-                    return
-            await self._is_free.wait()
-
-    def give(self) -> None:
-        """Say that the servers that were taken are used no longer."""
-        self._users -= 1
-        if not self._users:
-            self._is_free.set()
+        async with self._changing:
+            at_work = [work for work, n in self._left.items() if n and not self._must_wait(work)]
+            idle = self._up.keys() - {key for work in at_work for key in work.servers}
+            if idle and not self._fit({*self._up, *map(_key, specs)}):
+                await self._stop(idle)
+            for spec in specs:
+                if (key := _key(spec)) not in self._up and key not in self._failed:
+                    await self._start(key, spec, folder)
 
     def failure(self, spec: ModelSpec) -> ModelError | None:
         """Return why a model's server is not up."""
@@ -248,7 +310,7 @@ class Servers:
 
     async def close(self) -> None:
         """Stop all of them."""
-        async with self._turn:
+        async with self._changing:
             await self._stop([*self._up])
 
     async def _start(self, key: str, spec: ModelSpec, folder: Path) -> None:
@@ -278,9 +340,7 @@ class Servers:
     def _free_gpus(self, spec: ModelSpec) -> list[str]:
         """Return the GPUs for all replicas of a model; raises ModelError where too few are free."""
         wanted = spec.replicas * spec.gpus
-        seen = os.environ.get(_GPUS)
-        there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
-        there = there if seen is None else [gpu for gpu in seen.split(",") if gpu]
+        there = _gpus()
         used = {gpu for several in self._up.values() for server in several for gpu in server.gpus}
         free = [gpu for gpu in there if gpu not in used]
         if len(free) < wanted:
@@ -294,6 +354,7 @@ class Servers:
         """Note where a server ends by itself: who asks it hears the reason at once."""
         while server in (replicas := self._up.get(key, [])):
             if server.process.poll() is not None:
+                await server.stop()
                 reason = (
                     f"model {server.spec.name!r}: its server ended while it was asked; "
                     f"{server.log} says why; the same command goes on"

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mappin
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,7 @@ from medhelm.files.durable import why
 from medhelm.grading.panels import verdict_bytes
 from medhelm.models import ModelPool, is_instance_model
 from medhelm.models.costs import Ledger
+from medhelm.models.serving import Work
 from medhelm.runs.conduct import Stage, conduct, place_of
 from medhelm.runs.judges import MissingJudge, judge_answers, missing_judges
 from medhelm.runs.progress import Display
@@ -37,7 +39,7 @@ from medhelm.runs.selection import (
     selection_key,
     share_of,
 )
-from medhelm.runs.sending import AHEAD, Desk, Live, Start, start_all
+from medhelm.runs.sending import AHEAD, Desk, Live, Start, Stopped, start_all
 from medhelm.runs.served import ServedCheck
 from medhelm.runs.sweep import Interrupts, Sweep, opened
 from medhelm.schema.data import Instance
@@ -96,8 +98,7 @@ async def run_sweep(
     pool.say = progress.message
     if pool.leases is not None:
         pool.leases.lost = sweep.desk.stop
-    for run in runs:
-        pool.servers.expect(run.models)
+    pool.servers.expect([part.work for run in runs for part in _parts(run, pool)])
     tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
     syncer = asyncio.create_task(sweep.keep_synced())
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
@@ -120,17 +121,49 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+class _Part(NamedTuple):
+    """The work of a run in one turn."""
+
+    work: Work
+    is_first: bool = True
+    is_last: bool = True
+
+
+_WHOLE = _Part(Work(is_judging=False))
+
+
+def _parts(run: Run, pool: ModelPool) -> list[_Part]:
+    """Return the parts of a run: all in one, or where servers are started for it its asking and its judging."""
+    players = () if run.judge_again else run.players.values()
+    asked = pool.servers.work(players, is_judging=False)
+    judged = pool.servers.work(run.grading.judges, is_judging=True)
+    if asked.servers or judged.servers:
+        return [_Part(asked, is_last=False), _Part(judged, is_first=False)]
+    return [_WHOLE]
+
+
 async def _one(run: Run, sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
+    servers, left = sweep.pool.servers, _parts(run, sweep.pool)
     try:
         # those that wait for hours hold nobody up
         is_in_batches = any(model.batch for model in run.models)
-        async with nullcontext() if is_in_batches else sweep.places[run.spec.model.name]:
-            try:
-                record = read_finished(run) if sweep.stopped else await run_one(run, sweep)
-            finally:
-                await sweep.pool.servers.leave(run.models)
+        try:
+            while left and record is None:
+                part = left[0]
+                with suppress(Stopped), sweep.desk.stoppable():
+                    await servers.turn(part.work)
+                place = sweep.places[run.spec.model.name, part.is_first]
+                async with nullcontext() if is_in_batches else place:
+                    if sweep.stopped and part.is_first:
+                        record = read_finished(run)
+                        break
+                    record = await run_one(run, sweep, part)
+                await servers.leave(left.pop(0).work)
+        finally:
+            for part in left:
+                await servers.leave(part.work)
     except asyncio.CancelledError:
         error = sweep.lost.get(asyncio.current_task())
         if error is None and not sweep.stopped:
@@ -176,21 +209,22 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
     return MedhelmError(f"a defect stopped this run: {place_of(error)}")
 
 
-async def run_one(run: Run, sweep: Sweep) -> RunRecord | None:
+async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | None:
     """Return the record of one run: from disk where it is finished, else after asking.
 
-    None of a shard where others have to end first.
+    None of a part that is not the last, and of a shard where others have to end first.
     """
-    if run.found is not None:
+    if run.found is not None and part.is_first:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         sweep.progress.message(f"{run.spec.benchmark}: {run.renamed}")
     is_open = run.is_own or run.ask_again or run.judge_again
-    finished = None if is_open else read_finished(run)
+    finished = read_finished(run) if part.is_first and not is_open else None
     if finished is not None:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)
         return finished
-    selection = None if run.judge_again else await _selection(run, sweep)
+    is_asking = part.is_first and not run.judge_again
+    selection = await _selection(run, sweep) if is_asking else None
     plan = _plan(run, selection, sweep.progress) if selection else read_plan(run.path)
     share = await asyncio.to_thread(share_of, run.dataset, run.spec, plan.cut, run.shard)
     folder = RunFolder(run.path, run.shard)
@@ -199,8 +233,10 @@ async def run_one(run: Run, sweep: Sweep) -> RunRecord | None:
     try:
         if selection is not None:
             await _answer(run, selection, plan, folder, scan, sweep, share)
-        else:
+        elif part.is_first:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
+        if not part.is_last:
+            return None
         async with ServedCheck(run, sweep.pool) as served:
             await judge_answers(run, plan, sweep, served, share)
             broken = (own.broken for own in sweep.judges[run.path].values())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ServedCheck:
     """Compares what servers say with what they said when the run was asked before, and stores it.
 
-    Servers that a command starts are up from the first work that is `started` until this is left.
+    Servers that a command starts are up from the first work that is `started` on.
     """
 
     def __init__(self, run: Run, pool: ModelPool) -> None:
@@ -54,8 +54,6 @@ class ServedCheck:
         if not self._taking.done():
             self._taking.cancel()
             await asyncio.wait([self._taking])
-        if not self._taking.cancelled() and self._taking.exception() is None:
-            self._pool.servers.give()
 
     def open(self, spec: ModelSpec, folder: Path) -> Model | InstanceModel:
         """Return a model of the pool; one of the user's own server is checked by its first request.

@@ -58,7 +58,7 @@ class Sweep:
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
-    places: dict[str, asyncio.Semaphore] = field(
+    places: dict[tuple[str, bool], asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
     )
 

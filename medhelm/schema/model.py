@@ -12,6 +12,8 @@ from medhelm.schema.episode import Request, Response, Sampling
 
 EndpointClass = Literal["local", "contracted", "external"]
 """The place where a model runs: this machine, a party under contract, or anyone else."""
+Order = Literal["runs", "roles"]
+"""Judges' servers are up beside a model's (`runs`), or once all models have answered (`roles`)."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

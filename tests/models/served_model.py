@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 parser = argparse.ArgumentParser()
@@ -20,7 +21,7 @@ parser.add_argument("model")
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--loading", type=float, default=0.0)
 parser.add_argument("--fault", default=os.environ.get("FAULT", ""))
-parser.add_argument("--answer", default="A")
+parser.add_argument("--answer", default="A", help="one of A|B|..., by what is asked")
 parser.add_argument("--latency", type=float, default=0.0)
 parser.add_argument("--note", default="")
 args = parser.parse_args()
@@ -49,7 +50,9 @@ class Handler(BaseHTTPRequestHandler):
         if args.fault == "dies" and asked > 3:
             print("PROMPT", body["messages"], flush=True)
             os._exit(9)
-        choice = {"message": {"content": args.answer}, "finish_reason": "stop"}
+        texts = args.answer.split("|")
+        text = texts[zlib.crc32(json.dumps(body["messages"]).encode()) % len(texts)]
+        choice = {"message": {"content": text}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 9, "completion_tokens": 1}
         self.say(200, {"model": args.model, "choices": [choice], "usage": usage})
 

@@ -1,5 +1,6 @@
 """Servers that a model's `serve` starts: when they are up, what ends them, and whose answers are found again."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -240,6 +241,87 @@ def test_models_of_a_sweep_take_turns(tmp_path: Path) -> None:
     assert sorted(s.model for s in started(tmp_path)) == ["a", "b"], "one server for one command"
     assert not any(s.beside for s in started(tmp_path)) and not alive(tmp_path)
     assert {read_record(g).state for g in find_gradings(tmp_path / "r")} == {"complete"}
+
+
+def test_a_turn_is_of_servers_that_are_known_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def begun(gpus: int, order: Any = None) -> tuple[str, str]:
+        """Return who may begin of two models, one also with a patient, and two judges; then once one has ended."""
+        servers = serving.Servers(order)
+        specs = {
+            n: ModelSpec(name=n, model=n, serve="s {model} {port}", gpus=gpus) for n in "abpjk"
+        }
+        works = {
+            names: servers.work([specs[n] for n in names], is_judging=names in "jk")
+            for names in ("a", "j", "ap", "b", "k")
+        }
+        servers.expect([*works.values()])
+        turns = {names: asyncio.create_task(servers.turn(work)) for names, work in works.items()}
+        await asyncio.sleep(0)
+        first = " ".join(names for names, turn in turns.items() if turn.done())
+        for names in ("a", "ap"):
+            await servers.leave(works[names])
+        await asyncio.sleep(0)
+        then = " ".join(names for names, turn in turns.items() if turn.done())
+        for turn in turns.values():
+            turn.cancel()
+        return first, then
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    one_after_another = ("a ap", "a ap b")
+    for gpus, order in ((0, None), (0, "roles"), (2, "roles")):
+        assert asyncio.run(begun(gpus, order)) == one_after_another
+    for gpus, order in ((0, "runs"), (1, None)):  # four GPUs: a model, its patient and both judges
+        assert asyncio.run(begun(gpus, order)) == ("a j ap k", "a j ap b k")
+    assert asyncio.run(begun(1, "roles")) == ("a ap b", "a ap b"), (
+        "both models fit beside each other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "gpus", "started_as"),
+    [
+        ([], "", [("a", 0), ("b", 0), ("judge", 0)]),
+        ([], "0,1", [("a", 0), ("judge", 1), ("b", 1)]),
+        (["order=roles"], "0,1,2", [("a", 0), ("b", 1), ("judge", 0)]),
+        (["order=runs"], "", [("a", 0), ("judge", 1), ("b", 1)]),
+        (["order=runs"], "0", []),
+        (["shard=0/2", "order=roles"], "", [("a", 0), ("b", 0), ("judge", 0)]),
+    ],
+)
+def test_each_server_of_a_sweep_is_started_once(
+    words: list[str],
+    gpus: str,
+    started_as: list[tuple[str, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus or "0")
+    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+    common = {"endpoint_class": "local", "gpus": int(bool(gpus))}
+    judge = {"name": "j/judge", "model": "judge", "serve": serve(tmp_path, "--answer", verdict)}
+    jury = {"name": "house", "judges": [judge | common], "quorum": 1, "reasons": False}
+    files: dict[str, Any] = {"jury/house": jury}
+    for n in ("a", "b"):
+        files[f"model/s/{n}"] = {"name": f"s/{n}", "model": n, "serve": serve(tmp_path)} | common
+    for name, file in files.items():
+        path = tmp_path / f"conf/{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(file))
+    argv = ["run", "-m", "model=s/a,s/b", "benchmark=essay", "data=sample", "jury=house", *words]
+    argv += ["seed=0,1,2,3,4", f"plugins=[{PLUGIN.with_name('essay.py')}]"]
+    argv += [f"results_dir={tmp_path / 'r'}", "--config-dir", str(tmp_path / "conf")]
+    assert run_command(argv) == (0 if started_as else 2)
+    if not started_as:
+        assert "order=runs needs 2 GPUs" in capsys.readouterr().err
+    # they begin to load together, and so in any order, where all are allowed to be up
+    assert sorted(s.model for s in started(tmp_path)) == sorted(m for m, _ in started_as)
+    assert sorted(s.beside for s in started(tmp_path)) == sorted(n for _, n in started_as)
+    assert not alive(tmp_path)
+    records = [read_record(g) for g in find_gradings(tmp_path / "r")]
+    if "shard=0/2" not in words and started_as:
+        assert len(records) == 10 and {r.state for r in records} == {"complete"}
+        assert {r.provenance["not_judged"] for r in records} == {"0"}
 
 
 def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
