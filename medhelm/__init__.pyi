@@ -38,7 +38,7 @@ from medhelm.listing.description import Description as Description  # kind, name
 from medhelm.listing.listed import BenchmarkEntry as BenchmarkEntry  # what a list says of a benchmark
 from medhelm.listing.listed import Listing as Listing  # things that have a name, shown as a table
 from medhelm.data.fetch import FileStatus as FileStatus  # a file of a benchmark, and whether it is right
-from medhelm.runs.estimation import RunEstimate as RunEstimate  # requests, tokens and cost of one run
+from medhelm.runs.estimates import RunEstimate as RunEstimate  # requests, tokens and cost of one run
 from medhelm.proof.validation import Report as Report  # what is found wrong with a benchmark
 from medhelm.schema.data import Variant as Variant  # other forms of multiple-choice questions
 from medhelm.schema.score import Scoring as Scoring  # the metric as it should be, or the published scorer

@@ -38,7 +38,8 @@ from medhelm.plugins.askings import find_asking
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.proof.validation import Data, Report
 from medhelm.proof.validation import validate as prove_benchmark
-from medhelm.runs.estimation import RunEstimate, estimate_runs, without_keys
+from medhelm.runs.estimates import RunEstimate
+from medhelm.runs.estimation import estimate_runs, without_keys
 from medhelm.runs.planning import capped_ledger, plan_runs
 from medhelm.runs.progress import Display, has_viewer
 from medhelm.runs.regrading import regrade

@@ -19,7 +19,7 @@ from medhelm.listing.listed import BenchmarkEntry
 from medhelm.proof.checks import Finding
 from medhelm.proof.manifest import Facts
 from medhelm.proof.validation import Report
-from medhelm.runs.estimation import JudgeEstimate, RunEstimate, Totals
+from medhelm.runs.estimates import JudgeEstimate, RunEstimate, Totals
 from medhelm.schema.run import RunRecord
 from medhelm.tables import gate
 from medhelm.tables.known_tables import find_tables

@@ -10,14 +10,8 @@ from typing import Any
 
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.options import print_json, print_rows
-from medhelm.runs.estimation import (
-    RunEstimate,
-    Totals,
-    add_up,
-    estimate_runs,
-    sum_up,
-    without_keys,
-)
+from medhelm.runs.estimates import RunEstimate, Totals, add_up, sum_up
+from medhelm.runs.estimation import estimate_runs, without_keys
 from medhelm.runs.planning import Run, plan_runs
 
 

@@ -68,13 +68,7 @@ def own_run(
     `environ` holds the keys; None: nothing will be asked, as for an estimate. Raises UsageError,
     ModelError and PrivacyRefused before any request.
     """
-    for role in protocol.roles:
-        check_player(players[role], role, name, data_class, environ)
-    for model in players.values():
-        if any(other.name == model.name and other != model for other in players.values()):
-            raise UsageError(
-                f"two different models are called {model.name!r}; give each file a `name` of its own"
-            )
+    _check_players(name, protocol, players, data_class, environ)
     benchmark = Benchmark(
         name=name,
         subcategory="",
@@ -87,26 +81,12 @@ def own_run(
         max_output_tokens=max_output_tokens,
         reasoning_output_tokens=reasoning_output_tokens,
     )
-    sha256 = hashlib.sha256(decides.encode()).hexdigest()
-    first, *others = protocol.roles
-    model = as_asked(protocol, players[first])
-    spec = RunSpec(
-        benchmark=benchmark.name,
-        benchmark_version=benchmark.version,
-        data="full",
-        dataset_sha256=sha256,
-        model=model,
-        max_output_tokens=output_budget(benchmark, model),
-        seed=seed,
-        protocol="" if protocol.is_one_call else protocol.name,
-        protocol_version=protocol.version,
-        cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
-    )
+    spec = _spec(benchmark, protocol, players, decides, seed)
     _refuse_other(folder, spec)
     return Run(
         benchmark=benchmark,
         protocol=protocol,
-        dataset=_dataset(benchmark, sha256, instances, folder),
+        dataset=_dataset(benchmark, spec.dataset_sha256, instances, folder),
         spec=spec,
         strategies={},
         metrics=(),
@@ -115,6 +95,45 @@ def own_run(
         path=folder,
         is_own=True,
     )
+
+
+def _spec(
+    benchmark: Benchmark,
+    protocol: Protocol,
+    players: Mapping[str, ModelSpec],
+    decides: str,
+    seed: int,
+) -> RunSpec:
+    first, *others = protocol.roles
+    model = as_asked(protocol, players[first])
+    return RunSpec(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data="full",
+        dataset_sha256=hashlib.sha256(decides.encode()).hexdigest(),
+        model=model,
+        max_output_tokens=output_budget(benchmark, model),
+        seed=seed,
+        protocol="" if protocol.is_one_call else protocol.name,
+        protocol_version=protocol.version,
+        cast={role: _with_budget(benchmark, protocol, players[role], role) for role in others},
+    )
+
+
+def _check_players(
+    name: str,
+    protocol: Protocol,
+    players: Mapping[str, ModelSpec],
+    data_class: DataClass,
+    environ: Mapping[str, str] | None,
+) -> None:
+    for role in protocol.roles:
+        check_player(players[role], role, name, data_class, environ)
+    for model in players.values():
+        if any(other.name == model.name and other != model for other in players.values()):
+            raise UsageError(
+                f"two different models are called {model.name!r}; give each file a `name` of its own"
+            )
 
 
 def has_instances(run: Run) -> bool:

@@ -102,7 +102,7 @@ class Run:
     found: Path | None = None
     """The folder that is to become `path`, as its models are renamed; None where nothing is."""
     renamed: str = ""
-    """Which of its models bear other names from now on."""
+    """The models of it that bear other names from now on."""
     ask_again: tuple[Unread, ...] = ()
     """Outcomes of stored answers that are asked for once more."""
     controls: float = 0.0

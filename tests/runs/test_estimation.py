@@ -15,7 +15,8 @@ from medhelm.grading.scoring import score_run
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.askings import load_askings
 from medhelm.prompts.messages import render_prompt
-from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
+from medhelm.runs.estimates import RunEstimate, sum_up
+from medhelm.runs.estimation import estimate_runs, without_keys
 from medhelm.runs.planning import Run, plan_runs
 from medhelm.schema.data import Benchmark, FileDataset, SourceFile
 from medhelm.schema.episode import Episode, Finish, Response, Usage

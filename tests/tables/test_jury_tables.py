@@ -22,7 +22,8 @@ from medhelm.errors import UsageError
 from medhelm.grading.jury.grader import judge_messages
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.registry import load_registry
-from medhelm.runs.estimation import RunEstimate, estimate_runs, sum_up, without_keys
+from medhelm.runs.estimates import RunEstimate, sum_up
+from medhelm.runs.estimation import estimate_runs, without_keys
 from medhelm.runs.planning import plan_runs
 from medhelm.schema.data import Criterion, Rubric
 from medhelm.schema.model import ModelSpec, Price
