@@ -40,6 +40,7 @@ from medhelm.listing.listed import Listing as Listing  # things that have a name
 from medhelm.data.fetch import FileStatus as FileStatus  # a file of a benchmark, and whether it is right
 from medhelm.runs.estimates import RunEstimate as RunEstimate  # requests, tokens and cost of one run
 from medhelm.proof.validation import Report as Report  # what is found wrong with a benchmark
+from medhelm.schema.model import Order as Order  # when judges' servers are up: beside a model's, or after all
 from medhelm.schema.data import Variant as Variant  # other forms of multiple-choice questions
 from medhelm.schema.score import Scoring as Scoring  # the metric as it should be, or the published scorer
 from medhelm.schema.score import Unread as Unread  # outcomes of replies without an answer

@@ -69,6 +69,7 @@ def test_every_module_and_data_file_is_in_it(wheel: Path, tree: Path) -> None:
         ".json",
         ".jsonl",
         ".sql",
+        ".sha256",
         ".typed",
         ".html",
         ".css",

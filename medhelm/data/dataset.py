@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -299,6 +301,8 @@ def _blame(benchmark: Benchmark, e: BaseException) -> str:
     """Return what an exception of a plugin is and where it arose, without its text."""
     if isinstance(e, UnicodeDecodeError):
         return f"not UTF-8 at byte {e.start}"
+    if isinstance(e, zipfile.BadZipFile | zlib.error | EOFError):
+        return "not a whole zip file; download it again"
     frames = traceback.extract_tb(e.__traceback__)
     own = [frame for frame in frames if frame.filename == benchmark.origin]
     frame = (own or frames)[-1]

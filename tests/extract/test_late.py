@@ -24,7 +24,7 @@ def test_every_pattern_of_the_readers_compiles() -> None:
 def test_reading_plugins_compiles_none_of_them() -> None:
     code = (
         "import re; made = []; compiled = re.compile\n"
-        "re.compile = lambda p, f=0: made.append(p) or compiled(p, f)\n"
+        "re.compile = lambda p, flags=0: made.append(p) or compiled(p, flags)\n"
         "from medhelm.plugins.registry import load_registry\n"
         "load_registry()\n"
         "from medhelm.extract import options, polarity\n"
