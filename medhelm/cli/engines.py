@@ -29,7 +29,7 @@ ACTOR = "ray:"
 """The place of a pool that is an actor of Ray begins with this; its name follows."""
 _HOW = "write workers=local:4 (processes here), slurm:16, ray:16, or ray://HOST:PORT/16"
 _FORM = re.compile(r"(local|slurm|ray)(?::(\d+))?|(ray://[^/\s]+)(?:/(\d+))?")
-_ENDING_S = 15.0
+ENDING_S = 15.0
 """A worker that is told to stop gives requests in flight ten seconds."""
 
 
@@ -59,6 +59,8 @@ class Engine(ABC):
     """Starts workers."""
 
     name: str
+    rest_s = 0.0
+    """Seconds until a part may be asked again whose worker was lost: what that has begun may still be ending."""
     results: Path
 
     def __init__(self, workers: int) -> None:
@@ -182,7 +184,7 @@ class _Child:
 
     def wait(self) -> Ended:
         try:
-            self._process.wait(_ENDING_S)
+            self._process.wait(ENDING_S)
         except subprocess.TimeoutExpired:
             self.kill()
         ended = self.ended()
@@ -205,6 +207,7 @@ class SlurmEngine(Engine):
     """Jobs of SLURM, which submitit submits; a job that its time limit ends is queued again."""
 
     name = "SLURM"
+    rest_s = ENDING_S
 
     def __init__(self, choice: Choice, options: Mapping[str, Any], folder: Path) -> None:
         from submitit import AutoExecutor

@@ -13,6 +13,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,17 @@ import msgspec
 import ray
 from ray.exceptions import GetTimeoutError, RayError, TaskCancelledError
 
-from medhelm.cli.engines import ACTOR, POOL, Choice, Ended, Engine, Worker, one_line, run_child
+from medhelm.cli.engines import (
+    ACTOR,
+    ENDING_S,
+    POOL,
+    Choice,
+    Ended,
+    Engine,
+    Worker,
+    one_line,
+    run_child,
+)
 from medhelm.errors import Interrupted, ModelError, RecordError, UsageError
 from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_pool
 from medhelm.store.mirror import Mirror, Piece, put
@@ -93,16 +104,16 @@ def _send(desk: Any, message: str, pieces: Sequence[Piece]) -> None:
     sent = msgspec.msgpack.encode(pieces)
     for start in range(0, len(sent), _PART):
         part = sent[start : start + _PART]
-        _get(desk.add.remote(message, part, start + _PART >= len(sent)))
+        _get(desk.add, message, part, start + _PART >= len(sent))
 
 
 def _receive(desk: Any, message: str, root: Path) -> None:
     """Write the files of a message below a folder, and drop it."""
     found = bytearray()
-    while part := _get(desk.part.remote(message, len(found))):
+    while part := _get(desk.part, message, len(found)):
         found += part
     put(root, msgspec.msgpack.decode(found, type=list[Piece]))
-    _get(desk.drop.remote(message))
+    _get(desk.drop, message)
 
 
 class RayPool(PoolAccess):
@@ -114,17 +125,17 @@ class RayPool(PoolAccess):
 
     def call(self, name: str, *args: Any) -> Any:
         """Return what a method of the pool gives."""
-        return _get(self._desk.ask.remote(name, *args))
+        return _get(self._desk.ask, name, *args)
 
     def read(self) -> Pool:
         """Return the pool as it is now."""
-        return msgspec.json.decode(_get(self._desk.read.remote()), type=Pool)
+        return msgspec.json.decode(_get(self._desk.read), type=Pool)
 
 
-def _get(answer: Any, within_s: float = EXPIRES_S) -> Any:
-    """Return what the actor answers; raises RecordError where it is lost."""
+def _get(method: Any, *args: Any, within_s: float = EXPIRES_S) -> Any:
+    """Return what a method of the actor answers; raises RecordError where it is lost."""
     try:
-        return ray.get(answer, timeout=within_s)
+        return ray.get(method.remote(*args), timeout=within_s)
     except GetTimeoutError:
         raise lost_pool(f"Ray's head did not answer for {within_s:.0f} s") from None
     except (RayError, ConnectionError) as e:
@@ -147,6 +158,7 @@ class RayEngine(Engine):
     """Tasks of a cluster, begun here where there is none."""
 
     name = "Ray"
+    rest_s = ENDING_S
 
     def __init__(self, choice: Choice, options: Mapping[str, Any]) -> None:
         super().__init__(choice.workers)
@@ -165,7 +177,7 @@ class RayEngine(Engine):
         self.results, self._folders = path.parent.parent, new.runs
         options = {"name": self._name, "namespace": _SPACE, "num_cpus": 0, "resources": _HEAD}
         self._desk = ray.remote(Desk).options(**options).remote(msgspec.json.encode(new), refusal)
-        _get(self._desk.look.remote(), _BEGIN_S)
+        _get(self._desk.look, within_s=_BEGIN_S)
         return RayPool(self._desk, "", new.workers)
 
     def start(self, command: Sequence[str], output: Path) -> Worker:
@@ -175,7 +187,7 @@ class RayEngine(Engine):
 
     def collect(self) -> bool:
         """Write what workers have sent, and give those a copy of the runs who want one."""
-        wanted, sent = _get(self._desk.look.remote())
+        wanted, sent = _get(self._desk.look)
         for message in sent:
             _receive(self._desk, message, self.results)
         for message in wanted:
@@ -184,13 +196,19 @@ class RayEngine(Engine):
 
 
 def join_cluster(address: str = "") -> None:
-    """Join a cluster, or one that is begun on this machine where there is none; raises ModelError."""
+    """Join a cluster, or one that is begun on this machine where none is named or found; raises ModelError."""
+    named = address or os.environ.get("RAY_ADDRESS", "")
     try:
-        ray.init(address=address or "auto", **_QUIET)
-    except ConnectionError:
-        if address:
-            raise ModelError(f"workers={address}: no Ray cluster answers there") from None
-        ray.init(include_dashboard=False, **_QUIET)
+        try:
+            ray.init(address=named or "auto", **_QUIET)
+        except ConnectionError:
+            if named:
+                raise
+            ray.init(include_dashboard=False, **_QUIET)
+    except (ConnectionError, RuntimeError, ValueError) as e:
+        raise ModelError(
+            f"workers=ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
+        ) from None
 
 
 class _Task:
@@ -198,22 +216,24 @@ class _Task:
         self._task = task
 
     def ended(self) -> Ended | None:
-        done, _ = ray.wait([self._task], timeout=0)
-        if not done:
-            return None
         try:
-            return Ended(*ray.get(self._task))
+            done, _ = ray.wait([self._task], timeout=0)
+            return Ended(*ray.get(self._task)) if done else None
         except TaskCancelledError:
             return Ended(Interrupted.exit_code)
-        except RayError as e:
+        except (RayError, ConnectionError) as e:
             why = getattr(e, "cause", None) or e  # of what a task raised
             return Ended(1, f"{type(why).__name__}: {one_line(why)}")
 
     def stop(self) -> None:
-        ray.cancel(self._task, force=False)
+        self._cancel(force=False)
 
     def kill(self) -> None:
-        ray.cancel(self._task, force=True)
+        self._cancel(force=True)
+
+    def _cancel(self, *, force: bool) -> None:
+        with suppress(RayError, ConnectionError):  # the head is lost
+            ray.cancel(self._task, force=force)
 
 
 def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str) -> Ended:
@@ -231,9 +251,9 @@ def _work_on_copy(
     command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
 ) -> Ended:
     desk, message = ray.get_actor(name, _SPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
-    if refusal := _get(desk.want.remote(message)):
+    if refusal := _get(desk.want, message):
         raise RecordError(refusal)
-    while not _get(desk.is_whole.remote(message)):
+    while not _get(desk.is_whole, message):
         time.sleep(_SEND_S)
     with tempfile.TemporaryDirectory(prefix="medhelm-") as made:
         root = Path(made)
@@ -261,6 +281,6 @@ def _work_on_copy(
         added[POOL] += "" if is_last else _COPY
         ended, again_at = run_child(command, made, added, output, cwd, send), 0.0
         send()
-        while _get(desk.is_whole.remote(message)):
+        while _get(desk.is_whole, message):
             time.sleep(_SEND_S)
         return ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import sys
@@ -31,15 +32,19 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
     shard = next((run.shard for run in runs if run.shard is not None), None)
     if shard is None:
         return None
+    own = sorted(str(run.path.relative_to(job.results_dir)) for run in runs)
     path = Path(place := environ.get(POOL, ""))
     if POOL not in environ:
         if not job.shard.startswith("auto") or "SLURM_ARRAY_JOB_ID" not in environ:
             return None
         make_private(Path(job.results_dir) / "jobs")
-        path = Path(job.results_dir) / "jobs" / f"slurm-{environ['SLURM_ARRAY_JOB_ID']}.json"
+        these = hashlib.sha256("\n".join(own).encode()).hexdigest()[
+            :8
+        ]  # a script may have two commands
+        array = environ["SLURM_ARRAY_JOB_ID"]
+        path = Path(job.results_dir) / "jobs" / f"slurm-{array}-{these}.json"
         told = f"limits and budget hold for all {shard.count} jobs of this array together ({path})"
         print(told, file=sys.stderr)
-    own = sorted(str(run.path.relative_to(job.results_dir)) for run in runs)
     pool: PoolAccess
     if place.startswith(ACTOR):
         from medhelm.cli.ray_engine import joined_pool
@@ -70,6 +75,10 @@ async def telling(pool: PoolAccess | None, display: Display) -> AsyncIterator[No
     if pool is None:
         yield
         return
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(
+            signal.SIGUSR2, signal.SIG_IGN
+        )  # SLURM's word to the job, which stops this process
     loop = asyncio.get_running_loop()
     has_parent = POOL in os.environ and sys.stdin is not None
     if has_parent:

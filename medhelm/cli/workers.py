@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 import time
 from collections import Counter
@@ -45,6 +46,8 @@ _STARTS = 4
 """Times that a worker which is killed may be started, in all."""
 _ENDING_S = 20.0
 """Workers that are told to stop give requests in flight ten seconds, and then grade."""
+_OURS_CODES = range(2, 8)
+"""Exit codes of mistakes, which another start would make again."""
 _OURS = ("workers=", "shard=", "results_dir=", "engine.")
 
 
@@ -56,6 +59,12 @@ class _Post:
     worker: Worker
     starts: int = 1
     ended: Ended | None = None
+    at: float = 0.0
+    """The moment of its end."""
+
+
+def _why(ended: Ended) -> str:
+    return ended.lost or "stopped from elsewhere"
 
 
 def run_with_workers(
@@ -89,6 +98,8 @@ def run_with_workers(
     pool = engine.open_pool(path, new, _may_not_travel(jobs[0], runs))
     given = [a for a in argv if not a.lstrip("+").startswith(_OURS)]
     crew = _Crew(engine, ["run", *given], pool, path)
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Display(runs, crew.status) as display:
         stopped = crew.work(display, [f"{n}/{choice.workers}" for n in range(choice.workers)])
         is_judged = any(run.grading.judged_by and not read_finished(run) for run in runs)
@@ -117,6 +128,7 @@ class _Crew:
         self._engine, self._asked, self._pool, self._path = engine, asked, pool, path
         self._posts: list[_Post] = []
         self._status: list[str] = []
+        self._is_stopping = False
         self.has_copies = False
         """True once a worker has a copy of the runs, as it does not see the results folder."""
 
@@ -157,12 +169,13 @@ class _Crew:
         pool = self._pool.read()
         display.show_sums(self._engine.workers, map(bytes, pool.told.values()))
         for post in self._posts:
-            post.ended = post.ended or post.worker.ended()
-            if post.ended is not None and post.ended.lost and post.starts < _STARTS:
-                display.message(f"worker {post.shard}: {post.ended.lost}; started again")
+            if post.ended is None:
+                post.ended, post.at = post.worker.ended(), time.monotonic()
+            elif self._goes_on(post) and time.monotonic() >= post.at + self._engine.rest_s:
+                display.message(f"worker {post.shard}: {_why(post.ended)}; started again")
                 post.worker, post.starts = self._start(post.shard), post.starts + 1
                 post.ended = None
-        at_work = sum(post.ended is None for post in self._posts)
+        at_work = sum(post.ended is None or self._goes_on(post) for post in self._posts)
         self._status = [f"{at_work} of {len(self._posts)} workers at work"]
         for name, shared in pool.endpoints.items():
             rate = f"{shared.pacer.rate:.0f}/s" if shared.pacer.rate else "no limit met"
@@ -171,7 +184,17 @@ class _Crew:
             self._status.append(f"{name.partition(' ')[0]}: {rate}, {flying} in flight, {refused}")
         return at_work > 0
 
+    def _goes_on(self, post: _Post) -> bool:
+        """Return whether a worker that ended is to be started again: it was killed, or stopped by others."""
+        ended = post.ended
+        if ended is None or post.starts >= _STARTS or self._is_stopping:
+            return False
+        return ended.code == Interrupted.exit_code or (
+            bool(ended.lost) and ended.code not in _OURS_CODES
+        )
+
     def _stop(self, display: Display) -> None:
+        self._is_stopping = True
         display.message(
             "stopping: waiting for requests in flight; Ctrl-C again ends all workers at once"
         )
@@ -199,10 +222,14 @@ class _Crew:
     def errors(self) -> Iterator[tuple[int, str]]:
         """Yield for each worker that failed its exit code and what it said, or why it ended."""
         for post in self._posts:
-            if post.ended is None or post.ended.code in (0, Interrupted.exit_code):
+            ended = post.ended
+            is_asked_to = (
+                self._is_stopping and ended is not None and ended.code == Interrupted.exit_code
+            )
+            if ended is None or ended.code == 0 or is_asked_to:
                 continue
-            if post.ended.lost:
-                yield post.ended.code, f"worker {post.shard}: {post.ended.lost}"
+            if ended.lost or ended.code == Interrupted.exit_code:
+                yield ended.code, f"worker {post.shard}: {_why(ended)}"
                 continue
             output = self._output(post.shard)
             lines = output.read_text("utf-8", "replace").splitlines() if output.exists() else []
@@ -211,9 +238,9 @@ class _Crew:
             ]
             said = said[:-1] or said  # the last one only counts them
             for line in said or [
-                f"worker {post.shard} failed (exit code {post.ended.code}): see {output}"
+                f"worker {post.shard} failed (exit code {ended.code}): see {output}"
             ]:
-                yield post.ended.code, line
+                yield ended.code, line
 
 
 def _ending(run: Run) -> Ending:

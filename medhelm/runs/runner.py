@@ -41,7 +41,7 @@ from medhelm.runs.selection import (
 )
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, Stopped, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.sweep import Interrupts, Sweep, opened
+from medhelm.runs.sweep import Interrupts, Sweep
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
 from medhelm.store.calls import OpenEpisode
@@ -162,6 +162,7 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
                     record = await run_one(run, sweep, part)
                 await servers.leave(left.pop(0).work)
         finally:
+            sweep.let_go(run.path)
             for part in left:
                 await servers.leave(part.work)
     except asyncio.CancelledError:
@@ -227,8 +228,7 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
     selection = await _selection(run, sweep) if is_asking else None
     plan = _plan(run, selection, sweep.progress) if selection else read_plan(run.path)
     share = await asyncio.to_thread(share_of, run.dataset, run.spec, plan.cut, run.shard)
-    folder = RunFolder(run.path, run.shard)
-    scan = await opened(folder, folder.open)
+    folder, scan = await sweep.folder(run.path, run.shard)
     sweep.logs[folder] = asyncio.current_task()
     try:
         if selection is not None:
@@ -236,6 +236,8 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
         elif part.is_first:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         if not part.is_last:
+            if run.shard is not None:
+                sweep.held[run.path] = folder, scan
             return None
         async with ServedCheck(run, sweep.pool) as served:
             await judge_answers(run, plan, sweep, served, share)
@@ -249,8 +251,9 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
         if run.shard is None:
             return await _grade(run, plan, folder, sweep)
     finally:
-        sweep.logs.pop(folder, None)
-        folder.close()
+        if run.path not in sweep.held:
+            sweep.logs.pop(folder, None)
+            folder.close()
     return await _end_shard(run, plan, sweep)
 
 

@@ -15,7 +15,8 @@ from medhelm.errors import Interrupted, MedhelmError, RecordError
 from medhelm.models import ModelPool
 from medhelm.runs.selection import Selection
 from medhelm.runs.sending import GRACE_S, Desk
-from medhelm.store.runlog import RunFolder
+from medhelm.store.runlog import RunFolder, Scan
+from medhelm.store.shards import Shard
 
 if TYPE_CHECKING:
     from medhelm.runs.progress import Display
@@ -47,6 +48,8 @@ class Sweep:
     progress: Display
     logs: dict[RunFolder, asyncio.Task[Any] | None] = field(default_factory=dict)
     """The open logs, and the task of the run that writes each."""
+    held: dict[Path, tuple[RunFolder, Scan]] = field(default_factory=dict)
+    """Folders of shards that have asked and are still to judge: nobody may end their runs meanwhile."""
     lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
     """Reason for a cancelled task: one of its logs cannot be synced or found any more."""
     judges: dict[Path, dict[str, JudgeTroubles]] = field(
@@ -61,6 +64,19 @@ class Sweep:
     places: dict[tuple[str, bool], asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
     )
+
+    async def folder(self, path: Path, shard: Shard | None) -> tuple[RunFolder, Scan]:
+        """Return the folder of a run, or of its shard: the one that is held, or opened now."""
+        if (held := self.held.pop(path, None)) is not None:
+            return held
+        folder = RunFolder(path, shard)
+        return folder, await opened(folder, folder.open)
+
+    def let_go(self, path: Path) -> None:
+        """Close the folder of a run, where one is held."""
+        if (held := self.held.pop(path, None)) is not None:
+            self.logs.pop(held[0], None)
+            held[0].close()
 
     @property
     def stopped(self) -> MedhelmError | None:
@@ -112,8 +128,8 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         with suppress(ValueError, RuntimeError):  # not in the main thread: its owner decides
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._loop.add_signal_handler(number, self._interrupt)
+            self._loop.add_signal_handler(signal.SIGINT, self._interrupt)
+            self._loop.add_signal_handler(signal.SIGTERM, self._interrupt, False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,9 +150,12 @@ class Interrupts:
                     raise
                 self._interrupt()
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, is_typed: bool = True) -> None:
         if self._timer is not None:
-            self._cancel()
+            if (
+                is_typed
+            ):  # a cluster sends SIGTERM to all processes, and so does the parent of this one
+                self._cancel()
             return
         self._stop(Interrupted("interrupted; everything answered so far is kept"))
         self._pool.end()

@@ -31,12 +31,13 @@ class _Seen(NamedTuple):
 
     inode: int
     changed_ns: int
+    size: int
     length: int
     tail: bytes
     """The last bytes of that: another file may have its inode by now."""
 
 
-_NOTHING = _Seen(0, 0, 0, b"")
+_NOTHING = _Seen(0, 0, 0, 0, b"")
 
 
 class Mirror:
@@ -55,7 +56,8 @@ class Mirror:
             try:
                 with open(path, "rb") as file:
                     stat = os.fstat(file.fileno())
-                    if (then.inode, then.changed_ns) == (stat.st_ino, stat.st_mtime_ns):
+                    now = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+                    if now == (then.inode, then.changed_ns, then.size):
                         seen[name] = then
                         continue
                     start = then.length if then.inode == stat.st_ino else 0
@@ -70,7 +72,7 @@ class Mirror:
             if path.suffix in _GROW:
                 data = data[: data.rfind(b"\n") + 1]
             tail = (then.tail + data if start else data)[-_TAIL:]
-            seen[name] = _Seen(stat.st_ino, stat.st_mtime_ns, start + len(data), tail)
+            seen[name] = _Seen(*now, start + len(data), tail)
             if data or not start:
                 pieces.append(Piece(name, start, data))
         pieces += [Piece(name, _GONE, b"") for name in self._seen.keys() - seen.keys()]

@@ -193,7 +193,8 @@ def test_jobs_of_an_array_share_limits_and_caps(tmp_path: Path, server: FaultSer
     done = medhelm(*argv, env=own)
     assert done.returncode == 0 and server.requests == 20
     assert "limits and budget hold for all 2 jobs of this array together" in done.stderr
-    pool = json.loads((tmp_path / "results" / "jobs" / "slurm-77.json").read_bytes())
+    (path,) = (tmp_path / "results" / "jobs").glob("slurm-77-*.json")
+    pool = json.loads(path.read_bytes())
     assert pool["cap_usd"] == 1000 and 0 < pool["taken_usd"] < 1
     done = medhelm(*argv, env=own | {"SLURM_ARRAY_TASK_ID": "1"})
     assert done.returncode == 0 and server.requests == 40

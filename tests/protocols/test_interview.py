@@ -108,7 +108,7 @@ def stored_all(folder: Path) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["", "best_of_3"])
 def test_a_hundred_interviews_at_once_at_one_endpoint(tmp_path: Path, strategy: str) -> None:
-    with serve_in_thread(play, latency_s=0.1) as server:
+    with serve_in_thread(play, latency_s=0.3) as server:
         more = {"max_concurrency": 100, "strategy": strategy, "repeats": 13}
         results = interview(server, tmp_path, **more)
         calls = TURNS * (2 + (3 if strategy else 1))

@@ -47,7 +47,7 @@ def settled(answered: Mapping[str, int]) -> int:
     """Return the answers of a server once it has answered what was in flight at a kill."""
     last, now = -1, sum(answered.values())
     while now != last:
-        time.sleep(0.3)
+        time.sleep(1.0)
         last, now = now, sum(answered.values())
     return now
 
