@@ -258,8 +258,12 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         asked = server.requests
         time.sleep(2)
         assert server.requests == asked < 600, "nobody asks on"
+        held = logged(tmp_path)
         done = medhelm_apart(*arguments(tmp_path, server.base_url))
         assert done.returncode == 0, done.stderr
+        assert server.requests - asked == 600 - held >= 0, "what was logged is not asked again"
     record = record_of(tmp_path)
     assert (record.state, record.results[0].counted) == ("complete", 600)
-    assert server.requests - 600 <= sent - kept + 4, "what was logged is not asked again"
+    assert what != "node" or server.requests - 600 <= sent - kept + 4, (
+        "what was logged is not asked again"
+    )
