@@ -33,7 +33,7 @@ def make(folder: Path, tool: str) -> None:
         print(f"no {python}: {tool} is left out")
         return
     subprocess.run([found, "-m", "venv", folder], check=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *packages]
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--no-compile", *packages]
     subprocess.run(pip, check=True)
     if tool == "mlflow":
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
