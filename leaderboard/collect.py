@@ -137,7 +137,7 @@ def _sound(
 
 
 def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
-    chosen = of_names(runs, wanted.benchmarks, wanted.models)
+    chosen = of_names(runs, wanted.benchmarks, wanted.models) if runs else []
     return [r for r in chosen if not wanted.access or r.record.card.data_class in wanted.access]
 
 

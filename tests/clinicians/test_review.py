@@ -390,6 +390,10 @@ def test_a_review_by_keyboard_alone(browser: Browser, sheet: Path, width: int) -
         press(page, "5")  # nothing is left to rate here: no mark is changed
         press(page, "Enter")
         at_unit(page, 2)
+        page.get_by_role("checkbox", name="Keys mark").focus()
+        press(page, "Space", "4")  # single keys are off, on every page
+        assert page.locator("[type=radio]:checked").count() == 0
+        press(page, "Space")
         press(page, "-", "Shift+Tab", "Shift+Tab")
         says(page, "Saved: clean, cannot say.")
         press(page, "Tab", "3")

@@ -282,6 +282,8 @@ def test_a_report_writes_over_nothing_but_a_report(
     assert [path.name for path in mine.iterdir()] == ["thesis.tex"]
     assert report(results, tmp_path / "out", model="lab/*") == 2
     assert "2 models: lab/one, lab/two" in capsys.readouterr().err
+    assert report(mine, tmp_path / "out") == 2  # no run at all is no misspelt model
+    assert "no graded run" in capsys.readouterr().err
     assert run_command(["report", "--verify", str(mine)]) == 2
 
 

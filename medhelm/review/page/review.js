@@ -66,7 +66,7 @@ async function open(number) {
         make("nav", {},
           make("button", { type: "button", disabled: number === 0, onclick: () => turn(-1) }, "Previous"),
           make("button", { type: "button", class: "next", onclick: () => turn(1) }, "Next")),
-        make("p", { class: "keys" }, keysInWords()))));
+        keysInWords())));
 }
 
 function group([name, text], number) {
@@ -144,9 +144,17 @@ function keyOf(value) {
   return isClear ? value[0].toLowerCase() : `${values.indexOf(value) + 1}`;
 }
 
+/** Returns whether single keys mark: who speaks to the computer, or shakes, may switch them off (WCAG 2.1.4). */
+function hasKeys() {
+  return localStorage.getItem("keys") !== "off";
+}
+
 function keysInWords() {
   const named = unit.values.map(([value]) => [keyOf(value), value]).map(([key, value]) => (value.length === 1 ? value : `${key} ${value}`)).join(", ");
-  return `Keys: ${named} marks an item and goes on, - cannot say, Tab another item, Enter next, Shift+Enter previous.`;
+  const onchange = (event) => localStorage.setItem("keys", event.target.checked ? "on" : "off");
+  return make("p", { class: "keys" },
+    make("label", {}, make("input", { type: "checkbox", checked: hasKeys(), onchange }), ` Keys mark: ${named} and go on, - cannot say.`),
+    " Tab another item, Enter next, Shift+Enter previous.");
 }
 
 function goOn(from) {
@@ -165,7 +173,7 @@ document.addEventListener("keydown", (event) => {
     at.blur(); // saves what was written
     return goOn(at);
   }
-  if (isText) return;
+  if (isText || !hasKeys()) return;
   const boxes = [...main.querySelectorAll("fieldset")];
   const box = at?.closest("fieldset") ?? boxes.find((own) => !own.querySelector("input:checked"));
   const radio = box && [...box.querySelectorAll("[type=radio]")].find((own) => keyOf(own.value) === event.key.toLowerCase());
