@@ -135,7 +135,7 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
         (kind, description), *more = line.items()
         options = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
         is_default = not options.pop("on_request", False)
-        shown = {key: options.pop(key) for key in _OF_ANY if key in options}
+        shown: dict[str, Any] = {key: options.pop(key) for key in _OF_ANY if key in options}
         made = _KINDS[kind](name, description, **options)
         first, *ends_of_it = made if isinstance(made, tuple) else (made,)
         each = [replace(first, **shown), *ends_of_it]
