@@ -16,9 +16,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from medhelm import Column, DataError, Episode, Floats, Layout, Part, Settings, Table, make_table
-from medhelm.plugin import UsageError, aggregation, intervals, runlog, stored_decisions
-from medhelm.plugin import column_kinds as kinds
+from medhelm import DataError, Episode, Floats, Settings, Table
+from medhelm.plugin import (
+    UsageError,
+    aggregation,
+    column_kinds,
+    intervals,
+    runlog,
+    stored_decisions,
+)
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
@@ -35,67 +41,6 @@ _METRIC = "noharm_overall"
 
 Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
-
-
-def _of_both(name: str, description: str, heading: str = "") -> tuple[Column, ...]:
-    """Return the columns of a score by the ratings of the cases and by the experts' medians."""
-    by = ("file", "ratings of the cases", heading), ("experts", "medians", heading and "experts")
-    return tuple(
-        kinds.number(f"{name}_{who}", f"{description}, by the {whose}", "share", shown, digits=3)
-        for who, whose, shown in by
-    )
-
-
-RUBRICS = (
-    kinds.text("model", "name of the model", "model"),
-    kinds.yes("ranked", "whether nearly all of its replies could be read"),
-    kinds.count("n", "cases behind the scores: those that every ranked model has", "n"),
-    kinds.count("asked", "replies asked for to cases that experts rated whole"),
-    kinds.count("read", "those of them that could be read", "read", of="asked"),
-    *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
-    *kinds.measured(
-        *("difference", "overall_experts - overall_file", "share", "difference", 3),
-        prefix="difference",
-    ),
-    kinds.text("difference_method", "how that interval was made, or why there is none"),
-    kinds.count("rank_file", "rank by the ratings of the cases", "rank"),
-    kinds.count("rank_experts", "rank by the experts' medians", "experts"),
-    *_of_both("severe_rate", "share of cases with a severe error", "severe"),
-    *(
-        column
-        for name in ("safety", "completeness", "restraint")
-        for column in _of_both(name, name)
-    ),
-)
-
-_OVER_DRAWS = (
-    "overall",
-    "Overall under these ratings; range over the draws",
-    "share",
-    "overall",
-    3,
-)
-_SEVERE_RATE = ("severe_rate", "share of cases with a severe error", "share", "severe", 3)
-SENSITIVITY = (
-    kinds.text("level", "model: over raters and draws; rater: under one rubric"),
-    kinds.text("rater", "whose ratings: a median, or one rater by number", "rater"),
-    kinds.text("model", "name of the model", "model"),
-    kinds.count("n", "cases behind the scores", "n"),
-    kinds.count("rank_file", "rank by the median of the file", "file"),
-    kinds.count("rank", "rank by the experts' median, or by the one rater", "rank"),
-    kinds.text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
-    kinds.text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
-    kinds.number("same_rank", "share of the draws with the rank of the median", "share"),
-    *kinds.measured(*_OVER_DRAWS, prefix="overall"),
-    *kinds.measured(*_SEVERE_RATE, prefix="severe_rate"),
-)
-
-_RANKS = ("model", "rank_file", "rank", "rank_single", "rank_drawn", "overall", "severe_rate")
-_ALONE = ("model", "overall", "severe_rate", "rank", "n")
-_PARTS = (
-    Part("model", "Ranks of the models", columns=_RANKS),
-    Part("rater", "Under each rater alone", ("rater",), _ALONE),
-)
 
 
 @dataclass(frozen=True)
@@ -348,18 +293,12 @@ def rubrics_table(own: Rubrics, settings: Settings) -> Table:
         for row in rows:
             row[f"rank_{rubric}"] = ranks.get(row["model"])
     rows.sort(key=lambda row: (row["rank_experts"] is None, row["rank_experts"], row["model"]))
-    return make_table(
-        "rubrics",
-        "Models under the cases' ratings and under experts' ratings",
-        RUBRICS,
-        rows,
-        [
-            "Differences are experts - file, of the same replies; their intervals are bootstrapped "
-            "over cases and take the ratings as given.",
-            *own.notes(),
-        ],
-        own.settings(settings),
-        layout=Layout(main=("overall_file", "overall_experts", "difference")),
+    said = (
+        "Differences are experts - file, of the same replies; their intervals are bootstrapped "
+        "over cases and take the ratings as given."
+    )
+    return column_kinds.form(__file__, "rubrics").table(
+        rows, [said, *own.notes()], own.settings(settings)
     )
 
 
@@ -430,23 +369,16 @@ def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
         for model in order
         if field[model]["n"]
     ]
-    return make_table(
-        "sensitivity",
-        "How far scores and ranks hang on the ratings",
-        SENSITIVITY,
-        rows,
-        [
-            "Each rater alone is scored as if nobody else had rated; an expert on the cases whose "
-            "whole menu that expert rated.",
-            f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
-            "experts' own, with replacement, each action by itself. What raters share (one is "
-            "milder throughout) is in the rows of each alone and not in these draws. "
-            f"Ranges hold {settings.confidence:.0%} of the draws and say nothing of other cases.",
-            *own.notes(),
-        ],
-        own.settings(settings) | {"panels": PANELS},
-        parts=_PARTS,
-        layout=Layout(main=("overall", "severe_rate")),
+    said = (
+        "Each rater alone is scored as if nobody else had rated; an expert on the cases whose "
+        "whole menu that expert rated.",
+        f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
+        "experts' own, with replacement, each action by itself. What raters share (one is "
+        "milder throughout) is in the rows of each alone and not in these draws. "
+        f"Ranges hold {settings.confidence:.0%} of the draws and say nothing of other cases.",
+    )
+    return column_kinds.form(__file__, "sensitivity").table(
+        rows, [*said, *own.notes()], own.settings(settings) | {"panels": PANELS}
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from medhelm import Column, DataError, Table, make_table
+from medhelm import DataError, Table
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import durable, readers
 from medhelm_benchmarks.noharm.generation.stages import Trap
@@ -47,16 +47,6 @@ class _Line(msgspec.Struct, frozen=True):
 _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}
 _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
 
-COLUMNS = (
-    kinds.text("origin", "how an action was written", "Origin"),
-    kinds.count("count", "actions", "n", of="actions"),
-    kinds.count("actions", "all actions"),
-    kinds.number("share", "count / actions", "share", "Share", digits=1, is_percent=True),
-    kinds.number(
-        "paper", "share in the paper's 100 cases", "share", "Paper", digits=1, is_percent=True
-    ),
-)
-
 
 def origins(path: Path, cases: Sequence[Case]) -> Table:
     """Return a row for each origin that a file of provenance names, the traps also together; raises DataError."""
@@ -88,7 +78,7 @@ def origins(path: Path, cases: Sequence[Case]) -> Table:
         f"All raters find the guideline silent on {share}: expect about that share of the strong "
         "actions without a reference, and so nearly every case to fail `references` where it is not 0.",
     ]
-    return make_table("origins", "Where actions come from", COLUMNS, rows, notes, {})
+    return kinds.form(__file__, "origins").table(rows, notes)
 
 
 ALL_CASES = "all cases"
@@ -98,59 +88,6 @@ _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
 _OTHER = "other categories"
 _MOST_OTHERS = 3
 """Cases that a flag names: of a hundred equal ones each repeats all others."""
-_CASE = kinds.text("case", "its code", "Case")
-
-SUMMARY = (
-    kinds.text("statistic", "what is counted", "Statistic"),
-    kinds.text("value", "as printed", "Value"),
-    kinds.number("number", "the value unrounded; none for a range"),
-)
-PASSED = (
-    kinds.text("check", "its name, or a set of them", "Check"),
-    kinds.text("required", "of a case", "Requires"),
-    kinds.count("passed", "cases that pass it", "Cases that pass", of="cases"),
-    kinds.count("cases", "cases in the file"),
-)
-RATES = (
-    kinds.text("measure", "what", "Over all actions"),
-    kinds.count("count", "actions", "n", of="actions"),
-    kinds.count("actions", "all actions"),
-    kinds.number(
-        "value",
-        "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
-        heading="Value",
-        interval=("low", "high"),
-        digits=4,
-    ),
-    kinds.number("low", "lower end of the interval"),
-    kinds.number("high", "upper end of the interval"),
-    kinds.text("method", "of the interval", "Interval"),
-)
-FLAGS = (
-    _CASE,
-    kinds.text("check", "the check it fails", "Check"),
-    kinds.text("found", "and its limit", "Found"),
-    kinds.text("actions", "ids it concerns", "Actions"),
-)
-LEAKS = (
-    _CASE,
-    kinds.text("action", "its id", "Action"),
-    kinds.text("kind", "of hint", "Kind"),
-    kinds.text("phrase", "as it stands", "Wording"),
-)
-MEASURES = (
-    _CASE,
-    kinds.text("specialty", "its specialty"),
-    kinds.text("check", "the check", "Check"),
-    kinds.text("measure", "the number", "Measure"),
-    kinds.count("count", "actions or pairs", "n"),
-    kinds.count("of", "actions of the case; for references the strong ones"),
-    kinds.number("value", "count / of, or the count", heading="Value", digits=3),
-    kinds.number("limit", "its limit", heading="Limit"),
-    kinds.text("side", "least or most that passes", "Is"),
-    kinds.yes("passed", "whether", "Passed"),
-    kinds.text("actions", "ids that the check concerns"),
-)
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,46 +134,27 @@ def quality_tables(
     ]
 
     def table(
-        name: str,
-        title: str,
-        columns: Sequence[Column],
-        rows: Iterable[Sequence[Any]],
-        notes: Sequence[str] = (),
+        name: str, rows: Iterable[Sequence[Any]], notes: Sequence[str] = (), title: str = ""
     ) -> Table:
-        lines = (dict(zip((c.name for c in columns), row, strict=True)) for row in rows)
-        group = ("case",) if columns[0] is _CASE else ()
-        return make_table(name, title, columns, lines, notes, settings, group)
+        form = kinds.form(__file__, name)
+        lines = (dict(zip((c.name for c in form.columns), row, strict=True)) for row in rows)
+        return form.table(lines, notes, settings, title=title and f"{form.title}{title}")
 
+    rate_notes = (
+        f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where "
+        "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
+        "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
+        f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
+        f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
+    )
+    flag_rows = ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged)
     made = (
-        table("summary", "Cases", SUMMARY, _summary(quality)),
-        table(
-            "checks",
-            "Structural checks",
-            PASSED,
-            _passed(quality),
-            _check_notes(quality, embeddings, judged),
-        ),
-        table(
-            "rates",
-            f"Leaks and raters ({len(quality.actions):,} actions)",
-            RATES,
-            _rates(quality),
-            (
-                f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where "
-                "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
-                "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
-                f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
-                f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
-            ),
-        ),
-        table(
-            "flags",
-            f"Flagged: {n} of {len(quality.cases)} cases",
-            FLAGS,
-            ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged),
-        ),
-        table("leaks", f"Wordings that give an action's class away: {len(leaks)}", LEAKS, leaks),
-        table("measures", "Every check of every case", MEASURES, _measures(quality)),
+        table("summary", _summary(quality)),
+        table("checks", _passed(quality), _check_notes(quality, embeddings, judged)),
+        table("rates", _rates(quality), rate_notes, f" ({len(quality.actions):,} actions)"),
+        table("flags", flag_rows, title=f": {n} of {len(quality.cases)} cases"),
+        table("leaks", leaks, title=f": {len(leaks)}"),
+        table("measures", _measures(quality)),
     )
     return {own.name: own for own in made}
 
