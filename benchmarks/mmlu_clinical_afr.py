@@ -9,16 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Instance,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
 
 LANGUAGES = {
     "en": "English",

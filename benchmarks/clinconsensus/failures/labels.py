@@ -13,9 +13,16 @@ import msgspec
 import numpy as np
 import yaml
 
-from medhelm import DataError, Episode, Part, Settings, Table, make_table, visible_text
-from medhelm.plugin import UsageError, intervals, ratings, runlog, sheet, stored_decisions
-from medhelm.plugin import column_kinds as kinds
+from medhelm import DataError, Episode, Settings, Table, visible_text
+from medhelm.plugin import (
+    UsageError,
+    column_kinds,
+    intervals,
+    ratings,
+    runlog,
+    sheet,
+    stored_decisions,
+)
 
 Name = tuple[str, str, int, str]
 """Request hash of the run, case, repeat and criterion: what a label is of."""
@@ -158,21 +165,6 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
 
 UNLABELLED = "unlabelled"
 
-_COLUMNS = (
-    kinds.text("level", "overall: all models; model: one of them"),
-    kinds.text("model", "whose answers these are", "model"),
-    kinds.text("type", "id of the type, or unlabelled"),
-    kinds.text("title", "the type in words", "type"),
-    kinds.count("criteria", "unmet criteria of this type", "criteria"),
-    kinds.count("labelled", "unmet criteria with a label, of which the share is"),
-    kinds.number(
-        "share", "share of the labelled", "share", "share", ("share_low", "share_high"), 1, True
-    ),
-    *kinds.ends("share", "the share", "share"),
-    kinds.text("share_method", "how that interval was made, or why there is none"),
-    kinds.count("unmet", "all unmet criteria, labelled or not", "unmet"),
-)
-
 
 def failures_table(
     answers: Sequence[Answer], labels: Mapping[Name, str], by: str, settings: Settings
@@ -181,23 +173,12 @@ def failures_table(
     rows = [*_rows(answers, labels, settings)]
     for model in sorted({a.model for a in answers}):
         rows += _rows([a for a in answers if a.model == model], labels, settings, model)
-    shown = ("title", "criteria", "share")
-    return make_table(
-        "failures",
-        "Types of failure over unmet criteria",
-        _COLUMNS,
-        rows,
-        [
-            f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
-            "Intervals: bootstrap over whole cases.",
-            "The types say what to look at. They are not rates of failures in practice.",
-        ],
-        settings.of_draws,
-        parts=(
-            Part("overall", "All models", (), shown),
-            Part("model", "By model", ("model",), shown),
-        ),
+    said = (
+        f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
+        "Intervals: bootstrap over whole cases.",
+        "The types say what to look at. They are not rates of failures in practice.",
     )
+    return column_kinds.form(__file__, "failures").table(rows, said, settings.of_draws)
 
 
 def _rows(

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Floats, Layout, Part, Table, TableRequest, TableSpec, make_table
-from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import instance_tags, notes
+from medhelm import Floats, Table, TableRequest, TableSpec
+from medhelm.plugin import column_kinds, instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 
@@ -116,78 +115,7 @@ NOT_CLEARANCE = (
 )
 
 
-def _scored(
-    name: str,
-    description: str,
-    of: str,
-    unit: str = "share",
-    heading: str = "",
-    is_percent: bool = False,
-) -> tuple[Column, ...]:
-    """Return the column of a score and those of the two ends of its interval."""
-    interval = (f"{name}_low", f"{name}_high")
-    own = kinds.number(name, description, unit, heading, interval, 1, is_percent)
-    return (own, *kinds.ends(name, of, unit))
-
-
-COLUMNS = (
-    kinds.text("benchmark", "name of the benchmark"),
-    kinds.text("level", "model, score, threshold, slice or length"),
-    kinds.text("axis", "metadata key of the slice", "axis"),
-    kinds.text("value", "value of the slice; several labels of a case count each", "value"),
-    kinds.text("model", "name of the model", "model"),
-    kinds.yes("ranked", "whether the model is ranked"),
-    kinds.text(
-        "measure", "the score that is compared with the main one, or what is correlated", "measure"
-    ),
-    kinds.count("n", "cases", "n"),
-    kinds.count("k", "hits from which on a case counts"),
-    *_scored("coverage", "CACS@k, 0 to 100", "CACS@k", "metric", "CACS"),
-    *_scored(
-        "difference",
-        "coverage of the slice less that of all other cases",
-        "the difference",
-        "metric",
-        "less others",
-    ),
-    *_scored(
-        "accuracy", "share of criteria that are met", "the accuracy", "share", "accuracy", True
-    ),
-    *_scored(
-        "passed",
-        "share of cases that reach k",
-        "the share that reaches k",
-        "share",
-        "pass",
-        True,
-    ),
-    *_scored("hits", "mean number of criteria met", "the mean number", "", "hits"),
-    kinds.number("hits_first_quartile", "first quartile of hits over cases"),
-    kinds.number("hits_median", "median of hits", "", "median"),
-    kinds.number("hits_third_quartile", "third quartile of hits over cases"),
-    kinds.number("reaching", "mean share of criteria met in cases that reach k", "share"),
-    kinds.number(
-        "invalid", "share of criteria without a valid verdict", "share", "invalid", None, 1, True
-    ),
-    kinds.number(
-        "correlation", "Spearman's with the main score over models, or as named", "", "r", None, 3
-    ),
-    kinds.text("top3", "models in the first three by both scores", "top 3"),
-    kinds.text("top5", "models in the first five by both scores", "top 5"),
-)
-_OWN = ("benchmark",)
-_PARTS = (
-    Part(
-        "model",
-        "Coverage",
-        _OWN,
-        ("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
-    ),
-    Part("score", "Coverage at other thresholds", (*_OWN, "measure"), ("model", "n", "coverage")),
-    Part("threshold", "Ranks by other scores", _OWN, ("measure", "correlation", "top3", "top5")),
-    Part("slice", "Slices", (*_OWN, "axis"), ("value", "model", "n", "coverage", "difference")),
-    Part("length", "Length of answers", _OWN, ("measure", "n", "correlation")),
-)
+_FORM = column_kinds.form(__file__, "coverage")
 
 
 def has_coverage(study: studies.Study, benchmark: str) -> bool:
@@ -218,24 +146,10 @@ def coverage(asked: TableRequest) -> Table:
             f"{', '.join(repeated)}: without other thresholds and hits, which need one answer a case "
             "and the same number of criteria in all."
         )
-    return make_table(
-        "coverage",
-        "Coverage of criteria",
-        COLUMNS,
-        rows,
-        [*notes.common(study), *said],
-        notes.settings(study),
-        parts=_PARTS,
-        layout=Layout(main=("coverage",)),
-    )
+    return _FORM.table(rows, [*notes.common(study), *said], notes.settings(study))
 
 
-COVERAGE = TableSpec(
-    name="coverage",
-    help="thresholded coverage of criteria, with other thresholds, slices and length",
-    columns=COLUMNS,
-    make=coverage,
-)
+COVERAGE = TableSpec(name=_FORM.name, help=_FORM.help, columns=_FORM.columns, make=coverage)
 
 
 def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
