@@ -30,9 +30,9 @@ from medhelm import (
     SourceFile,
     hookimpl,
 )
+from medhelm_benchmarks.ehrsql.metrics import ABSTENTION
 from medhelm_benchmarks.ehrsql.sandbox import open_sandbox
 
-ABSTENTION = "UNANSWERABLE"
 QUESTIONS = "e172ec8e61391ecae2d872c8d0ba02a622222f54"
 LATER = "01241a3c55bda895561c76923251ea2421d2e892"
 DATABASE = "52ba5528fd1ff1c6ec4ad1d0850126836404e71f"
