@@ -48,6 +48,7 @@ from medhelm_benchmarks.clinconsensus.tables.coverage import (
     spearman,
     top_overlap,
 )
+from tests.cases import cases
 
 pytestmark = pytest.mark.slow
 
@@ -247,15 +248,7 @@ def test_what_is_found_in_a_case(row: dict[str, Any], check: str, is_failure: bo
         assert len(to_instance(row).criteria) == 30
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"subject_labels": ["Cardiologie"]}, "no specialty has the label 'Cardiologie'; did you mean 'cardiology'?"),
-        ({"task_labels": ["patient educaton"]}, "no theme has the label 'patient educaton'; did you mean 'patient_education'?"),
-        ({"difficulty": "lwo"}, "the difficulty is 'lwo', not low, medium or high"),
-        ({"language": "cn"}, "the language is 'cn'; give zh or en, or leave it out to go by the text"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "said"), cases(__file__, "a_finding_names_the_value_and_the_nearest"))  # fmt: skip
 def test_a_finding_names_the_value_and_the_nearest(changes: dict[str, Any], said: str) -> None:
     assert said in [f.text for f in case_findings(changed(**changes))]
 
@@ -295,19 +288,7 @@ def test_what_the_maker_checks_of_a_public_row() -> None:
         to_instance(row)
 
 
-@pytest.mark.parametrize(
-    ("role", "register"),
-    [
-        ("resident physician", "professional"),
-        ("住院医师", "professional"),
-        ("mother", "lay"),
-        ("患者家属", "lay"),
-        ("the doctor's patient", "lay"),
-        ("contact person", "lay"),
-        ("护士", "professional"),
-        ("general health assistant user", "lay"),
-    ],
-)
+@pytest.mark.parametrize(("role", "register"), cases(__file__, "the_register_is_by_the_role"))
 def test_the_register_is_by_the_role(role: str, register: str) -> None:
     assert register_of(role) == register
 

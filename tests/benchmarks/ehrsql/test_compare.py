@@ -81,37 +81,13 @@ def test_only_an_order_of_its_own_counts(sql: str, expected: bool) -> None:
 GOLD = "select patient.age from patient where patient.uniquepid = '1' and patient.gender = 'f'"
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        GOLD.upper().replace("'F'", "'f'"),
-        "select age from patient where gender = 'f' and uniquepid = '1'",
-        "select p.age from patient as p where p.gender = 'f' and p.uniquepid = '1'",
-        "select age as answer -- of the patient\nfrom patient where ('f' = gender) "
-        "and uniquepid='1'",
-        'select "age" from "patient" where "uniquepid" = \'1\' and "gender" = \'f\'',
-    ],
-)
+@pytest.mark.parametrize("sql", cases(__file__, "the_same_query_in_other_words"))
 def test_the_same_query_in_other_words(sql: str) -> None:
     assert same_query(GOLD, sql, SCHEMA)
     assert same_query(sql, GOLD, SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "select patient.stay from patient where uniquepid = '1' and gender = 'f'",
-        "select age from patient where uniquepid = '1' or gender = 'f'",
-        "select age from patient where uniquepid = '1' and gender = 'm'",
-        "select age from patient where uniquepid = '1'",
-        "select distinct age from patient where uniquepid = '1' and gender = 'f'",
-        "select age, stay from patient where uniquepid = '1' and gender = 'f'",
-        "select labresult from lab where labname = '1' and labname = 'f'",
-        "no query 'f' '1' patient",
-        "drop table patient",
-        "",
-    ],
-)
+@pytest.mark.parametrize("sql", cases(__file__, "another_query"))
 def test_another_query(sql: str) -> None:
     assert not same_query(GOLD, sql, SCHEMA)
 
