@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +22,13 @@ from medhelm.plugin import UsageError, aggregation, column_kinds, intervals, mea
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import (
+    CLASSES,
     WEIGHTS,
-    ActionClass,
     action_class,
     middle,
     severity,
     to_point,
 )
-
-CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
 _POINTS = np.arange(2, 19) / 2
 

@@ -25,18 +25,17 @@ from medhelm.plugin import (
     runlog,
     stored_decisions,
 )
+from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
-from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
+from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, score_case, to_point
 
 PANELS = 200
 _SEVERE = len(ACTION_OVERALL.sums)
 """Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
 _overall = aggregation.Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
 _MEDIAN = "experts' median"
-LEAST_READ = 0.95
-"""A model is ranked where at least this share of its replies could be read."""
 _METRIC = "noharm_overall"
 
 Rated = Mapping[str, Mapping[str, int]]
@@ -51,12 +50,16 @@ class ModelReplies:
     endorsed: Mapping[str, tuple[tuple[str, ...], ...]]
     """By code of the case, of each reply that could be read."""
     asked: int
-    read: int
+
+    @property
+    def read(self) -> int:
+        """Return how many replies could be read."""
+        return sum(map(len, self.endorsed.values()))
 
     @property
     def is_read(self) -> bool:
         """Return whether nearly all replies could be read, so that the model may be ranked."""
-        return self.asked > 0 and self.read >= LEAST_READ * self.asked
+        return self.asked > 0 and self.read >= studies.MIN_READ * self.asked
 
 
 @dataclass(frozen=True)
@@ -88,50 +91,31 @@ class Rubrics:
         return common_codes(self.ranked, self.by_code)
 
     @cached_property
-    def by_file(self) -> Rated:
-        """The consensus of the cases' own ratings."""
-        return {c.code: {a.id: consensus(a) for a in c.actions} for c in self.cases}
-
-    @cached_property
-    def by_experts(self) -> Rated:
-        """The experts' medians as points of the scale."""
+    def of_file(self) -> Sheets:
+        """The cases' own ratings, whose raters are called by their places."""
         return {
-            code: {i: to_point(float(np.median([*given.values()]))) for i, given in menu.items()}
-            for code, menu in self._given.items()
+            c.code: {
+                a.id: {f"rater {n} of the file": r for n, r in enumerate(a.ratings, 1)}
+                for a in c.actions
+            }
+            for c in self.cases
         }
 
     @cached_property
-    def _given(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+    def of_experts(self) -> Sheets:
         """The experts' ratings of these cases, actions in the order of the menus."""
         return {c.code: {a.id: self.sheets[c.code][a.id] for a in c.actions} for c in self.cases}
 
     @cached_property
-    def experts(self) -> tuple[str, ...]:
+    def experts(self) -> list[str]:
         """The experts who rated any of the cases."""
-        menus = self._given.values()
-        return tuple(sorted({e for menu in menus for given in menu.values() for e in given}))
-
-    def of_expert(self, expert: str) -> Rated:
-        """Return one expert's ratings of the cases whose whole menu that expert rated."""
-        return {
-            code: {i: given[expert] for i, given in menu.items()}
-            for code, menu in self._given.items()
-            if all(expert in given for given in menu.values())
-        }
-
-    def of_place(self, place: int) -> Rated:
-        """Return the ratings of the file's rater of one place, of cases that have one there."""
-        return {
-            c.code: {a.id: a.ratings[place] for a in c.actions}
-            for c in self.cases
-            if all(len(a.ratings) > place for a in c.actions)
-        }
+        return sorted(_raters(self.of_experts))
 
     def draw(self, seed: int) -> Iterator[Rated]:
         """Yield `PANELS` rubrics whose ratings are drawn again from the experts' of each action."""
         rng = np.random.default_rng(seed)
         drawn: dict[str, dict[str, list[int]]] = {}
-        for code, menu in self._given.items():
+        for code, menu in self.of_experts.items():
             for action, given in menu.items():
                 own = np.asarray(sorted(given.values()))
                 picks = rng.integers(0, len(own), size=(PANELS, len(own)))
@@ -173,6 +157,28 @@ class Rubrics:
         if out := [m.model for m in self.models if not m.is_read]:
             yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
         yield from self.said
+
+
+def _raters(sheets: Sheets) -> list[str]:
+    menus = sheets.values()
+    return [*dict.fromkeys(r for menu in menus for given in menu.values() for r in given)]
+
+
+def _medians(sheets: Sheets) -> Rated:
+    """Return the raters' medians as points of the scale."""
+    return {
+        code: {i: to_point(float(np.median([*given.values()]))) for i, given in menu.items()}
+        for code, menu in sheets.items()
+    }
+
+
+def _alone(sheets: Sheets, rater: str) -> Rated:
+    """Return one rater's ratings of the cases whose whole menu that rater rated."""
+    return {
+        code: {i: given[rater] for i, given in menu.items()}
+        for code, menu in sheets.items()
+        if all(rater in given for given in menu.values())
+    }
 
 
 def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floats:
@@ -235,8 +241,7 @@ def _replies(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> Mode
             found = label_case(episode.instance, episode.response)
             if found is not None and found.is_read:
                 endorsed.setdefault(case.code, []).append(found.labels.endorsed)
-    read = sum(map(len, endorsed.values()))
-    return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked, read)
+    return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked)
 
 
 def _check_same(run: stored_decisions.GradedRun, case: Case, episode: Episode) -> None:
@@ -308,7 +313,7 @@ def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[
     row |= {"asked": model.asked, "read": model.read}
     if not codes:
         return row
-    both = [own.sums(model, rated, codes) for rated in (own.by_file, own.by_experts)]
+    both = [own.sums(model, rated, codes) for rated in map(_medians, (own.of_file, own.of_experts))]
     for name, sums in zip(("file", "experts"), both, strict=True):
         row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
     stacked = np.concatenate(both, axis=1)
@@ -349,12 +354,12 @@ def _field(own: Rubrics, rated: Rated) -> _Field:
 
 def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
     """Return the models' ranks under each rater alone and under ratings that are drawn again."""
-    places = range(max(len(a.ratings) for c in own.cases for a in c.actions))
-    file, whole = _field(own, own.by_file), _field(own, own.by_experts)
-    alone = {f"expert {n}": _field(own, own.of_expert(e)) for n, e in enumerate(own.experts, 1)}
+    file, whole = (_field(own, _medians(sheets)) for sheets in (own.of_file, own.of_experts))
+    alone = {
+        f"expert {n}": _field(own, _alone(own.of_experts, e)) for n, e in enumerate(own.experts, 1)
+    }
     fields = {"median of the file": file, _MEDIAN: whole}
-    fields |= {f"rater {n + 1} of the file": _field(own, own.of_place(n)) for n in places}
-    fields |= alone
+    fields |= {r: _field(own, _alone(own.of_file, r)) for r in _raters(own.of_file)} | alone
     seed = intervals.seed_of(settings.bootstrap_seed, "sensitivity")
     drawn = [_field(own, rated) for rated in own.draw(seed)]
     order = sorted(whole, key=lambda model: (whole[model]["rank"] or len(whole) + 1, model))

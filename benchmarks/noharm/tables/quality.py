@@ -19,7 +19,6 @@ from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import Judged
 from medhelm_benchmarks.noharm.rules.quality import (
     CHECKS,
-    CLASSES,
     CONFIDENCE,
     FIVE,
     MOST_AUC,
@@ -31,7 +30,7 @@ from medhelm_benchmarks.noharm.rules.quality import (
     Quality,
     Words,
 )
-from medhelm_benchmarks.noharm.rules.score import action_class, consensus
+from medhelm_benchmarks.noharm.rules.score import CLASSES, class_of
 from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 
 TRAPS: tuple[str, ...] = get_args(Trap)
@@ -164,7 +163,7 @@ def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     cases = quality.checked
     actions = quality.actions
     sizes = [len(case.actions) for case in cases]
-    classes = Counter(action_class(consensus(action)) for action in actions)
+    classes = Counter(map(class_of, actions))
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
     specialties = {case.specialty.strip().casefold() for case in cases}
     mean, middle = len(actions) / len(cases), float(median(sizes))
