@@ -10,16 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from medhelm import (
-    DataError,
-    Episode,
-    Instance,
-    Metric,
-    Outcome,
-    Score,
-    hookimpl,
-    visible_text,
-)
+from medhelm import DataError, Episode, Instance, Metric, Outcome, Score, hookimpl, visible_text
 from medhelm_benchmarks.ehrsql.compare import is_ordered, same_query, same_rows
 from medhelm_benchmarks.ehrsql.sandbox import QueryResult, Sandbox, open_sandbox
 

@@ -19,13 +19,7 @@ from msgspec import UNSET
 
 from medhelm import DataError, Floats
 from medhelm.plugin import aggregation, ratings, sheet
-from medhelm_benchmarks.noharm.rules.cases import (
-    LEAST_RATERS,
-    Action,
-    Case,
-    Validation,
-    lists_of,
-)
+from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Action, Case, Validation, lists_of
 from medhelm_benchmarks.noharm.rules.quality import rating_matrix
 from medhelm_benchmarks.noharm.rules.score import best_alternatives, class_of, consensus, middle
 

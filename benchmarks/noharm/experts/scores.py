@@ -66,19 +66,15 @@ class ModelReplies:
 class Rubrics:
     """Cases that experts rated whole, the ratings of both kinds, and stored replies to them."""
 
-    cases: tuple[Case, ...]
-    sheets: Sheets
+    cases: Mapping[str, Case]
+    of_experts: Sheets
+    """The experts' ratings of these cases, actions in the order of the menus."""
     least: int
     models: tuple[ModelReplies, ...]
     said: tuple[str, ...]
     """Notes on the runs that the replies are of."""
     left_out: int
     """Cases of the file with an action that fewer than `least` experts rated."""
-
-    @cached_property
-    def by_code(self) -> Mapping[str, Case]:
-        """The cases by their codes."""
-        return {case.code: case for case in self.cases}
 
     @cached_property
     def ranked(self) -> tuple[ModelReplies, ...]:
@@ -88,28 +84,18 @@ class Rubrics:
     @cached_property
     def codes(self) -> tuple[str, ...]:
         """The cases that every ranked model has a readable reply to."""
-        return common_codes(self.ranked, self.by_code)
+        return common_codes(self.ranked, self.cases)
 
     @cached_property
     def of_file(self) -> Sheets:
         """The cases' own ratings, whose raters are called by their places."""
         return {
-            c.code: {
+            code: {
                 a.id: {f"rater {n} of the file": r for n, r in enumerate(a.ratings, 1)}
-                for a in c.actions
+                for a in case.actions
             }
-            for c in self.cases
+            for code, case in self.cases.items()
         }
-
-    @cached_property
-    def of_experts(self) -> Sheets:
-        """The experts' ratings of these cases, actions in the order of the menus."""
-        return {c.code: {a.id: self.sheets[c.code][a.id] for a in c.actions} for c in self.cases}
-
-    @cached_property
-    def experts(self) -> list[str]:
-        """The experts who rated any of the cases."""
-        return sorted(_raters(self.of_experts))
 
     def draw(self, seed: int) -> Iterator[Rated]:
         """Yield `PANELS` rubrics whose ratings are drawn again from the experts' of each action."""
@@ -127,7 +113,7 @@ class Rubrics:
     def sums(self, model: ModelReplies, rated: Rated, codes: Sequence[str]) -> Floats:
         """Return the sums (C, 7) of a model's replies to cases under a rubric, means over repeats."""
         each = [
-            np.mean([_sums(self.by_code[c], e, rated[c]) for e in model.endorsed[c]], axis=0)
+            np.mean([_sums(self.cases[c], e, rated[c]) for e in model.endorsed[c]], axis=0)
             for c in codes
         ]
         return np.asarray(each).reshape(len(codes), _SEVERE + 1)
@@ -139,7 +125,7 @@ class Rubrics:
     def notes(self) -> Iterator[str]:
         """Yield what must be known of both tables: who rated, what is not scored or ranked."""
         yield (
-            f"Experts: {len(self.experts)}, at least {self.least} for every action; cases that they "
+            f"Experts: {len(_raters(self.of_experts))}, at least {self.least} for every action; cases that they "
             f"rated whole: {len(self.cases)}, other cases of the file: {self.left_out}. Halves of a "
             "median go up a point."
         )
@@ -148,12 +134,9 @@ class Rubrics:
                 f"Ranked models are compared on the {len(self.codes)} of these cases to which each "
                 "has a reply that could be read."
             )
-        lost = {m.model: m.asked - m.read for m in self.models}
-        lacking = [
-            f"{m.model} ({lost[m.model]} of {m.asked})" for m in self.models if lost[m.model]
-        ]
-        if lacking:
-            yield f"Replies not read, in no score: {', '.join(lacking)}."
+        lacking = [m for m in self.models if m.read < m.asked]
+        if said := [f"{m.model} ({m.asked - m.read} of {m.asked})" for m in lacking]:
+            yield f"Replies not read, in no score: {', '.join(said)}."
         if out := [m.model for m in self.models if not m.is_read]:
             yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
         yield from self.said
@@ -218,8 +201,10 @@ def read_rubrics(
         raise UsageError(f"runs of {' and '.join(names)} asked these cases; choose by --benchmark")
     said = [*chosen.notes, *[f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged)]
     return Rubrics(
-        cases=(*kept.values(),),
-        sheets=sheets,
+        cases=kept,
+        of_experts={
+            code: {a.id: sheets[code][a.id] for a in case.actions} for code, case in kept.items()
+        },
         least=needed,
         models=tuple(replies for _, replies in found),
         said=(*said,),
@@ -308,7 +293,7 @@ def rubrics_table(own: Rubrics, settings: Settings) -> Table:
 
 
 def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[str, Any]:
-    codes = own.codes if model.is_read else common_codes([model], own.by_code)
+    codes = own.codes if model.is_read else common_codes([model], own.cases)
     row: dict[str, Any] = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
     row |= {"asked": model.asked, "read": model.read}
     if not codes:
@@ -355,9 +340,8 @@ def _field(own: Rubrics, rated: Rated) -> _Field:
 def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
     """Return the models' ranks under each rater alone and under ratings that are drawn again."""
     file, whole = (_field(own, _medians(sheets)) for sheets in (own.of_file, own.of_experts))
-    alone = {
-        f"expert {n}": _field(own, _alone(own.of_experts, e)) for n, e in enumerate(own.experts, 1)
-    }
+    experts = enumerate(sorted(_raters(own.of_experts)), 1)
+    alone = {f"expert {n}": _field(own, _alone(own.of_experts, e)) for n, e in experts}
     fields = {"median of the file": file, _MEDIAN: whole}
     fields |= {r: _field(own, _alone(own.of_file, r)) for r in _raters(own.of_file)} | alone
     seed = intervals.seed_of(settings.bootstrap_seed, "sensitivity")

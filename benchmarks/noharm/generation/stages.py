@@ -147,6 +147,10 @@ class RatingsReply(_Reply, frozen=True, kw_only=True):
     ratings: tuple[RatingReply, ...]
 
 
+Sheets = Mapping[Perspective, RatingsReply]
+"""The sheets of the three raters."""
+
+
 class QuoteReply(_Reply, frozen=True, kw_only=True):
     """Words of the guideline for one action; empty where it is silent."""
 

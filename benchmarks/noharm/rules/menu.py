@@ -14,13 +14,7 @@ from msgspec import UNSET
 from medhelm import DataError, Episode, Instance, Items, Response
 from medhelm_benchmarks.noharm.rules.cases import Case, listed, lists_of, to_case
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
-from medhelm_benchmarks.noharm.rules.score import (
-    STRONG,
-    CaseScore,
-    class_of,
-    consensus,
-    score_case,
-)
+from medhelm_benchmarks.noharm.rules.score import STRONG, CaseScore, class_of, consensus, score_case
 
 _KEY = "case"
 

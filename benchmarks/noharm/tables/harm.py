@@ -18,13 +18,7 @@ from medhelm.plugin import aggregation, instance_tags, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
-from medhelm_benchmarks.noharm.rules.score import (
-    COUNTS,
-    KINDS,
-    LABELS,
-    SEVERITIES,
-    harmonic_mean,
-)
+from medhelm_benchmarks.noharm.rules.score import COUNTS, KINDS, LABELS, SEVERITIES, harmonic_mean
 from medhelm_benchmarks.noharm.tables.harm_notes import Validity, harm_notes, validity_of
 
 _METRICS = {

@@ -15,21 +15,9 @@ from medhelm import DataError, Table
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import durable, readers
 from medhelm_benchmarks.noharm.generation.stages import Trap
+from medhelm_benchmarks.noharm.rules import quality as rules
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import Judged
-from medhelm_benchmarks.noharm.rules.quality import (
-    CHECKS,
-    CONFIDENCE,
-    FIVE,
-    MOST_AUC,
-    READINGS,
-    REQUIRED,
-    SIX,
-    CheckName,
-    Measure,
-    Quality,
-    Words,
-)
 from medhelm_benchmarks.noharm.rules.score import CLASSES, class_of
 from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 
@@ -100,7 +88,7 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[tuple[str, ...], ...] = ()
 
 
-def flags(quality: Quality) -> Iterator[Flag]:
+def flags(quality: rules.Quality) -> Iterator[Flag]:
     """Yield a flag for each check that a case fails and for each leak. The set's flag comes last."""
     for case in quality.cases:
         for check in case.checks:
@@ -122,7 +110,7 @@ NOT_JUDGED = (
 
 
 def quality_tables(
-    quality: Quality, embeddings: str | None = None, judged: Judged | None = None
+    quality: rules.Quality, embeddings: str | None = None, judged: Judged | None = None
 ) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
     settings = {"embeddings": embeddings, "judge": None if judged is None else judged.judge}
@@ -140,11 +128,11 @@ def quality_tables(
         return form.table(lines, notes, settings, title=title and f"{form.title}{title}")
 
     rate_notes = (
-        f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where "
+        f"Intervals hold {rules.CONFIDENCE:.0%}. Those of shares take actions as independent; where "
         "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
         "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
-        f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
-        f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
+        f"Nearly identical: {rules.READINGS['nearly identical']}. Discordant: "
+        f"{rules.READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
     )
     flag_rows = ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged)
     made = (
@@ -158,7 +146,7 @@ def quality_tables(
     return {own.name: own for own in made}
 
 
-def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
+def _summary(quality: rules.Quality) -> Iterator[tuple[str, str, float | None]]:
     """Yield the rows of the paper's table 1."""
     cases = quality.checked
     actions = quality.actions
@@ -184,15 +172,15 @@ def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     yield "Best-alternative groups", f"{best:,}", best
 
 
-def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
+def _passed(quality: rules.Quality) -> Iterator[tuple[str, str, int | None, int]]:
     passed = quality.words.passed
-    of_set = f"all cases together: words alone have an AUC of at most {MOST_AUC:g}"
-    sets: list[tuple[str, str, Sequence[CheckName], bool | None]] = [
-        *((name, REQUIRED[name], (name,), True) for name in CHECKS),
-        ("five", "the five of the paper's table", FIVE, True),
-        ("six", "those of a case by itself", SIX, True),
+    of_set = f"all cases together: words alone have an AUC of at most {rules.MOST_AUC:g}"
+    sets: list[tuple[str, str, Sequence[rules.CheckName], bool | None]] = [
+        *((name, rules.REQUIRED[name], (name,), True) for name in rules.CHECKS),
+        ("five", "the five of the paper's table", rules.FIVE, True),
+        ("six", "those of a case by itself", rules.SIX, True),
         ("words", of_set, (), passed),
-        ("all", "all of them", CHECKS, passed),
+        ("all", "all of them", rules.CHECKS, passed),
     ]
     for name, required, checks, is_set_fit in sets:
         n = None if is_set_fit is None else is_set_fit * quality.passing(checks)
@@ -200,9 +188,9 @@ def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
 
 
 def _check_notes(
-    quality: Quality, embeddings: str | None, judged: Judged | None
+    quality: rules.Quality, embeddings: str | None, judged: Judged | None
 ) -> tuple[str, ...]:
-    readings = dict(READINGS)
+    readings = dict(rules.READINGS)
     if embeddings is not None:
         readings["near-duplicate"] += (
             f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
@@ -220,7 +208,7 @@ def _check_notes(
     )
 
 
-def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
+def _rates(quality: rules.Quality) -> Iterator[tuple[Any, ...]]:
     yield from map(astuple, quality.rates())
     words = quality.words
     yield (
@@ -234,7 +222,7 @@ def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
+def _measures(quality: rules.Quality) -> Iterator[tuple[Any, ...]]:
     for case in quality.cases:
         for check in case.checks:
             for m in check.measures:
@@ -245,15 +233,17 @@ def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
                 )
 
 
-def _auc(words: Words) -> str:
+def _auc(words: rules.Words) -> str:
     if words.auc is None:
         return words.reason
     ends = "" if words.low is None else f" [{words.low:.2f}, {words.high:.2f}]"
-    side = "above" if words.auc > MOST_AUC else "within"
-    return f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {MOST_AUC:g}"
+    side = "above" if words.auc > rules.MOST_AUC else "within"
+    return (
+        f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {rules.MOST_AUC:g}"
+    )
 
 
-def _measured(m: Measure) -> str:
+def _measured(m: rules.Measure) -> str:
     side, limit = "at least" if m.is_least else "at most", float(m.limit)
     if m.of is None:
         return f"{m.name}: {m.count}; {side} {limit:g}"
