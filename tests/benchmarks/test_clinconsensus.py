@@ -95,7 +95,7 @@ def test_table_6_as_far_as_it_can_be_checked() -> None:
     assert sum(counts.values()) == 2500 == 900 + 800 + 800 == 1467 + 1033
     assert set(counts) == set(own.groups) == {s.group for s in own.specialties.values()}
     assert (len(own.specialties), len(own.themes)) == (36, 12)
-    assert len({t.family for t in own.themes.values()}) == 5
+    assert len({t.group for t in own.themes.values()}) == 5
     assert len(bank()) == 73 and sum(c.system for c in bank()) == 8
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-import yaml
 
 from medhelm import DataError, Episode, Settings, Table, visible_text
 from medhelm.plugin import (
@@ -109,9 +106,9 @@ class FailureType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 @cache
 def failure_types() -> dict[str, FailureType]:
     """Return the seven types and the one for all else, by id."""
-    text = (resources.files(__package__) / "types.yaml").read_text("utf-8")
-    values: Any = yaml.safe_load(text)
-    return {t.id: t for t in msgspec.convert(values["types"], tuple[FailureType, ...])}
+    raw = Path(__file__).with_name("types.yaml").read_bytes()
+    found = msgspec.yaml.decode(raw, type=dict[str, tuple[FailureType, ...]])
+    return {own.id: own for own in found["types"]}
 
 
 def failure_sheet(answers: Sequence[Answer], seed: int) -> sheet.RatingSheet:
