@@ -13,6 +13,7 @@ from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm_benchmarks import ehrshot
+from tests.cases import cases
 
 from .conftest import load
 
@@ -271,15 +272,7 @@ def test_a_laboratory_task_in_either_form_or_in_both(tmp_path: Path) -> None:
         assert [i.references for i in instances(tmp_path)] == [("A",), ("B",)], values
 
 
-@pytest.mark.parametrize(
-    ("task", "values", "message"),
-    [
-        (3, {"boolean_value": [True, None]}, "every row must hold boolean_value (true or false)"),
-        (3, {"boolean_value": [True], "integer_value": [0]}, "two that contradict each other"),
-        (3, {"integer_value": [4]}, "integer_value is not one of the grades of the task"),
-        (1, {"integer_value": [2]}, "integer_value is not one of the grades of the task"),
-    ],
-)
+@pytest.mark.parametrize(("task", "values", "message"), cases(__file__, "unknown_labels"))
 def test_unknown_labels(
     task: int, values: dict[str, Sequence[object]], message: str, tmp_path: Path
 ) -> None:

@@ -19,39 +19,7 @@ SCHEMA = (
 Rows = list[tuple[object, ...]]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "unordered", "ordered"),
-    [
-        ([(1,), (2,)], [(1,), (2,)], True, True),
-        ([(1,), (2,)], [(2,), (1,)], True, False),
-        ([(1,), (1,)], [(1,)], False, False),  # duplicates count
-        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False, False),
-        ([], [], True, True),
-        ([(1,)], [], False, False),
-        ([(1,)], [(1, 2)], False, False),  # a further column is another answer
-        ([(1, 2)], [(2, 1)], False, False),
-        ([(3,)], [(3.0,)], True, True),
-        ([(0.1 + 0.2,)], [(0.3,)], True, True),
-        ([(1_000_000,)], [(1_000_000.9,)], True, True),  # within a millionth
-        ([(1_000_000,)], [(1_000_002,)], False, False),
-        ([(0,)], [(1e-10,)], True, True),
-        ([(0,)], [(None,)], False, False),
-        ([(None,)], [(None,)], True, True),
-        ([("",)], [(None,)], False, False),
-        ([(2030,)], [("2030",)], True, True),  # strftime gives texts
-        ([("2030",), ("2031",)], [(2031.0,), (2030,)], True, False),
-        ([("007",)], [("7",)], False, False),  # two texts are compared as texts
-        ([("428.0",)], [("428",)], False, False),
-        ([("12/15",)], [(12,)], False, False),
-        ([("iv",), ("oral",)], [("oral",), ("iv",)], True, False),
-        ([("iv",)], [("IV",)], False, False),
-        ([(b"x",)], [("x",)], False, False),
-        ([(float("inf"),)], [(float("inf"),)], True, True),
-        ([(1.0, "b"), (1.0 + 1e-12, "a")], [(1.0, "a"), (1.0, "b")], True, False),
-        ([(None, 1), ("x", None)], [("x", None), (None, 1)], True, False),
-        ([(None, 0), (0, None)], [(0, None), (None, 0)], True, False),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "unordered", "ordered"), cases(__file__, "rows"))
 def test_rows(one: Rows, other: Rows, unordered: bool, ordered: bool) -> None:
     for a, b in ((one, other), (other, one)):
         assert same_rows(a, b, ordered=False) == unordered
