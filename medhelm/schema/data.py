@@ -277,6 +277,11 @@ class FileDataset:
     source: str = ""
     """The upstream repository and commit, for people."""
 
+    @classmethod
+    def brought(cls, *names: str, source: str, read: ReadFiles | None = None) -> FileDataset:
+        """Return the dataset of files that its users bring under these names."""
+        return cls(files=tuple(SourceFile(name=own) for own in names), read=read, source=source)
+
     def needed(self, split: str) -> tuple[SourceFile, ...]:
         """Return the files that a split is read from."""
         return tuple(f for f in self.files if not f.splits or split in f.splits)
