@@ -17,7 +17,7 @@ SUBJECTS = (
     "medical_genetics",
     "professional_medicine",
 )
-_DOTS = re.compile(r"^(?:\.\s?){3}\s*")
+_DOTS = re.compile(r"^(?:(?:\.\s?){2,}|\u2026)\s*")
 _THETA = re.compile(r"(?<=\bsin )\?|(?<=\bcos )\?|(?<=angle of incline, )\?")
 
 

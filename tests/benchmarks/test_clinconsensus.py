@@ -19,7 +19,6 @@ from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.grading.rubric.metrics import (
-    COVERAGE,
     Decided,
     RubricAccuracy,
     RubricCoverage,
@@ -169,17 +168,6 @@ def test_more_met_never_lowers_a_score_and_order_changes_nothing(
         ]
         assert values[0] is not None and values[1] is not None
         assert values[0] <= values[1] and values[0] == values[2]
-
-
-def test_the_value_of_a_run_is_that_of_named_sums() -> None:
-    case = to_instance(ROWS[0])
-    hits = [9, 10, 15, 30]
-    scores = [
-        RubricCoverage().of(case, Decided(case.criteria, (True,) * s + (False,) * (30 - s)))
-        for s in hits
-    ]
-    sums = {n: np.array(sum(s.sums[n] for s in scores)) for n in COVERAGE.sums}
-    assert float(COVERAGE.of(sums)) == pytest.approx(coverage(hits, 10, 30))
 
 
 def test_a_case_with_another_number_of_criteria_needs_a_rule() -> None:

@@ -94,6 +94,11 @@ def test_provenance_names_the_author_of_every_action(studio: Studio) -> None:
         }
         assert found["guideline_sha256"] == Guideline(NAME, GUIDELINE).sha256
     assert cases[0].made_by == ("test/writer", "test/one", "test/two")
+    for line, (_, asked) in zip(
+        lines, (p for p in studio.author.prompts if p[0] == "scene"), strict=True
+    ):
+        passage = json.loads(line)["setting"]["passage"]
+        assert passage in " ".join(GUIDELINE.split()) and f">\n{passage}\n</passage" in asked
 
 
 def test_a_maker_is_named_as_the_endpoint_names_it_where_that_differs(studio: Studio) -> None:
@@ -537,15 +542,6 @@ def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() 
     drawn = [draw_setting(0, "N", i, passages).passage for i in range(1, 21)]
     assert set(drawn[:10]) == set(drawn[10:]) == set(passages)
     assert Guideline("X 2024", "Only a few words").passages == ("few words",)
-
-
-def test_a_case_is_asked_for_on_its_passage(studio: Studio) -> None:
-    end = studio.run(1).ends[0]
-    assert end.provenance is not None
-    passage = end.provenance.setting["passage"]
-    assert passage and passage in " ".join(GUIDELINE.split())
-    (asked,) = [p for s, p in studio.author.prompts if s == "scene"]
-    assert f">\n{passage}\n</passage" in asked
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), max_size=12)
