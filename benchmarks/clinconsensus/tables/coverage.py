@@ -115,6 +115,14 @@ NOT_CLEARANCE = (
 )
 
 
+_SAID = (
+    NOT_CLEARANCE,
+    "Ranks of models with equal scores are ordered by name in the overlaps of the first "
+    "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
+    "Criteria without a valid verdict count as not met.",
+    "A difference is of a slice less all other cases; its interval is made of those of both, which are "
+    "of different cases (the square-and-add rule).",
+)
 _FORM = column_kinds.form(__file__, "coverage")
 
 
@@ -128,18 +136,7 @@ def coverage(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.cells if has_coverage(study, b)]
     rows = [row for b in found for row in _rows(asked, b)]
-    said = (
-        [
-            NOT_CLEARANCE,
-            "Ranks of models with equal scores are ordered by name in the overlaps of the first "
-            "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
-            "Criteria without a valid verdict count as not met.",
-            "A difference is of a slice less all other cases; its interval is made of those of both, which are "
-            "of different cases (the square-and-add rule).",
-        ]
-        if rows
-        else ["No benchmark here has criteria with a threshold."]
-    )
+    said = [*_SAID] if rows else ["No benchmark here has criteria with a threshold."]
     repeated = [b for b in found if hits_of(study, b) is None]
     if repeated:
         said.append(
@@ -295,12 +292,10 @@ def _difference(a: studies.Estimate, b: studies.Estimate) -> Cells:
     value = a.score - b.score
     ends = (a.interval.low, a.interval.high, b.interval.low, b.interval.high)
     a_low, a_high, b_low, b_high = (math.nan if end is None else end for end in ends)
-    low = value - math.hypot(a.score - a_low, b_high - b.score)
-    high = value + math.hypot(a_high - a.score, b.score - b_low)
     return {
         "difference": value,
-        "difference_low": None if math.isnan(low) else low,
-        "difference_high": None if math.isnan(high) else high,
+        "difference_low": value - math.hypot(a.score - a_low, b_high - b.score),
+        "difference_high": value + math.hypot(a_high - a.score, b.score - b_low),
     }
 
 
@@ -327,11 +322,5 @@ def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
         "Spearman, length and accuracy": spearman([*x.ravel()], [*share.ravel()]),
         "given model and case, length and coverage": partial_correlation(x, main),
     }
-    for measure, value in measures.items():
-        yield {
-            "benchmark": benchmark,
-            "level": "length",
-            "measure": measure,
-            "correlation": value,
-            "n": int(x.size),
-        }
+    row: Cells = {"benchmark": benchmark, "level": "length", "n": int(x.size)}
+    yield from (row | {"measure": m, "correlation": value} for m, value in measures.items())
