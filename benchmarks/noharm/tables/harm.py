@@ -166,6 +166,7 @@ class _Labelled:
         self.pooled = [m for m in fit if self.whole[m].read]
         """Models behind the rows over all."""
         self.of_rows = (*self.models, *[None] * bool(self.pooled))
+        """Each model, then None for those over all."""
 
     def sums(self, ids: studies.Keys | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
