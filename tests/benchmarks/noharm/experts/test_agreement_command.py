@@ -225,6 +225,8 @@ def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
     assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
+    apart = rows_of(shell(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
+    assert apart["experts' median"]["n"] == 0  # no action has two ratings
 
 
 def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
