@@ -7,17 +7,7 @@ import re
 from collections.abc import Mapping
 from string import ascii_uppercase
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Instance,
-    LeftOut,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, GitHub, Instance, LeftOut, Row, hookimpl
 
 LETTERS = ascii_uppercase[:5]
 EMPTY = ("n/a", "na", "none", "nan", "null")
@@ -85,14 +75,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions by experts of medical schools in sixteen African countries.",
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "results/Meta-Llama-3-8B/afrimed-qa-v2_Meta-Llama-3-8B_mcq_base-prompt__no_exp_0-shot_score_0.4724_3910.csv",
-                        "4e1efd37bf8a479bdff062799f2b5e1d1183ffcd62b86cf762d07190fadcf631",
-                        name="afrimedqa_expert_mcq.csv",
-                    ),
-                ),
+            dataset=github.dataset(
+                "results/Meta-Llama-3-8B/afrimed-qa-v2_Meta-Llama-3-8B_mcq_base-prompt__no_exp_0-shot_score_0.4724_3910.csv",
+                "4e1efd37bf8a479bdff062799f2b5e1d1183ffcd62b86cf762d07190fadcf631",
+                name="afrimedqa_expert_mcq.csv",
                 source=f"{github}, expert multiple choice, version 2",
             ),
             to_instance=to_instance,

@@ -11,17 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    hookimpl,
-    read_table,
-)
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, hookimpl, read_table
 
 QUESTIONS = {
     "brief_hospital_course": (
@@ -133,14 +123,12 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             subcategory="documenting_patient_visits",
             tasks=("generate_discharge_notes", "summarize_clinical_documents"),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(name="test_phase_1/discharge.csv.gz"),
-                    SourceFile(name="test_phase_1/discharge_target.csv.gz"),
-                    SourceFile(name="test_phase_1/radiology.csv.gz"),
-                ),
-                read=read,
+            dataset=FileDataset.brought(
+                "test_phase_1/discharge.csv.gz",
+                "test_phase_1/discharge_target.csv.gz",
+                "test_phase_1/radiology.csv.gz",
                 source="Discharge Me! 1.3, test phase 1, PhysioNet",
+                read=read,
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, hookimpl
 
 HYPERTENSION = (
     "ICD10CM/I10, ICD9CM/401, ICD9CM/401.0, ICD9CM/401.1, ICD9CM/401.9, SNOMED/1201005, "
@@ -270,11 +270,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "predict_outcomes",
                 "predict_adverse_events",
             ),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(name="data/data.parquet"),
-                    *(SourceFile(name=f"labels/{task}/labels.parquet") for task in QUESTIONS),
-                ),
+            dataset=FileDataset.brought(
+                "data/data.parquet",
+                *(f"labels/{task}/labels.parquet" for task in QUESTIONS),
                 read=read,
                 source="EHRSHOT in MEDS layout (EHRSHOT_MEDS), Stanford Shah Lab on Redivis",
             ),

@@ -13,7 +13,6 @@ from medhelm import (
     Benchmark,
     DataError,
     Exposure,
-    FileDataset,
     GitHub,
     Instance,
     LeftOut,
@@ -62,14 +61,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Multiple-choice exam questions in six health professions.",
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "HEAD_EN.json",
-                        "b7b55188f708a0a78ca0c1711b96890af42c0f528ff4aa6b4a29be47ee3c21c0",
-                    ),
-                ),
-                read=read,
+            dataset=github.dataset(
+                "HEAD_EN.json",
+                "b7b55188f708a0a78ca0c1711b96890af42c0f528ff4aa6b4a29be47ee3c21c0",
+                read,
                 source=f"aghie/head-qa, copy in {github}",
             ),
             to_instance=to_instance,

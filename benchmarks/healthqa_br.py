@@ -7,17 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    Instance,
-    Prompt,
-    Row,
-    SourceFile,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Prompt, Row, hookimpl
 
 _LINE = re.compile(r"^\s*\(?([A-E])\s*[:).]\s*(.*)$")
 _OBJECT = re.compile(r"\{.*\}\s*$", re.DOTALL)
@@ -91,8 +81,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions of Brazilian examinations of health professions, in Portuguese.",
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
-            dataset=FileDataset(
-                files=(SourceFile(name="train.parquet"),),
+            dataset=FileDataset.brought(
+                "train.parquet",
                 source="Larxel/healthqa-br on the Hugging Face hub, split train (the only one)",
             ),
             to_instance=to_instance,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, Row, hookimpl
 
 OPTIONS = ("answer_a", "answer_b", "answer_c", "answer_d", "answer_e")
 ABSENT = "The question cannot be answered from the documents."
@@ -75,10 +75,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions about the letters and reports of a patient, of some 6,000 words.",
             subcategory="documenting_patient_visits",
             tasks=("synthesize_external_records", "synthesize_internal_records"),
-            dataset=FileDataset(
-                files=(SourceFile(name="benchmark_v5.json"),),
-                read=read,
-                source="kbressem/LongHealth, data/benchmark_v5.json",
+            dataset=FileDataset.brought(
+                "benchmark_v5.json", source="kbressem/LongHealth, data/benchmark_v5.json", read=read
             ),
             to_instance=to_instance,
             instruction=(

@@ -5,7 +5,7 @@ Kim et al., 2025, arXiv 2502.04381; Scientific Reports 2025, s41598-025-22940-0.
 
 import json
 
-from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
+from medhelm import Benchmark, Exposure, GitHub, Instance, Row, hookimpl, text_key
 
 
 def to_instance(row: Row) -> Instance:
@@ -31,14 +31,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Clinical questions that mislead who answers by a fixed pattern of thought.",
             subcategory="supporting_diagnostic_decisions",
             tasks=("recognize_disease_patterns_from_symptoms",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "data_medARCv1/test_medARCv1.csv",
-                        "73885009ac6709bbc3596ca2968826ee1c92e5f799fbe9bb0d59f6cf59ca4867",
-                    ),
-                ),
-                source=str(github),
+            dataset=github.dataset(
+                "data_medARCv1/test_medARCv1.csv",
+                "73885009ac6709bbc3596ca2968826ee1c92e5f799fbe9bb0d59f6cf59ca4867",
             ),
             to_instance=to_instance,
             instruction=(

@@ -6,16 +6,7 @@ questions with five options are the split `five_options`.
 
 import re
 
-from medhelm import (
-    Benchmark,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Hub,
-    Instance,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Hub, Instance, Row, hookimpl
 
 _STRAY = re.compile(r"\s*\n\"?\s*$")
 _QUOTES = re.compile(r"^\"{3}|\"{3}$")

@@ -8,17 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    hookimpl,
-    read_table,
-)
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, hookimpl, read_table
 
 LONGEST = 250_000
 """Bytes of a record that are shown, its end; about 90,000 tokens of XML."""
@@ -131,13 +121,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "track_protocol_compliance",
                 "assess_care_quality",
             ),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(name="clinician-reviewed-model-responses.tsv"),
-                    SourceFile(name="clinician-instruction-responses.tsv"),
-                ),
-                read=read,
+            dataset=FileDataset.brought(
+                "clinician-reviewed-model-responses.tsv",
+                "clinician-instruction-responses.tsv",
                 source="MedAlign instructions 1.3, Stanford",
+                read=read,
             ),
             to_instance=to_instance,
             prompt="plain",

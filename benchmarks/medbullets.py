@@ -6,7 +6,7 @@ cluster. Some refer to a figure that the file lacks; metadata `figure` says so.
 
 import re
 
-from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl, text_key
+from medhelm import Benchmark, Exposure, GitHub, Instance, Row, hookimpl, text_key
 
 COLUMNS = ("opa", "opb", "opc", "opd", "ope")
 
@@ -37,14 +37,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Clinical vignettes in the style of USMLE Steps 2 and 3, five options.",
             subcategory="providing_clinical_knowledge_support",
             tasks=("answer_medical_knowledge_questions",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "medbullets/medbullets_op5.csv",
-                        "7da4b1397418b4bd15074066ea6a377ac44a599794a959cd8ebc76937ea597e6",
-                    ),
-                ),
-                source=str(github),
+            dataset=github.dataset(
+                "medbullets/medbullets_op5.csv",
+                "7da4b1397418b4bd15074066ea6a377ac44a599794a959cd8ebc76937ea597e6",
             ),
             to_instance=to_instance,
             instruction=(

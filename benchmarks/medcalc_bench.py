@@ -6,7 +6,7 @@ and the extracted entities stay out of the prompt.
 
 import hashlib
 
-from medhelm import Benchmark, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
+from medhelm import Benchmark, Exposure, GitHub, Instance, Row, hookimpl
 
 ONE_NAME = {"lab test": "lab", "dosage conversion": "dosage"}
 """Spellings of other releases."""
@@ -49,13 +49,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Values of 55 medical calculators, to be computed from patient notes.",
             subcategory="supporting_diagnostic_decisions",
             tasks=("perform_medical_calculations",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "dataset/test_data.csv",
-                        "c2d23097f8bdb7ae4a77dbf4a5a767335df7303998d7c7664a73a29fd8e2b31a",
-                    ),
-                ),
+            dataset=github.dataset(
+                "dataset/test_data.csv",
+                "c2d23097f8bdb7ae4a77dbf4a5a767335df7303998d7c7664a73a29fd8e2b31a",
                 source=f"ncbi-nlp/MedCalc-Bench v1.0, copy in {github}",
             ),
             to_instance=to_instance,

@@ -3,16 +3,7 @@
 Wu et al., 2025, arXiv 2505.11733.
 """
 
-from medhelm import (
-    Benchmark,
-    Exposure,
-    FileDataset,
-    Hub,
-    Instance,
-    Prompt,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, Exposure, FileDataset, Hub, Instance, Prompt, Row, hookimpl
 
 
 def to_instance(row: Row) -> Instance:

@@ -10,7 +10,6 @@ from medhelm import (
     Benchmark,
     DataError,
     Exposure,
-    FileDataset,
     GitHub,
     Instance,
     LeftOut,
@@ -58,14 +57,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Clinical notes with at most one medical error, to be found and mended.",
             subcategory="planning_treatments",
             tasks=("match_protocols", "screen_contraindications"),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "MEDEC-MS/MEDEC-MS-TestSet-with-GroundTruth-and-ErrorType.csv",
-                        "f35e2c3c1e4d98ca900394c4fcff14c2a84752e48ddc83698401da6a360c707e",
-                    ),
-                ),
-                source=str(github),
+            dataset=github.dataset(
+                "MEDEC-MS/MEDEC-MS-TestSet-with-GroundTruth-and-ErrorType.csv",
+                "f35e2c3c1e4d98ca900394c4fcff14c2a84752e48ddc83698401da6a360c707e",
             ),
             to_instance=to_instance,
             prompt="plain",

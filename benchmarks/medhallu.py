@@ -9,16 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    Hub,
-    Instance,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Hub, Instance, Row, hookimpl
 
 ANSWERS = {"true": "Ground Truth", "hallucinated": "Hallucinated Answer"}
 """Names the answer that an instance shows, and the column that holds it."""

@@ -13,7 +13,6 @@ from medhelm import (
     Benchmark,
     DataError,
     Exposure,
-    FileDataset,
     GitHub,
     Instance,
     LeftOut,
@@ -67,15 +66,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions of consumers about medicines, to be answered in plain words.",
             subcategory="providing_patient_education_resources",
             tasks=("simplify_disease_info", "simplify_risk_factors", "simplify_treatment"),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "MedInfo2019-QA-Medications.xlsx",
-                        "4f13d0e3b195bd6a5d72a1872f9118cb5f69fd02c370001695330cfc9e3b5832",
-                    ),
-                ),
-                read=read,
-                source=str(github),
+            dataset=github.dataset(
+                "MedInfo2019-QA-Medications.xlsx",
+                "4f13d0e3b195bd6a5d72a1872f9118cb5f69fd02c370001695330cfc9e3b5832",
+                read,
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -9,17 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Instance,
-    Row,
-    hookimpl,
-    text_key,
-)
+from medhelm import Benchmark, DataError, Exposure, GitHub, Instance, Row, hookimpl, text_key
 
 RATINGS = {"4": "excellent", "3": "right but incomplete", "2": "related", "1": "wrong"}
 
@@ -81,15 +71,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions of consumers about health, to be answered in plain words.",
             subcategory="enhancing_patient_understanding_and_accessibility_in_health_communication",
             tasks=("make_content_accessible",),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "MEDIQA_Task3_QA/MEDIQA2019-Task3-QA-TestSet-wLabels.xml",
-                        "df9bca894d252279f200ee78e85d871b57a94b224d75467b7fa38a4a0952cc1d",
-                    ),
-                ),
-                read=read,
-                source=str(github),
+            dataset=github.dataset(
+                "MEDIQA_Task3_QA/MEDIQA2019-Task3-QA-TestSet-wLabels.xml",
+                "df9bca894d252279f200ee78e85d871b57a94b224d75467b7fa38a4a0952cc1d",
+                read,
             ),
             to_instance=to_instance,
             prompt="plain",

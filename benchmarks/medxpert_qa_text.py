@@ -6,16 +6,7 @@ questions, whose file is the one that was verified, is `part_244`.
 
 from collections.abc import Mapping
 
-from medhelm import (
-    Benchmark,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Hub,
-    Instance,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Hub, Instance, Row, hookimpl
 
 
 def to_instance(row: Row) -> Instance:

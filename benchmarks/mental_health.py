@@ -4,7 +4,7 @@ Bedi et al., 2025, arXiv 2505.23802. The turns of a dialogue are not independent
 have seven dialogues, so the dialogue is the cluster.
 """
 
-from medhelm import Benchmark, FileDataset, Instance, Row, SourceFile, TableLayout, hookimpl
+from medhelm import Benchmark, FileDataset, Instance, Row, TableLayout, hookimpl
 
 COLUMNS = {
     "id": "unique key of the row, a turn of the counsellor",
@@ -50,9 +50,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Counselling dialogues, in which to give the counsellor's next turn.",
             subcategory="facilitating_patient_engagement_and_support",
             tasks=("support_counseling", "support_groups"),
-            dataset=FileDataset(
-                files=(SourceFile(name="mental_health.csv"),), source="dialogues of the institution"
-            ),
+            dataset=FileDataset.brought("mental_health.csv", source="dialogues of the institution"),
             to_instance=to_instance,
             prompt="plain",
             instruction=(

@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import zip_longest
 from pathlib import Path
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, hookimpl
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -58,13 +58,11 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Findings of radiology reports, of which to write the impression.",
             subcategory="documenting_diagnostic_reports",
             tasks=("generate_imaging_reports",),
-            dataset=FileDataset(
-                files=(
-                    SourceFile(name="test.findings.tok"),
-                    SourceFile(name="test.impression.tok"),
-                ),
-                read=read,
+            dataset=FileDataset.brought(
+                "test.findings.tok",
+                "test.impression.tok",
                 source="MIMIC-RRS, reports of MIMIC-III, all anatomies",
+                read=read,
             ),
             to_instance=to_instance,
             prompt="plain",

@@ -4,21 +4,12 @@ Alhanai et al. (Institute for Disease Modeling), 2024, arXiv 2412.12417; MMLU: H
 """
 
 import csv
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Instance,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, FileDataset, GitHub, Instance, Row, hookimpl
+from medhelm_benchmarks.mmlu_medical import clean
 
 LANGUAGES = {
     "en": "English",
@@ -36,9 +27,6 @@ LANGUAGES = {
 }
 COLUMNS = ("question", "A", "B", "C", "D", "answer")
 """The files have no header."""
-
-_DOTS = re.compile(r"^(?:(?:\.\s?){2,}|\u2026)\s*")
-_THETA = re.compile(r"(?<=\bsin )\?|(?<=\bcos )\?")
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -95,11 +83,6 @@ def to_instance(row: Row) -> Instance:
         cluster=row.get("first", question),
         metadata={"part": row["language"], "subject": row["subject"]},
     )
-
-
-def clean(option: str) -> str:
-    """Return an option without leading dots, and with the angle that was lost in one question."""
-    return _DOTS.sub("", _THETA.sub("\u03b8", option)).strip()
 
 
 @hookimpl

@@ -7,17 +7,7 @@ Hendrycks et al., 2020, arXiv 2009.03300. The subjects are those of MultiMedQA (
 import re
 from string import ascii_uppercase
 
-from medhelm import (
-    Benchmark,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Hub,
-    Instance,
-    Row,
-    hookimpl,
-    text_key,
-)
+from medhelm import Benchmark, Exposure, FileDataset, GitHub, Hub, Instance, Row, hookimpl, text_key
 
 SUBJECTS = (
     "anatomy",
@@ -27,7 +17,7 @@ SUBJECTS = (
     "medical_genetics",
     "professional_medicine",
 )
-_DOTS = re.compile(r"^(?:\.\s?){3}\s*")
+_DOTS = re.compile(r"^(?:(?:\.\s?){2,}|\u2026)\s*")
 _THETA = re.compile(r"(?<=\bsin )\?|(?<=\bcos )\?|(?<=angle of incline, )\?")
 
 

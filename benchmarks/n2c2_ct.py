@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
-from medhelm import Benchmark, DataError, FileDataset, Instance, Row, SourceFile, hookimpl
+from medhelm import Benchmark, DataError, FileDataset, Instance, Row, hookimpl
 
 CRITERIA: Mapping[str, str] = {
     "ABDOMINAL": (
@@ -109,10 +109,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             subcategory="managing_research_enrollment",
             tasks=("screen_patients", "match_patients"),
-            dataset=FileDataset(
-                files=(SourceFile(name=file),),
-                read=read,
+            dataset=FileDataset.brought(
+                file,
                 source="2018 n2c2 challenge, track 1, gold standard of the test set",
+                read=read,
             ),
             to_instance=to_instance,
             instruction=(

@@ -3,17 +3,7 @@
 Bedi et al., 2025, arXiv 2505.23802. There is no gold: the jury sees the note and the form.
 """
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    TableLayout,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, TableLayout, hookimpl
 
 COLUMNS = {
     "id": "unique key of the row",
@@ -59,9 +49,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
             ),
             subcategory="documenting_care_plans",
             tasks=("document_treatment_plans", "document_care_protocols"),
-            dataset=FileDataset(
-                files=(SourceFile(name="note_extract.csv"),), source="notes of the institution"
-            ),
+            dataset=FileDataset.brought("note_extract.csv", source="notes of the institution"),
             to_instance=to_instance,
             prompt="plain",
             instruction=(

@@ -3,17 +3,7 @@
 Bedi et al., 2025, arXiv 2505.23802.
 """
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    TableLayout,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, FileDataset, Instance, LeftOut, Row, TableLayout, hookimpl
 
 COLUMNS = {
     "id": "unique key of the row",
@@ -85,9 +75,7 @@ def medhelm_benchmarks() -> list[Benchmark]:
                 "explain_follow_up",
                 "explain_recovery",
             ),
-            dataset=FileDataset(
-                files=(SourceFile(name="patient_instruct.csv"),), source="notes of the institution"
-            ),
+            dataset=FileDataset.brought("patient_instruct.csv", source="notes of the institution"),
             to_instance=to_instance,
             prompt="plain",
             instruction=(

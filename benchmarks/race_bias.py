@@ -10,17 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    GitHub,
-    Instance,
-    LeftOut,
-    Row,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, GitHub, Instance, LeftOut, Row, hookimpl
 
 START = re.compile(r"Run [0-9]+ ?: ?(.*)")
 MODEL = re.compile(r"(BARD|GPT 3\.5|Claude|GPT-4)(?:.s)? Responses:")
@@ -137,14 +127,10 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Answers of models to medical questions, to be checked for racial bias.",
             subcategory="ensuring_clinical_research_quality",
             tasks=("assess_bias", "validate_methods"),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "41746_2023_939_MOESM1_ESM.docx",
-                        "57098e6ff8f0f84213cbf7a87d7387f2b054568a14b9cf79530b147a06d21567",
-                    ),
-                ),
-                read=read,
+            dataset=github.dataset(
+                "41746_2023_939_MOESM1_ESM.docx",
+                "57098e6ff8f0f84213cbf7a87d7387f2b054568a14b9cf79530b147a06d21567",
+                read,
                 source=f"supplement of Omiye et al. 2023, copy in {github}",
             ),
             to_instance=to_instance,

@@ -9,7 +9,6 @@ from pathlib import Path
 from medhelm import (
     Benchmark,
     Exposure,
-    FileDataset,
     GitHub,
     Instance,
     Phrasings,
@@ -65,13 +64,9 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Script concordance: does a new finding make a hypothesis more or less likely?",
             subcategory="supporting_diagnostic_decisions",
             tasks=("generate_differential_diagnoses", "recognize_disease_patterns_from_symptoms"),
-            dataset=FileDataset(
-                files=(
-                    github.file(
-                        "environments/sctpublic/sctpublic/data/sct_cleaned_full.csv",
-                        "1328f30945fd44b1557ebbf163d83d6113fbf0ae64db51149343fb42ea7814d8",
-                    ),
-                ),
+            dataset=github.dataset(
+                "environments/sctpublic/sctpublic/data/sct_cleaned_full.csv",
+                "1328f30945fd44b1557ebbf163d83d6113fbf0ae64db51149343fb42ea7814d8",
                 source=f"SCT-Bench/sctpublic, copy in {github}",
             ),
             to_instance=to_instance,

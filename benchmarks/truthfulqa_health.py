@@ -5,17 +5,7 @@ Lin et al., 2021, arXiv 2109.07958; in the form of two answers that the authors 
 
 import hashlib
 
-from medhelm import (
-    Benchmark,
-    DataError,
-    Exposure,
-    FileDataset,
-    Instance,
-    LeftOut,
-    Row,
-    SourceFile,
-    hookimpl,
-)
+from medhelm import Benchmark, DataError, Exposure, FileDataset, Instance, LeftOut, Row, hookimpl
 
 CATEGORIES = ("Health", "Nutrition")
 
@@ -47,8 +37,8 @@ def medhelm_benchmarks() -> list[Benchmark]:
             description="Questions on which people believe what is false: which answer is true?",
             subcategory="providing_patient_education_resources",
             tasks=("simplify_disease_info", "simplify_treatment"),
-            dataset=FileDataset(
-                files=(SourceFile(name="TruthfulQA.csv"),),
+            dataset=FileDataset.brought(
+                "TruthfulQA.csv",
                 source="sylinrl/TruthfulQA, TruthfulQA.csv of January 2025 (790 rows)",
             ),
             to_instance=to_instance,

@@ -66,9 +66,7 @@ OWN = replace(
     CLINCONSENSUS,
     name="clinconsensus_own",
     title="ClinConsensus, cases of one's own",
-    dataset=FileDataset(
-        files=(SourceFile(name="cases.jsonl"),), source="cases of one's own; never published"
-    ),
+    dataset=FileDataset.brought("cases.jsonl", source="cases of one's own; never published"),
     row_findings=case_findings,
     jury="",  # whoever judges has to be local
     data_class="private",

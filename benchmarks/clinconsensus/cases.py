@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from medhelm import Criterion, DataError, Instance, Row, RowFinding
 from medhelm.plugin import closest, explain
 
 
-class Theme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A task theme."""
+class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A theme, specialty or difficulty: its other names, and the family or group that it is of."""
 
-    family: str
     aliases: tuple[str, ...] = ()
-
-
-class Specialty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A medical specialty."""
-
-    group: str
-    aliases: tuple[str, ...] = ()
+    group: str = ""
 
 
 class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All labels, as `labels.yaml` has them."""
 
-    themes: dict[str, Theme]
+    themes: dict[str, Label]
     groups: dict[str, str]
-    specialties: dict[str, Specialty]
-    difficulties: dict[str, tuple[str, ...]]
+    specialties: dict[str, Label]
+    difficulties: dict[str, Label]
     professional_words: tuple[str, ...]
     lay_words: tuple[str, ...]
 
@@ -43,13 +35,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def labels() -> Labels:
     """Return the table of labels."""
-    text = (resources.files(__package__) / "labels.yaml").read_text("utf-8")
-    values: Any = yaml.safe_load(text)
-    return msgspec.convert(values, Labels)
-
-
-def _by_name(named: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    return {_plain(alias): name for name, aliases in named.items() for alias in (name, *aliases)}
+    return msgspec.yaml.decode(Path(__file__).with_name("labels.yaml").read_bytes(), type=Labels)
 
 
 def _plain(label: str) -> str:
@@ -59,10 +45,8 @@ def _plain(label: str) -> str:
 @cache
 def _known(kind: str) -> dict[str, str]:
     own = labels()
-    if kind == "difficulty":
-        return _by_name(own.difficulties)
-    of: Mapping[str, Theme | Specialty] = own.themes if kind == "theme" else own.specialties
-    return _by_name({name: one.aliases for name, one in of.items()})
+    of = {"theme": own.themes, "specialty": own.specialties, "difficulty": own.difficulties}[kind]
+    return {_plain(said): name for name, one in of.items() for said in (name, *one.aliases)}
 
 
 def label_of(kind: str, label: str) -> str | None:
@@ -281,7 +265,7 @@ def _metadata(case: Case) -> dict[str, str]:
     known = [label_of("specialty", label) for label in case.subject_labels]
     specialties = [name or label for name, label in zip(known, case.subject_labels, strict=True)]
     first = known[0] if known else None
-    families = [own.themes[t].family for t in themes if t in own.themes]
+    families = [own.themes[t].group for t in themes if t in own.themes]
     return {
         "difficulty": label_of("difficulty", case.difficulty) or case.difficulty,
         "register": register_of(case.user_role),

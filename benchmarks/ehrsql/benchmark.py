@@ -30,12 +30,20 @@ from medhelm import (
     SourceFile,
     hookimpl,
 )
+from medhelm_benchmarks.ehrsql.metrics import ABSTENTION
 from medhelm_benchmarks.ehrsql.sandbox import open_sandbox
 
-ABSTENTION = "UNANSWERABLE"
 QUESTIONS = "e172ec8e61391ecae2d872c8d0ba02a622222f54"
 LATER = "01241a3c55bda895561c76923251ea2421d2e892"
 DATABASE = "52ba5528fd1ff1c6ec4ad1d0850126836404e71f"
+_FIRST = {
+    "valid.json": "e63ce19c6a55c7a97a010dabbd0297d30666e8631b36f6f0e1aa19ddd93c70a3",
+    "test.json": "b511d9294b8dac50840173ab18b3e42a5f03abef88c326b5a4393e75c9c7ed8f",
+}
+_LATER = {
+    "valid.json": "338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
+    "test.json": "64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
+}
 
 
 def read(paths: Sequence[Path], split: str) -> Iterator[Row]:
@@ -102,30 +110,16 @@ def to_instance(row: Row) -> Instance:
 def _dataset() -> FileDataset:
     published, later = (GitHub("glee4810/EHRSQL", commit) for commit in (QUESTIONS, LATER))
     folder = "dataset/ehrsql/eicu"
-    first, second = ("test", "user_database"), ("release_2026",)
+    first = ("test", "user_database")
     return FileDataset(
         files=(
-            published.file(
-                f"{folder}/valid.json",
-                "e63ce19c6a55c7a97a010dabbd0297d30666e8631b36f6f0e1aa19ddd93c70a3",
-                "e172ec8/valid.json",
-                first,
+            *(
+                published.file(f"{folder}/{name}", sha256, f"e172ec8/{name}", first)
+                for name, sha256 in _FIRST.items()
             ),
-            published.file(
-                f"{folder}/test.json",
-                "b511d9294b8dac50840173ab18b3e42a5f03abef88c326b5a4393e75c9c7ed8f",
-                "e172ec8/test.json",
-                first,
-            ),
-            later.file(
-                f"{folder}/valid.json",
-                "338834d2ff7b4e62687a8efd56dcf5b8d228858afefcc1872b42423e59737119",
-                splits=second,
-            ),
-            later.file(
-                f"{folder}/test.json",
-                "64dae91d50ab88140b10e994cb0f690286e8b62272101f9d911e75a588e757fa",
-                splits=second,
+            *(
+                later.file(f"{folder}/{name}", sha256, splits=("release_2026",))
+                for name, sha256 in _LATER.items()
             ),
             published.file(
                 f"{folder}/eicu.sql",

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from medhelm import (
-    DataError,
-    Episode,
-    Instance,
-    Metric,
-    Outcome,
-    Score,
-    hookimpl,
-    visible_text,
-)
+from medhelm import DataError, Episode, Instance, Metric, Outcome, Score, hookimpl, visible_text
 from medhelm_benchmarks.ehrsql.compare import is_ordered, same_query, same_rows
 from medhelm_benchmarks.ehrsql.sandbox import QueryResult, Sandbox, open_sandbox
 
@@ -215,7 +207,36 @@ class _OnDatabase(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutionAccuracy(_OnDatabase):
+class _OfAnswer(Metric):
+    """A metric of the query, or the abstention, that a completion states."""
+
+    def score(self, instance: Instance, episode: Episode) -> Score:
+        """Return 0 or 1, `unparsed`, or `uninformative` whatever the answer is."""
+        if why := self.says_nothing(instance):
+            return Score(value=None, outcome="uninformative", reason=why)
+        answer = read_answer(episode.text, is_cut=episode.finish == "length")
+        if answer is None:
+            reason = f"neither a query nor {ABSTENTION} is stated, or both are"
+            return Score(value=None, outcome="unparsed", reason=reason)
+        return self.of(instance, answer)
+
+    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
+        """Return 0, or `uninformative` where no answer would have counted."""
+        if why := self.says_nothing(instance):
+            return Score(value=None, outcome="uninformative", reason=why)
+        return super().floor_score(instance, outcome, reason)
+
+    def says_nothing(self, instance: Instance) -> str:
+        """Return why any answer is as good as another; empty where it is not."""
+        return ""
+
+    @abstractmethod
+    def of(self, instance: Instance, answer: str) -> Score:
+        """Return the score of a query or of ABSTENTION."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionAccuracy(_OfAnswer, _OnDatabase):
     """1 where a query gives the gold's rows, and where an unanswerable question is declined.
 
     Rows count as often as they occur; their order counts where the gold orders them. Questions
@@ -225,37 +246,28 @@ class ExecutionAccuracy(_OnDatabase):
     name: str = "ehrsql_execution_accuracy"
     version: str = "4"
 
-    def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return 0 or 1, `unparsed`, or `uninformative` whatever the answer is."""
-        gold = self._gold(instance)
-        if isinstance(gold, str):
-            return _uninformative(gold)
-        answer = read_answer(episode.text, is_cut=episode.finish == "length")
-        if answer is None:
-            return _unread()
-        if gold is None or answer == ABSTENTION:
-            return _score(gold is None and answer == ABSTENTION, answer)
+    def says_nothing(self, instance: Instance) -> str:
+        """Return why the gold's rows say nothing."""
+        gold = self._gold(instance) if _is_answerable(instance) else None
+        if gold is None or gold.rows:
+            return ""
+        if gold.status == "rows":
+            return "the gold query gives no row on this database"
+        return f"the gold query does not run on this database ({gold.status})"
+
+    def of(self, instance: Instance, answer: str) -> Score:
+        """Return 1 for the gold's rows, or the gold's abstention."""
+        gold = instance.references[0]
+        if ABSTENTION in (answer, gold):
+            return _score(answer == gold, answer)
         found = _run(self._sandbox(instance), prepare_sql(answer))
         if found.status != "rows":
             return _score(False, answer, f"the query {found.status}: {found.detail}")
-        is_right = same_rows(gold.rows, found.rows, ordered=is_ordered(instance.references[0]))
-        return _score(is_right, answer)
+        rows = self._gold(instance).rows
+        return _score(same_rows(rows, found.rows, ordered=is_ordered(gold)), answer)
 
-    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
-        """Return 0, or `uninformative` where no answer would have counted."""
-        gold = self._gold(instance)
-        if isinstance(gold, str):
-            return _uninformative(gold)
-        return Score(value=self.floor, outcome=outcome, reason=reason)
-
-    def _gold(self, instance: Instance) -> QueryResult | str | None:
-        """Return the gold's rows, why they say nothing, or None for an unanswerable question."""
-        if not _is_answerable(instance):
-            return None
-        result = _run_gold(self._sandbox(instance), prepare_sql(instance.references[0]))
-        if result.status != "rows":
-            return f"the gold query does not run on this database ({result.status})"
-        return result if result.rows else "the gold query gives no row on this database"
+    def _gold(self, instance: Instance) -> QueryResult:
+        return _run_gold(self._sandbox(instance), prepare_sql(instance.references[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,29 +310,22 @@ class PublishedExecutionAccuracy(_OnDatabase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryValidity(_OnDatabase):
+class QueryValidity(_OfAnswer, _OnDatabase):
     """1 where an answerable question is answered by a query that runs, whatever it gives."""
 
     name: str = "ehrsql_query_validity"
     version: str = "4"
 
-    def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return 0 or 1; unanswerable questions have no query that could be valid."""
-        if not _is_answerable(instance):
-            return _uninformative("an unanswerable question has no query")
-        answer = read_answer(episode.text, is_cut=episode.finish == "length")
-        if answer is None:
-            return _unread()
+    def says_nothing(self, instance: Instance) -> str:
+        """Return that an unanswerable question has no query that could be valid."""
+        return "" if _is_answerable(instance) else "an unanswerable question has no query"
+
+    def of(self, instance: Instance, answer: str) -> Score:
+        """Return 1 where the query runs."""
         if answer == ABSTENTION:
             return _score(False, answer)
         found = _run(self._sandbox(instance), prepare_sql(answer))
         return _score(found.status == "rows", answer, found.detail)
-
-    def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
-        """Return 0, or `uninformative` for an unanswerable question."""
-        if not _is_answerable(instance):
-            return _uninformative("an unanswerable question has no query")
-        return Score(value=self.floor, outcome=outcome, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,23 +353,20 @@ class PublishedQueryValidity(_OnDatabase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstentionAccuracy(Metric):
+class AbstentionAccuracy(_OfAnswer):
     """1 where a question is declined exactly if it is unanswerable, right query or not."""
 
     name: str = "ehrsql_abstention_accuracy"
     version: str = "4"
     source: str = _SOURCE
 
-    def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(episode.text, is_cut=episode.finish == "length")
-        if answer is None:
-            return _unread()
+    def of(self, instance: Instance, answer: str) -> Score:
+        """Return 1 where both decline, or neither."""
         return _score((answer == ABSTENTION) != _is_answerable(instance), answer)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CanonicalMatch(Metric):
+class CanonicalMatch(_OfAnswer):
     """1 where the query is the gold's in canonical form, on every question, rows or none.
 
     The form evens out case, quotes, comments, aliases, left-out table names and the order of
@@ -376,11 +378,8 @@ class CanonicalMatch(Metric):
     source: str = "sqlglot"
     is_slow: bool = True
 
-    def score(self, instance: Instance, episode: Episode) -> Score:
-        """Return 0 or 1, or `unparsed`."""
-        answer = read_answer(episode.text, is_cut=episode.finish == "length")
-        if answer is None:
-            return _unread()
+    def of(self, instance: Instance, answer: str) -> Score:
+        """Return 1 for the gold's canonical form, or the gold's abstention."""
         if ABSTENTION in (answer, instance.references[0]):
             return _score(answer == instance.references[0], answer)
         gold, found = prepare_sql(instance.references[0]), prepare_sql(answer).rstrip("; \n")
@@ -419,15 +418,6 @@ def _key_of(instance: Instance, key: str) -> str:
 
 def _score(is_right: bool, answer: str, reason: str = "") -> Score:
     return Score(value=float(is_right), extracted=answer[:_SHOWN], reason=reason)
-
-
-def _uninformative(reason: str) -> Score:
-    return Score(value=None, outcome="uninformative", reason=reason)
-
-
-def _unread() -> Score:
-    reason = f"neither a query nor {ABSTENTION} is stated, or both are"
-    return Score(value=None, outcome="unparsed", reason=reason)
 
 
 @hookimpl

@@ -17,7 +17,6 @@ from medhelm import (
     Protocol,
     Request,
     Send,
-    SourceFile,
     Terms,
 )
 from medhelm.plugin import render_prompt, reply_form, tokens
@@ -97,9 +96,8 @@ NOHARM = Benchmark(
     version="2",
     subcategory="planning_treatments",
     tasks=("suggest_clinical_pathways", "screen_contraindications"),
-    dataset=FileDataset(
-        files=(SourceFile(name="cases.jsonl"),),
-        source="cases of one's own; the bundled ones are synthetic",
+    dataset=FileDataset.brought(
+        "cases.jsonl", source="cases of one's own; the bundled ones are synthetic"
     ),
     to_instance=case_instance,
     protocol="action_labels",

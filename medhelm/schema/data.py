@@ -190,6 +190,10 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return bool(self.url or self.hub)
 
 
+ReadFiles = Callable[[Sequence[Path], str], Iterable["Row | LeftOut"]]
+"""Reads the rows of a split from its files, and those that it leaves out."""
+
+
 @dataclass(frozen=True)
 class GitHub:
     """One commit of a repository on GitHub, and the files in it."""
@@ -207,6 +211,19 @@ class GitHub:
         address = f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{path}"
         own = name or path.rpartition("/")[2]
         return SourceFile(name=own, url=address, sha256=sha256, splits=tuple(splits))
+
+    def dataset(
+        self,
+        path: str,
+        sha256: str,
+        read: ReadFiles | None = None,
+        *,
+        name: str = "",
+        source: str = "",
+    ) -> FileDataset:
+        """Return the dataset that one file of the commit is."""
+        file = self.file(path, sha256, name)
+        return FileDataset(files=(file,), read=read, source=source or str(self))
 
     def files(self, listing: Path, folder: str) -> tuple[SourceFile, ...]:
         """Return the files of a folder that a listing has, as `sha256sum` writes one."""
@@ -246,7 +263,7 @@ class FileDataset:
     """Rows read from files below the data directory."""
 
     files: tuple[SourceFile, ...]
-    read: Callable[[Sequence[Path], str], Iterable[Row | LeftOut]] | None = None
+    read: ReadFiles | None = None
     """(paths of `files`, split) -> rows, and those that it leaves out. None: by suffix (.csv, .tsv, .jsonl, .json, .parquet,
     .xlsx), of a folder its .txt files as rows of `name` and `text`."""
     expand: Callable[[Iterable[Row]], Iterable[Row | LeftOut]] | None = None
@@ -259,6 +276,11 @@ class FileDataset:
     """Column in which `to_instance` finds the split, where the mapping depends on it."""
     source: str = ""
     """The upstream repository and commit, for people."""
+
+    @classmethod
+    def brought(cls, *names: str, source: str, read: ReadFiles | None = None) -> FileDataset:
+        """Return the dataset of files that its users bring under these names."""
+        return cls(files=tuple(SourceFile(name=own) for own in names), read=read, source=source)
 
     def needed(self, split: str) -> tuple[SourceFile, ...]:
         """Return the files that a split is read from."""

@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ def real_data() -> Path:
 def real_instances(real_data: Path) -> Callable[..., list[Instance]]:
     """All instances of a split of the real files, whose pinned hashes are checked on opening."""
 
+    @cache
     def instances(name: str, split: str | None = None) -> list[Instance]:
         benchmark = load(name)
         dataset = open_dataset(benchmark, "full", split=split, root=real_data)

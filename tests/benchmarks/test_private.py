@@ -13,6 +13,7 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Response
 from medhelm.stats.aggregation import MEAN_OF_PARTS, Pooling
+from tests.cases import cases
 from tests.graded import grade
 
 from .conftest import load, prompt
@@ -124,14 +125,8 @@ def test_a_published_file_is_read_under_the_same_name(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "words"),
-    [
-        ("cdi_qa", {"label": "D"}, ["must hold one of: yes, no, A, B"]),
-        ("cdi_qa", {"patient_id": "p1"}, ["unknown column 'patient_id'", "'patient'"]),
-        ("cdi_qa", {"prompt": None, "context": None, "id": "1", "question": "?", "text": "x"}, ["yes, no"]),
-        ("ent_referral", {"label": ""}, ["no instance", "left out"]),
-    ],
-)  # fmt: skip
+    ("name", "own", "words"), cases(__file__, "published_cells_that_are_refused")
+)
 def test_published_cells_that_are_refused(
     name: str, own: dict[str, str | None], words: list[str], tmp_path: Path
 ) -> None:

@@ -48,39 +48,6 @@ def base_files(name: str) -> dict[str, Any]:
     return dict(MAPPINGS[name]["files"][0]["files"])
 
 
-def test_the_test_split_of_headqa_is_2016_and_2017(tmp_path: Path) -> None:
-    row = MAPPINGS["headqa"]["row"]
-    question = {key: row[key] for key in ("qid", "qtext", "ra", "answers", "image")}
-    exams = {
-        f"Cuaderno_{year}_1_B": {"category": "biology", "year": year, "data": [question]}
-        for year in ("2013", "2015", "2016", "2017")
-    }
-    path = tmp_path / "HEAD_EN.json"
-    path.write_text(json.dumps({"exams": exams}))
-    found = rows("headqa", [path])
-    assert found[0] == row and [own["year"] for own in found] == ["2016", "2017"]
-
-
-def test_the_second_file_of_med_mcqa_gives_the_type(tmp_path: Path) -> None:
-    row = MAPPINGS["med_mcqa"]["row"]
-    lines = [{k: v for k, v in row.items() if k != "choice_type"} | {"id": i} for i in "abc"]
-    paths = [tmp_path / "all", tmp_path / "single"]
-    paths[0].write_text("".join(json.dumps(line) + "\n" for line in lines))
-    paths[1].write_text(json.dumps({"realidx": "b"}) + "\n")
-    kinds = {r["id"]: r["choice_type"] for r in rows("med_mcqa", paths, "validation")}
-    assert kinds == {"a": "multi", "b": "single", "c": "multi"}
-    assert [r["id"] for r in rows("med_mcqa", paths, "single")] == ["b"]
-
-
-def test_the_splits_of_pubmed_qa(tmp_path: Path) -> None:
-    record = {k: v for k, v in MAPPINGS["pubmed_qa"]["row"].items() if k != "pmid"}
-    records, truth = tmp_path / "ori_pqal.json", tmp_path / "test_ground_truth.json"
-    records.write_text(json.dumps(dict.fromkeys("123", record)))
-    truth.write_text(json.dumps({"3": "maybe", "1": "maybe"}))
-    assert [r["pmid"] for r in rows("pubmed_qa", [records, truth])] == ["1", "3"]
-    assert [r["pmid"] for r in rows("pubmed_qa", [records, truth], "all")] == ["1", "2", "3"]
-
-
 def test_the_name_of_a_file_of_mmlu_clinical_afr_says_subject_and_language(tmp_path: Path) -> None:
     name = "mmlu_clinical_afr"
     for language in ("", "_nso"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from importlib import resources
+from pathlib import Path
 
 import msgspec
-import yaml
 
 from medhelm.plugin import options
+
+_FILE = Path(__file__).parents[1] / "bank.yaml"
 
 
 class BankCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,8 +23,8 @@ class BankCriterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def bank() -> tuple[BankCriterion, ...]:
     """Return the consensus criteria in the paper's order."""
-    text = (resources.files("medhelm_benchmarks.clinconsensus") / "bank.yaml").read_text("utf-8")
-    return msgspec.convert(yaml.safe_load(text)["criteria"], tuple[BankCriterion, ...])
+    form = dict[str, tuple[BankCriterion, ...]]
+    return msgspec.yaml.decode(_FILE.read_bytes(), type=form)["criteria"]
 
 
 def run(args: argparse.Namespace) -> int:

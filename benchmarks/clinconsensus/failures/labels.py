@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-import yaml
 
-from medhelm import DataError, Episode, Part, Settings, Table, make_table, visible_text
-from medhelm.plugin import UsageError, intervals, ratings, runlog, sheet, stored_decisions
-from medhelm.plugin import column_kinds as kinds
+from medhelm import DataError, Episode, Settings, Table, visible_text
+from medhelm.plugin import (
+    UsageError,
+    column_kinds,
+    intervals,
+    ratings,
+    runlog,
+    sheet,
+    stored_decisions,
+)
 
 Name = tuple[str, str, int, str]
 """Request hash of the run, case, repeat and criterion: what a label is of."""
@@ -102,9 +106,9 @@ class FailureType(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 @cache
 def failure_types() -> dict[str, FailureType]:
     """Return the seven types and the one for all else, by id."""
-    text = (resources.files(__package__) / "types.yaml").read_text("utf-8")
-    values: Any = yaml.safe_load(text)
-    return {t.id: t for t in msgspec.convert(values["types"], tuple[FailureType, ...])}
+    raw = Path(__file__).with_name("types.yaml").read_bytes()
+    found = msgspec.yaml.decode(raw, type=dict[str, tuple[FailureType, ...]])
+    return {own.id: own for own in found["types"]}
 
 
 def failure_sheet(answers: Sequence[Answer], seed: int) -> sheet.RatingSheet:
@@ -158,21 +162,6 @@ def read_labels(paths: Sequence[Path], answers: Sequence[Answer]) -> Mapping[Nam
 
 UNLABELLED = "unlabelled"
 
-_COLUMNS = (
-    kinds.text("level", "overall: all models; model: one of them"),
-    kinds.text("model", "whose answers these are", "model"),
-    kinds.text("type", "id of the type, or unlabelled"),
-    kinds.text("title", "the type in words", "type"),
-    kinds.count("criteria", "unmet criteria of this type", "criteria"),
-    kinds.count("labelled", "unmet criteria with a label, of which the share is"),
-    kinds.number(
-        "share", "share of the labelled", "share", "share", ("share_low", "share_high"), 1, True
-    ),
-    *kinds.ends("share", "the share", "share"),
-    kinds.text("share_method", "how that interval was made, or why there is none"),
-    kinds.count("unmet", "all unmet criteria, labelled or not", "unmet"),
-)
-
 
 def failures_table(
     answers: Sequence[Answer], labels: Mapping[Name, str], by: str, settings: Settings
@@ -181,23 +170,12 @@ def failures_table(
     rows = [*_rows(answers, labels, settings)]
     for model in sorted({a.model for a in answers}):
         rows += _rows([a for a in answers if a.model == model], labels, settings, model)
-    shown = ("title", "criteria", "share")
-    return make_table(
-        "failures",
-        "Types of failure over unmet criteria",
-        _COLUMNS,
-        rows,
-        [
-            f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
-            "Intervals: bootstrap over whole cases.",
-            "The types say what to look at. They are not rates of failures in practice.",
-        ],
-        settings.of_draws,
-        parts=(
-            Part("overall", "All models", (), shown),
-            Part("model", "By model", ("model",), shown),
-        ),
+    said = (
+        f"Labelled by {by}. Shares are of the labelled criteria; what has no label is counted apart. "
+        "Intervals: bootstrap over whole cases.",
+        "The types say what to look at. They are not rates of failures in practice.",
     )
+    return column_kinds.form(__file__, "failures").table(rows, said, settings.of_draws)
 
 
 def _rows(

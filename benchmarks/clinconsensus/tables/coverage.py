@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Column, Floats, Layout, Part, Table, TableRequest, TableSpec, make_table
-from medhelm.plugin import column_kinds as kinds
-from medhelm.plugin import instance_tags, notes
+from medhelm import Floats, Table, TableRequest, TableSpec
+from medhelm.plugin import column_kinds, instance_tags, notes
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.clinconsensus.cases import JOIN
 
@@ -116,78 +115,15 @@ NOT_CLEARANCE = (
 )
 
 
-def _scored(
-    name: str,
-    description: str,
-    of: str,
-    unit: str = "share",
-    heading: str = "",
-    is_percent: bool = False,
-) -> tuple[Column, ...]:
-    """Return the column of a score and those of the two ends of its interval."""
-    interval = (f"{name}_low", f"{name}_high")
-    own = kinds.number(name, description, unit, heading, interval, 1, is_percent)
-    return (own, *kinds.ends(name, of, unit))
-
-
-COLUMNS = (
-    kinds.text("benchmark", "name of the benchmark"),
-    kinds.text("level", "model, score, threshold, slice or length"),
-    kinds.text("axis", "metadata key of the slice", "axis"),
-    kinds.text("value", "value of the slice; several labels of a case count each", "value"),
-    kinds.text("model", "name of the model", "model"),
-    kinds.yes("ranked", "whether the model is ranked"),
-    kinds.text(
-        "measure", "the score that is compared with the main one, or what is correlated", "measure"
-    ),
-    kinds.count("n", "cases", "n"),
-    kinds.count("k", "hits from which on a case counts"),
-    *_scored("coverage", "CACS@k, 0 to 100", "CACS@k", "metric", "CACS"),
-    *_scored(
-        "difference",
-        "coverage of the slice less that of all other cases",
-        "the difference",
-        "metric",
-        "less others",
-    ),
-    *_scored(
-        "accuracy", "share of criteria that are met", "the accuracy", "share", "accuracy", True
-    ),
-    *_scored(
-        "passed",
-        "share of cases that reach k",
-        "the share that reaches k",
-        "share",
-        "pass",
-        True,
-    ),
-    *_scored("hits", "mean number of criteria met", "the mean number", "", "hits"),
-    kinds.number("hits_first_quartile", "first quartile of hits over cases"),
-    kinds.number("hits_median", "median of hits", "", "median"),
-    kinds.number("hits_third_quartile", "third quartile of hits over cases"),
-    kinds.number("reaching", "mean share of criteria met in cases that reach k", "share"),
-    kinds.number(
-        "invalid", "share of criteria without a valid verdict", "share", "invalid", None, 1, True
-    ),
-    kinds.number(
-        "correlation", "Spearman's with the main score over models, or as named", "", "r", None, 3
-    ),
-    kinds.text("top3", "models in the first three by both scores", "top 3"),
-    kinds.text("top5", "models in the first five by both scores", "top 5"),
+_SAID = (
+    NOT_CLEARANCE,
+    "Ranks of models with equal scores are ordered by name in the overlaps of the first "
+    "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
+    "Criteria without a valid verdict count as not met.",
+    "A difference is of a slice less all other cases; its interval is made of those of both, which are "
+    "of different cases (the square-and-add rule).",
 )
-_OWN = ("benchmark",)
-_PARTS = (
-    Part(
-        "model",
-        "Coverage",
-        _OWN,
-        ("model", "n", "coverage", "invalid", "accuracy", "passed", "hits", "hits_median"),
-    ),
-    Part("score", "Coverage at other thresholds", (*_OWN, "measure"), ("model", "n", "coverage")),
-    Part("threshold", "Ranks by other scores", _OWN, ("measure", "correlation", "top3", "top5")),
-    Part("slice", "Slices", (*_OWN, "axis"), ("value", "model", "n", "coverage", "difference")),
-    Part("length", "Length of answers", _OWN, ("measure", "n", "correlation")),
-)
+_FORM = column_kinds.form(__file__, "coverage")
 
 
 def has_coverage(study: studies.Study, benchmark: str) -> bool:
@@ -200,42 +136,17 @@ def coverage(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.cells if has_coverage(study, b)]
     rows = [row for b in found for row in _rows(asked, b)]
-    said = (
-        [
-            NOT_CLEARANCE,
-            "Ranks of models with equal scores are ordered by name in the overlaps of the first "
-            "three and five, which are of more models than that; ties of rank correlations have their mean rank.",
-            "Criteria without a valid verdict count as not met.",
-            "A difference is of a slice less all other cases; its interval is made of those of both, which are "
-            "of different cases (the square-and-add rule).",
-        ]
-        if rows
-        else ["No benchmark here has criteria with a threshold."]
-    )
+    said = [*_SAID] if rows else ["No benchmark here has criteria with a threshold."]
     repeated = [b for b in found if hits_of(study, b) is None]
     if repeated:
         said.append(
             f"{', '.join(repeated)}: without other thresholds and hits, which need one answer a case "
             "and the same number of criteria in all."
         )
-    return make_table(
-        "coverage",
-        "Coverage of criteria",
-        COLUMNS,
-        rows,
-        [*notes.common(study), *said],
-        notes.settings(study),
-        parts=_PARTS,
-        layout=Layout(main=("coverage",)),
-    )
+    return _FORM.table(rows, [*notes.common(study), *said], notes.settings(study))
 
 
-COVERAGE = TableSpec(
-    name="coverage",
-    help="thresholded coverage of criteria, with other thresholds, slices and length",
-    columns=COLUMNS,
-    make=coverage,
-)
+COVERAGE = TableSpec(name=_FORM.name, help=_FORM.help, columns=_FORM.columns, make=coverage)
 
 
 def hits_of(study: studies.Study, benchmark: str) -> Hits | None:
@@ -381,12 +292,10 @@ def _difference(a: studies.Estimate, b: studies.Estimate) -> Cells:
     value = a.score - b.score
     ends = (a.interval.low, a.interval.high, b.interval.low, b.interval.high)
     a_low, a_high, b_low, b_high = (math.nan if end is None else end for end in ends)
-    low = value - math.hypot(a.score - a_low, b_high - b.score)
-    high = value + math.hypot(a_high - a.score, b.score - b_low)
     return {
         "difference": value,
-        "difference_low": None if math.isnan(low) else low,
-        "difference_high": None if math.isnan(high) else high,
+        "difference_low": value - math.hypot(a.score - a_low, b_high - b.score),
+        "difference_high": value + math.hypot(a_high - a.score, b.score - b_low),
     }
 
 
@@ -413,11 +322,5 @@ def _lengths(study: studies.Study, benchmark: str) -> Iterator[Cells]:
         "Spearman, length and accuracy": spearman([*x.ravel()], [*share.ravel()]),
         "given model and case, length and coverage": partial_correlation(x, main),
     }
-    for measure, value in measures.items():
-        yield {
-            "benchmark": benchmark,
-            "level": "length",
-            "measure": measure,
-            "correlation": value,
-            "n": int(x.size),
-        }
+    row: Cells = {"benchmark": benchmark, "level": "length", "n": int(x.size)}
+    yield from (row | {"measure": m, "correlation": value} for m, value in measures.items())

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from medhelm import ModelError
-from medhelm.plugin import RecordError, UsageError
+from medhelm.plugin import RecordError, UsageError, file_sha256
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 PAPER = Path(__file__).parent / "paper.yaml"
@@ -67,7 +67,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return a hash of what decides the weights, and the files of rows by their content."""
         own = {k: v for k, v in msgspec.to_builtins(self).items() if k not in _CHANGES_NO_WEIGHT}
         own["training"] = {k: v for k, v in self.training.items() if k not in _OF_CHECKPOINTS}
-        own["rows"] = [_sha256(Path(name)) for name in self.rows]
+        own["rows"] = [file_sha256(Path(name)) for name in self.rows]
         return hashlib.sha256(msgspec.json.encode(own, order="sorted")).hexdigest()
 
 
@@ -125,13 +125,6 @@ def _mapping(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UsageError(f"{path}: a config is keys and values, as `rows: [rows.jsonl]`")
     return found
-
-
-def _sha256(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UsageError(f"rows: cannot read {path}: {error.strerror}") from None
 
 
 def require_packages(settings: Settings) -> None:

@@ -13,26 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Column, Floats, Layout, Part, Settings, Table, make_table
-from medhelm.plugin import UsageError, aggregation, intervals, measured, ratings
-from medhelm.plugin import column_kinds as kinds
+from medhelm import Floats, Settings, Table
+from medhelm.plugin import UsageError, aggregation, column_kinds, intervals, measured, ratings
 from medhelm_benchmarks.noharm.experts.ratings import RatedActions
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
 from medhelm_benchmarks.noharm.rules.score import (
+    CLASSES,
     WEIGHTS,
-    ActionClass,
     action_class,
     middle,
     severity,
     to_point,
 )
-
-CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
 _POINTS = np.arange(2, 19) / 2
 
@@ -133,79 +129,6 @@ LARGEST = 20
 MEDIAN = "experts' median"
 _SEVERE = 25
 
-_PARTS = (
-    Part(level="overall", title="Ratings of actions against the synthetic ones"),
-    Part(level="category", title=f"By category, {MEDIAN}"),
-    Part(level="specialty", title=f"By specialty, {MEDIAN}"),
-    Part(level="class", title=f"By class of the synthetic ratings, {MEDIAN}"),
-)
-
-
-def _measured_by(name: str, what: str, unit: str = "", heading: str = "") -> tuple[Column, ...]:
-    return kinds.measured(name, what, unit, heading, prefix=name)
-
-
-ACTIONS = (
-    kinds.text("level", "overall: of all actions; category, specialty, class: of a part of them"),
-    kinds.text(
-        "who",
-        "whose ratings are compared with the median of the case's own: median (of the experts) or "
-        "expert; experts, synthetic: those among themselves",
-    ),
-    kinds.text("rater", "that in words, an expert by name; missing in rows of a part", "rater"),
-    kinds.text(
-        "part", "the category, the specialty or the class of the synthetic ratings", "actions"
-    ),
-    kinds.count("n", "actions that both rated; of pairs those that any pair did", "n", of="asked"),
-    kinds.count("asked", "actions that the files name; missing for pairs"),
-    kinds.count("cases", "cases of the n", "cases"),
-    kinds.count("pairs", "pairs of raters in the mean"),
-    kinds.count(
-        "pairs_undefined", "pairs left out of the mean of kappa_quadratic: one has no spread"
-    ),
-    *_measured_by("kappa_quadratic", "weighted kappa, quadratic weights", "", "kappa"),
-    kinds.text("kappa_quadratic_method", "how its interval was made, or why there is none"),
-    kinds.share("same_class", "share of the n in one class", "class", digits=0),
-    *kinds.ends("same_class", "same_class", "share"),
-    kinds.number("class_kappa", "Cohen's kappa of the three classes", "", "class kappa"),
-    *_measured_by("difference", "mean of expert - synthetic, in points", "", "difference"),
-    kinds.share("within_1", "share at most one point apart", "within 1", digits=0),
-    kinds.count("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    *_measured_by("reversed_rate", "share reversed", "share"),
-    kinds.text("reversed_rate_method", "how that interval was made"),
-    kinds.share(
-        "harm_changed", "share whose error would weigh or be otherwise", "harm differs", digits=0
-    ),
-    kinds.count("severe_missed", "an error about it is severe by the expert's rating only"),
-    kinds.count("severe_added", "an error about it is severe by the synthetic rating only"),
-    kinds.number("alpha", "Krippendorff's alpha (ordinal) of all ratings of these raters"),
-    kinds.count("appropriate", "actions of a synthetic class that the experts rate so", "7 to 9"),
-    kinds.count("uncertain", "the same", "4 to 6"),
-    kinds.count("inappropriate", "the same", "1 to 3"),
-)
-
-DIFFERENCES = (
-    kinds.text("case", "code of the case", "case"),
-    kinds.text("action", "id of the action", "action"),
-    kinds.text("category", "category of the action", "category"),
-    kinds.text("specialty", "specialty of the case"),
-    kinds.text("synthetic", "the ratings that the case came with", "synthetic"),
-    kinds.number("synthetic_median", "their median", digits=1),
-    kinds.text("synthetic_class", "class of that median"),
-    kinds.text(
-        "experts", "the experts' ratings in the order of their names; - where none", "experts"
-    ),
-    kinds.number("experts_median", "their median", "", "median", digits=1),
-    kinds.text("experts_class", "class of that median"),
-    kinds.number("difference", "experts_median - synthetic_median", "", "gap", digits=1),
-    kinds.yes("reversed", "appropriate to one, inappropriate to the other", "reversed"),
-    kinds.count(
-        "synthetic_harm", "weight of an error: above 0 of leaving it out, below 0 of doing it"
-    ),
-    kinds.count("experts_harm", "the same by the experts' median"),
-    kinds.text("text", "the action's text, where asked for", "text"),
-)
-
 _Rows = NDArray[np.bool_]
 
 
@@ -256,20 +179,15 @@ def actions_table(
     """
     study = _Study(rated, settings, fewest_ratings(rated, least), min_common)
     rows = [*_overall(study), *_parts(study)]
-    return make_table(
-        "actions",
-        "Ratings of actions against the synthetic ones",
-        ACTIONS,
+    return column_kinds.form(__file__, "actions").table(
         rows,
         _notes(study, rows),
-        {
-            **settings.of_draws,
+        settings.of_draws
+        | {
             "min_experts": study.least,
             "min_common": min_common,
             "median": "halves go up a point for class and harm weight",
         },
-        parts=_PARTS,
-        layout=Layout(main=("kappa_quadratic",)),
     )
 
 
@@ -438,14 +356,10 @@ def differences_table(
     notes = [f"Experts: {', '.join(rated.experts)}; their median is of at least {least}."]
     if more := len(order) - len(rows):
         notes.append(f"{more} more actions differ; a file of data, as --out FILE.csv, has all.")
-    return make_table(
-        "differences",
-        "Actions on which experts and synthetic ratings differ most",
-        DIFFERENCES,
+    return column_kinds.form(__file__, "differences").table(
         rows,
         notes if rows else ["Experts' medians and synthetic ones are equal, or there are none."],
         {"min_experts": least, "largest": largest},
-        layout=Layout(main=("difference",)),
     )
 
 

@@ -19,8 +19,9 @@ from msgspec import UNSET
 
 from medhelm import DataError, Floats
 from medhelm.plugin import aggregation, ratings, sheet
-from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Action, Case, Validation
-from medhelm_benchmarks.noharm.rules.score import action_class, best_alternatives, consensus, middle
+from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Action, Case, Validation, lists_of
+from medhelm_benchmarks.noharm.rules.quality import rating_matrix
+from medhelm_benchmarks.noharm.rules.score import best_alternatives, class_of, consensus, middle
 
 Sheets = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Ratings by code of the case, id of the action and expert."""
@@ -78,9 +79,8 @@ def _rerate(case: Case, given: Mapping[str, Mapping[str, int]], validation: Vali
 def _with_ratings(action: Action, ratings: Sequence[int]) -> Action:
     """Return an action under other ratings, without references that speak for another class."""
     changed = msgspec.structs.replace(action, ratings=tuple(ratings))
-    if action_class(consensus(changed)) == action_class(consensus(action)):
-        return changed
-    return msgspec.structs.replace(changed, references=())
+    is_same = class_of(changed) == class_of(action)
+    return changed if is_same else msgspec.structs.replace(changed, references=())
 
 
 SCALE = ratings.Scale(
@@ -101,13 +101,8 @@ SCALE = ratings.Scale(
 
 def case_unit(case: Case) -> ratings.Unit:
     """Return a case as raters read it, with its actions to rate."""
-    listed = (
-        ("Known", case.knowns),
-        ("Not known", case.unknowns),
-        ("Red flags", [f"{flag.text} ({flag.status})" for flag in case.red_flags]),
-    )
     parts = [("Specialty", case.specialty), ("Case", case.vignette), ("Question", case.question)]
-    parts += [(heading, "\n".join(items)) for heading, items in listed if items]
+    parts += [(heading, "\n".join(items)) for heading, items in lists_of(case).items() if items]
     actions = tuple(ratings.Item(action.id, action.text) for action in case.actions)
     return ratings.Unit(case.code, actions, SCALE, tuple(parts))
 
@@ -148,11 +143,8 @@ class RatedActions:
 
     @cached_property
     def synthetic(self) -> Floats:
-        """Return the ratings (n, k) that the file of cases holds; NaN behind those of smaller panels."""
-        found = np.full((len(self.actions), max(len(a.ratings) for a in self.actions)), np.nan)
-        for row, action in zip(found, self.actions, strict=True):
-            row[: len(action.ratings)] = action.ratings
-        return found
+        """Return the ratings (n, k) that the file of cases holds."""
+        return rating_matrix(self.actions)
 
     @cached_property
     def middles(self) -> Floats:

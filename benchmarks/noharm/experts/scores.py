@@ -16,86 +16,30 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from medhelm import Column, DataError, Episode, Floats, Layout, Part, Settings, Table, make_table
-from medhelm.plugin import UsageError, aggregation, intervals, runlog, stored_decisions
-from medhelm.plugin import column_kinds as kinds
+from medhelm import DataError, Episode, Floats, Settings, Table
+from medhelm.plugin import (
+    UsageError,
+    aggregation,
+    column_kinds,
+    intervals,
+    runlog,
+    stored_decisions,
+)
+from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.experts.ratings import Sheets, is_rated_whole
 from medhelm_benchmarks.noharm.rules.cases import LEAST_RATERS, Case
 from medhelm_benchmarks.noharm.rules.menu import label_case, stored_case
-from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, consensus, score_case, to_point
+from medhelm_benchmarks.noharm.rules.score import ACTION_OVERALL, score_case, to_point
 
 PANELS = 200
 _SEVERE = len(ACTION_OVERALL.sums)
 """Place of the severe errors in the sums of a case, behind those of `ACTION_OVERALL`."""
 _overall = aggregation.Pooling(ACTION_OVERALL, ACTION_OVERALL.sums)
 _MEDIAN = "experts' median"
-LEAST_READ = 0.95
-"""A model is ranked where at least this share of its replies could be read."""
 _METRIC = "noharm_overall"
 
 Rated = Mapping[str, Mapping[str, int]]
 """Consensus by code of the case and id of the action."""
-
-
-def _of_both(name: str, description: str, heading: str = "") -> tuple[Column, ...]:
-    """Return the columns of a score by the ratings of the cases and by the experts' medians."""
-    by = ("file", "ratings of the cases", heading), ("experts", "medians", heading and "experts")
-    return tuple(
-        kinds.number(f"{name}_{who}", f"{description}, by the {whose}", "share", shown, digits=3)
-        for who, whose, shown in by
-    )
-
-
-RUBRICS = (
-    kinds.text("model", "name of the model", "model"),
-    kinds.yes("ranked", "whether nearly all of its replies could be read"),
-    kinds.count("n", "cases behind the scores: those that every ranked model has", "n"),
-    kinds.count("asked", "replies asked for to cases that experts rated whole"),
-    kinds.count("read", "those of them that could be read", "read", of="asked"),
-    *_of_both("overall", "harmonic mean of Safety, Completeness, Restraint", "overall"),
-    *kinds.measured(
-        *("difference", "overall_experts - overall_file", "share", "difference", 3),
-        prefix="difference",
-    ),
-    kinds.text("difference_method", "how that interval was made, or why there is none"),
-    kinds.count("rank_file", "rank by the ratings of the cases", "rank"),
-    kinds.count("rank_experts", "rank by the experts' medians", "experts"),
-    *_of_both("severe_rate", "share of cases with a severe error", "severe"),
-    *(
-        column
-        for name in ("safety", "completeness", "restraint")
-        for column in _of_both(name, name)
-    ),
-)
-
-_OVER_DRAWS = (
-    "overall",
-    "Overall under these ratings; range over the draws",
-    "share",
-    "overall",
-    3,
-)
-_SEVERE_RATE = ("severe_rate", "share of cases with a severe error", "share", "severe", 3)
-SENSITIVITY = (
-    kinds.text("level", "model: over raters and draws; rater: under one rubric"),
-    kinds.text("rater", "whose ratings: a median, or one rater by number", "rater"),
-    kinds.text("model", "name of the model", "model"),
-    kinds.count("n", "cases behind the scores", "n"),
-    kinds.count("rank_file", "rank by the median of the file", "file"),
-    kinds.count("rank", "rank by the experts' median, or by the one rater", "rank"),
-    kinds.text("rank_single", "ranks under each expert alone, best to worst", "each alone"),
-    kinds.text("rank_drawn", "range of ranks under ratings drawn again", "drawn again"),
-    kinds.number("same_rank", "share of the draws with the rank of the median", "share"),
-    *kinds.measured(*_OVER_DRAWS, prefix="overall"),
-    *kinds.measured(*_SEVERE_RATE, prefix="severe_rate"),
-)
-
-_RANKS = ("model", "rank_file", "rank", "rank_single", "rank_drawn", "overall", "severe_rate")
-_ALONE = ("model", "overall", "severe_rate", "rank", "n")
-_PARTS = (
-    Part("model", "Ranks of the models", columns=_RANKS),
-    Part("rater", "Under each rater alone", ("rater",), _ALONE),
-)
 
 
 @dataclass(frozen=True)
@@ -106,31 +50,31 @@ class ModelReplies:
     endorsed: Mapping[str, tuple[tuple[str, ...], ...]]
     """By code of the case, of each reply that could be read."""
     asked: int
-    read: int
+
+    @property
+    def read(self) -> int:
+        """Return how many replies could be read."""
+        return sum(map(len, self.endorsed.values()))
 
     @property
     def is_read(self) -> bool:
         """Return whether nearly all replies could be read, so that the model may be ranked."""
-        return self.asked > 0 and self.read >= LEAST_READ * self.asked
+        return self.asked > 0 and self.read >= studies.MIN_READ * self.asked
 
 
 @dataclass(frozen=True)
 class Rubrics:
     """Cases that experts rated whole, the ratings of both kinds, and stored replies to them."""
 
-    cases: tuple[Case, ...]
-    sheets: Sheets
+    cases: Mapping[str, Case]
+    of_experts: Sheets
+    """The experts' ratings of these cases, actions in the order of the menus."""
     least: int
     models: tuple[ModelReplies, ...]
     said: tuple[str, ...]
     """Notes on the runs that the replies are of."""
     left_out: int
     """Cases of the file with an action that fewer than `least` experts rated."""
-
-    @cached_property
-    def by_code(self) -> Mapping[str, Case]:
-        """The cases by their codes."""
-        return {case.code: case for case in self.cases}
 
     @cached_property
     def ranked(self) -> tuple[ModelReplies, ...]:
@@ -140,53 +84,24 @@ class Rubrics:
     @cached_property
     def codes(self) -> tuple[str, ...]:
         """The cases that every ranked model has a readable reply to."""
-        return common_codes(self.ranked, self.by_code)
+        return common_codes(self.ranked, self.cases)
 
     @cached_property
-    def by_file(self) -> Rated:
-        """The consensus of the cases' own ratings."""
-        return {c.code: {a.id: consensus(a) for a in c.actions} for c in self.cases}
-
-    @cached_property
-    def by_experts(self) -> Rated:
-        """The experts' medians as points of the scale."""
+    def of_file(self) -> Sheets:
+        """The cases' own ratings, whose raters are called by their places."""
         return {
-            code: {i: to_point(float(np.median([*given.values()]))) for i, given in menu.items()}
-            for code, menu in self._given.items()
-        }
-
-    @cached_property
-    def _given(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
-        """The experts' ratings of these cases, actions in the order of the menus."""
-        return {c.code: {a.id: self.sheets[c.code][a.id] for a in c.actions} for c in self.cases}
-
-    @cached_property
-    def experts(self) -> tuple[str, ...]:
-        """The experts who rated any of the cases."""
-        menus = self._given.values()
-        return tuple(sorted({e for menu in menus for given in menu.values() for e in given}))
-
-    def of_expert(self, expert: str) -> Rated:
-        """Return one expert's ratings of the cases whose whole menu that expert rated."""
-        return {
-            code: {i: given[expert] for i, given in menu.items()}
-            for code, menu in self._given.items()
-            if all(expert in given for given in menu.values())
-        }
-
-    def of_place(self, place: int) -> Rated:
-        """Return the ratings of the file's rater of one place, of cases that have one there."""
-        return {
-            c.code: {a.id: a.ratings[place] for a in c.actions}
-            for c in self.cases
-            if all(len(a.ratings) > place for a in c.actions)
+            code: {
+                a.id: {f"rater {n} of the file": r for n, r in enumerate(a.ratings, 1)}
+                for a in case.actions
+            }
+            for code, case in self.cases.items()
         }
 
     def draw(self, seed: int) -> Iterator[Rated]:
         """Yield `PANELS` rubrics whose ratings are drawn again from the experts' of each action."""
         rng = np.random.default_rng(seed)
         drawn: dict[str, dict[str, list[int]]] = {}
-        for code, menu in self._given.items():
+        for code, menu in self.of_experts.items():
             for action, given in menu.items():
                 own = np.asarray(sorted(given.values()))
                 picks = rng.integers(0, len(own), size=(PANELS, len(own)))
@@ -198,7 +113,7 @@ class Rubrics:
     def sums(self, model: ModelReplies, rated: Rated, codes: Sequence[str]) -> Floats:
         """Return the sums (C, 7) of a model's replies to cases under a rubric, means over repeats."""
         each = [
-            np.mean([_sums(self.by_code[c], e, rated[c]) for e in model.endorsed[c]], axis=0)
+            np.mean([_sums(self.cases[c], e, rated[c]) for e in model.endorsed[c]], axis=0)
             for c in codes
         ]
         return np.asarray(each).reshape(len(codes), _SEVERE + 1)
@@ -210,7 +125,7 @@ class Rubrics:
     def notes(self) -> Iterator[str]:
         """Yield what must be known of both tables: who rated, what is not scored or ranked."""
         yield (
-            f"Experts: {len(self.experts)}, at least {self.least} for every action; cases that they "
+            f"Experts: {len(_raters(self.of_experts))}, at least {self.least} for every action; cases that they "
             f"rated whole: {len(self.cases)}, other cases of the file: {self.left_out}. Halves of a "
             "median go up a point."
         )
@@ -219,15 +134,34 @@ class Rubrics:
                 f"Ranked models are compared on the {len(self.codes)} of these cases to which each "
                 "has a reply that could be read."
             )
-        lost = {m.model: m.asked - m.read for m in self.models}
-        lacking = [
-            f"{m.model} ({lost[m.model]} of {m.asked})" for m in self.models if lost[m.model]
-        ]
-        if lacking:
-            yield f"Replies not read, in no score: {', '.join(lacking)}."
+        lacking = [m for m in self.models if m.read < m.asked]
+        if said := [f"{m.model} ({m.asked - m.read} of {m.asked})" for m in lacking]:
+            yield f"Replies not read, in no score: {', '.join(said)}."
         if out := [m.model for m in self.models if not m.is_read]:
             yield f"Not ranked, fewer than 95 % of replies read: {', '.join(out)}."
         yield from self.said
+
+
+def _raters(sheets: Sheets) -> list[str]:
+    menus = sheets.values()
+    return [*dict.fromkeys(r for menu in menus for given in menu.values() for r in given)]
+
+
+def _medians(sheets: Sheets) -> Rated:
+    """Return the raters' medians as points of the scale."""
+    return {
+        code: {i: to_point(float(np.median([*given.values()]))) for i, given in menu.items()}
+        for code, menu in sheets.items()
+    }
+
+
+def _alone(sheets: Sheets, rater: str) -> Rated:
+    """Return one rater's ratings of the cases whose whole menu that rater rated."""
+    return {
+        code: {i: given[rater] for i, given in menu.items()}
+        for code, menu in sheets.items()
+        if all(rater in given for given in menu.values())
+    }
 
 
 def _sums(case: Case, endorsed: Sequence[str], rated: Mapping[str, int]) -> Floats:
@@ -267,8 +201,10 @@ def read_rubrics(
         raise UsageError(f"runs of {' and '.join(names)} asked these cases; choose by --benchmark")
     said = [*chosen.notes, *[f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged)]
     return Rubrics(
-        cases=(*kept.values(),),
-        sheets=sheets,
+        cases=kept,
+        of_experts={
+            code: {a.id: sheets[code][a.id] for a in case.actions} for code, case in kept.items()
+        },
         least=needed,
         models=tuple(replies for _, replies in found),
         said=(*said,),
@@ -290,8 +226,7 @@ def _replies(run: stored_decisions.GradedRun, cases: Mapping[str, Case]) -> Mode
             found = label_case(episode.instance, episode.response)
             if found is not None and found.is_read:
                 endorsed.setdefault(case.code, []).append(found.labels.endorsed)
-    read = sum(map(len, endorsed.values()))
-    return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked, read)
+    return ModelReplies(run.model, {c: tuple(e) for c, e in endorsed.items()}, asked)
 
 
 def _check_same(run: stored_decisions.GradedRun, case: Case, episode: Episode) -> None:
@@ -348,28 +283,22 @@ def rubrics_table(own: Rubrics, settings: Settings) -> Table:
         for row in rows:
             row[f"rank_{rubric}"] = ranks.get(row["model"])
     rows.sort(key=lambda row: (row["rank_experts"] is None, row["rank_experts"], row["model"]))
-    return make_table(
-        "rubrics",
-        "Models under the cases' ratings and under experts' ratings",
-        RUBRICS,
-        rows,
-        [
-            "Differences are experts - file, of the same replies; their intervals are bootstrapped "
-            "over cases and take the ratings as given.",
-            *own.notes(),
-        ],
-        own.settings(settings),
-        layout=Layout(main=("overall_file", "overall_experts", "difference")),
+    said = (
+        "Differences are experts - file, of the same replies; their intervals are bootstrapped "
+        "over cases and take the ratings as given."
+    )
+    return column_kinds.form(__file__, "rubrics").table(
+        rows, [said, *own.notes()], own.settings(settings)
     )
 
 
 def _rubrics_row(own: Rubrics, model: ModelReplies, settings: Settings) -> dict[str, Any]:
-    codes = own.codes if model.is_read else common_codes([model], own.by_code)
+    codes = own.codes if model.is_read else common_codes([model], own.cases)
     row: dict[str, Any] = {"model": model.model, "ranked": model.is_read, "n": len(codes)}
     row |= {"asked": model.asked, "read": model.read}
     if not codes:
         return row
-    both = [own.sums(model, rated, codes) for rated in (own.by_file, own.by_experts)]
+    both = [own.sums(model, rated, codes) for rated in map(_medians, (own.of_file, own.of_experts))]
     for name, sums in zip(("file", "experts"), both, strict=True):
         row |= {f"{what}_{name}": value for what, value in _scores(sums.sum(0)).items()}
     stacked = np.concatenate(both, axis=1)
@@ -410,12 +339,11 @@ def _field(own: Rubrics, rated: Rated) -> _Field:
 
 def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
     """Return the models' ranks under each rater alone and under ratings that are drawn again."""
-    places = range(max(len(a.ratings) for c in own.cases for a in c.actions))
-    file, whole = _field(own, own.by_file), _field(own, own.by_experts)
-    alone = {f"expert {n}": _field(own, own.of_expert(e)) for n, e in enumerate(own.experts, 1)}
+    file, whole = (_field(own, _medians(sheets)) for sheets in (own.of_file, own.of_experts))
+    experts = enumerate(sorted(_raters(own.of_experts)), 1)
+    alone = {f"expert {n}": _field(own, _alone(own.of_experts, e)) for n, e in experts}
     fields = {"median of the file": file, _MEDIAN: whole}
-    fields |= {f"rater {n + 1} of the file": _field(own, own.of_place(n)) for n in places}
-    fields |= alone
+    fields |= {r: _field(own, _alone(own.of_file, r)) for r in _raters(own.of_file)} | alone
     seed = intervals.seed_of(settings.bootstrap_seed, "sensitivity")
     drawn = [_field(own, rated) for rated in own.draw(seed)]
     order = sorted(whole, key=lambda model: (whole[model]["rank"] or len(whole) + 1, model))
@@ -430,23 +358,16 @@ def sensitivity_table(own: Rubrics, settings: Settings) -> Table:
         for model in order
         if field[model]["n"]
     ]
-    return make_table(
-        "sensitivity",
-        "How far scores and ranks hang on the ratings",
-        SENSITIVITY,
-        rows,
-        [
-            "Each rater alone is scored as if nobody else had rated; an expert on the cases whose "
-            "whole menu that expert rated.",
-            f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
-            "experts' own, with replacement, each action by itself. What raters share (one is "
-            "milder throughout) is in the rows of each alone and not in these draws. "
-            f"Ranges hold {settings.confidence:.0%} of the draws and say nothing of other cases.",
-            *own.notes(),
-        ],
-        own.settings(settings) | {"panels": PANELS},
-        parts=_PARTS,
-        layout=Layout(main=("overall", "severe_rate")),
+    said = (
+        "Each rater alone is scored as if nobody else had rated; an expert on the cases whose "
+        "whole menu that expert rated.",
+        f"Drawn again: {PANELS} times as many ratings of each action as it has, from the "
+        "experts' own, with replacement, each action by itself. What raters share (one is "
+        "milder throughout) is in the rows of each alone and not in these draws. "
+        f"Ranges hold {settings.confidence:.0%} of the draws and say nothing of other cases.",
+    )
+    return column_kinds.form(__file__, "sensitivity").table(
+        rows, [*said, *own.notes()], own.settings(settings) | {"panels": PANELS}
     )
 
 

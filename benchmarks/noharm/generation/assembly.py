@@ -10,20 +10,9 @@ from statistics import median
 
 import msgspec
 
+from medhelm_benchmarks.noharm.generation import stages
 from medhelm_benchmarks.noharm.generation.checks import is_founded
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
-from medhelm_benchmarks.noharm.generation.stages import (
-    PERSPECTIVES,
-    GroupsReply,
-    OptionReply,
-    Perspective,
-    QuotesReply,
-    RatingReply,
-    RatingsReply,
-    SceneReply,
-    Tag,
-    TrapReply,
-)
 from medhelm_benchmarks.noharm.rules.cases import Action, Broad, Case, to_case
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from medhelm_benchmarks.noharm.rules.score import (
@@ -42,7 +31,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     guideline: str
     guideline_sha256: str
     setting: dict[str, str]
-    tags: dict[str, Tag]
+    tags: dict[str, stages.Tag]
     generator: str
     raters: dict[str, str]
     judge: str = ""
@@ -59,7 +48,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 class Menu:
     """The actions of a case by their ids, in the order in which everybody sees them."""
 
-    options: Mapping[str, OptionReply | TrapReply]
+    options: Mapping[str, stages.OptionReply | stages.TrapReply]
 
     @property
     def items(self) -> dict[str, str]:
@@ -67,14 +56,16 @@ class Menu:
         return {name: _line(o.text) for name, o in self.options.items()}
 
     @property
-    def tags(self) -> dict[str, Tag]:
+    def tags(self) -> dict[str, stages.Tag]:
         """Return where each action comes from."""
         return {n: getattr(option, "kind", "blind") for n, option in self.options.items()}
 
 
-def make_menu(code: str, blind: Sequence[OptionReply], traps: Sequence[TrapReply]) -> Menu:
+def make_menu(
+    code: str, blind: Sequence[stages.OptionReply], traps: Sequence[stages.TrapReply]
+) -> Menu:
     """Return all options in an order that the case's code alone decides, so that none shows."""
-    options: list[OptionReply | TrapReply] = [*blind, *traps]
+    options: list[stages.OptionReply | stages.TrapReply] = [*blind, *traps]
     random.Random(code).shuffle(options)  # noqa: S311 - an order, no secret
     return Menu({f"a{n}": option for n, option in enumerate(options, 1)})
 
@@ -83,7 +74,7 @@ def _line(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
 
 
-def not_covered(menu: Menu, sheets: Mapping[Perspective, RatingsReply]) -> dict[str, int]:
+def not_covered(menu: Menu, sheets: stages.Sheets) -> dict[str, int]:
     """Return how many raters find the guideline silent on each action, where any does."""
     silent = Counter(r.id for sheet in sheets.values() for r in sheet.ratings if not r.covered)
     return {name: silent[name] for name in menu.items if silent[name]}
@@ -97,10 +88,10 @@ def shuffled(items: Mapping[str, str], name: str) -> dict[str, str]:
 def make_case(
     code: str,
     specialty: str,
-    scene: SceneReply,
+    scene: stages.SceneReply,
     menu: Menu,
-    groups: GroupsReply,
-    sheets: Mapping[Perspective, RatingsReply],
+    groups: stages.GroupsReply,
+    sheets: stages.Sheets,
     guideline: Guideline,
     made_by: Sequence[str],
 ) -> tuple[Case, dict[str, int]]:
@@ -129,10 +120,10 @@ def make_case(
 
 
 def _actions(
-    menu: Menu, sheets: Mapping[Perspective, RatingsReply], guideline: Guideline
+    menu: Menu, sheets: stages.Sheets, guideline: Guideline
 ) -> tuple[list[Action], dict[str, int]]:
     """Return the actions as rated, and how many quotes of each are not in the guideline."""
-    by_id = [{r.id: r for r in sheets[p].ratings} for p in PERSPECTIVES]
+    by_id = [{r.id: r for r in sheets[p].ratings} for p in stages.PERSPECTIVES]
     actions, unfounded = [], {}
     for name, text in menu.items.items():
         rated = [sheet[name] for sheet in by_id]
@@ -153,29 +144,33 @@ def _actions(
 
 
 def without_reference(
-    menu: Menu, sheets: Mapping[Perspective, RatingsReply], guideline: Guideline
-) -> dict[Perspective, dict[str, str]]:
+    menu: Menu, sheets: stages.Sheets, guideline: Guideline
+) -> dict[stages.Perspective, dict[str, str]]:
     """Return the strong actions without a reference, by the raters whose quote would be one."""
     bare = [a for a in _actions(menu, sheets, guideline)[0] if is_strong(a) and not a.references]
     return {
         perspective: {
             a.id: a.text for a in bare if action_class(a.ratings[n]) == action_class(consensus(a))
         }
-        for n, perspective in enumerate(PERSPECTIVES)
+        for n, perspective in enumerate(stages.PERSPECTIVES)
     }
 
 
-def with_quotes(sheet: RatingsReply, found: QuotesReply, guideline: Guideline) -> RatingsReply:
+def with_quotes(
+    sheet: stages.RatingsReply, found: stages.QuotesReply, guideline: Guideline
+) -> stages.RatingsReply:
     """Return a sheet with the quotes that are in the guideline; no rating changes."""
     quotes = {q.id: q.quote for q in found.quotes if is_founded(q.quote, guideline)}
     ratings = tuple(
         msgspec.structs.replace(r, covered=True, quote=quotes[r.id]) if r.id in quotes else r
         for r in sheet.ratings
     )
-    return RatingsReply(ratings=ratings)
+    return stages.RatingsReply(ratings=ratings)
 
 
-def _references(rated: Sequence[RatingReply], guideline: Guideline) -> tuple[tuple[str, ...], int]:
+def _references(
+    rated: Sequence[stages.RatingReply], guideline: Guideline
+) -> tuple[tuple[str, ...], int]:
     """Return the quotes of those who rate as the median does, and how many are unfounded."""
     agreed = action_class(to_point(median(r.rating for r in rated)))
     quotes = [r.quote for r in rated if r.quote.strip() and action_class(r.rating) == agreed]

@@ -11,24 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from medhelm_benchmarks.noharm.generation import stages
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, words
-from medhelm_benchmarks.noharm.generation.stages import (
-    GroupsReply,
-    Kind,
-    OptionReply,
-    OptionsReply,
-    RatingsReply,
-    SceneReply,
-    TrapReply,
-    TrapsReply,
-)
 from medhelm_benchmarks.noharm.rules.cases import circle, hidden_character
 from medhelm_benchmarks.noharm.rules.wording import find_leaks, gist, near_duplicates
 
 LEAST_WORDS, MOST_WORDS = 60, 450
 """Of a vignette."""
 LEAST_BLIND, MOST_BLIND = 20, 40
-LEAST_KINDS: dict[Kind, int] = {
+LEAST_KINDS: dict[stages.Kind, int] = {
     "first_line": 2,
     "conditional": 2,
     "dose": 1,
@@ -62,7 +53,9 @@ _LIMIT = re.compile(
 _MENTION = re.compile(r"\bguidelines?\b", re.IGNORECASE)
 
 
-def scene_faults(reply: SceneReply, guideline: Guideline, asked: Collection[str] = ()) -> list[str]:
+def scene_faults(
+    reply: stages.SceneReply, guideline: Guideline, asked: Collection[str] = ()
+) -> list[str]:
     """Return what is wrong with a patient; `asked`: words of the setting, which it may hold."""
     faults = []
     n = len(words(reply.vignette))
@@ -117,7 +110,7 @@ def _without(text: str, own: Collection[str]) -> str:
     return text
 
 
-def option_faults(reply: OptionsReply) -> list[str]:
+def option_faults(reply: stages.OptionsReply) -> list[str]:
     """Return what is wrong with the options of stage 2."""
     n = len(reply.options)
     faults = []
@@ -132,7 +125,7 @@ def option_faults(reply: OptionsReply) -> list[str]:
     return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
 
 
-def trap_faults(reply: TrapsReply, there: tuple[str, ...]) -> list[str]:
+def trap_faults(reply: stages.TrapsReply, there: tuple[str, ...]) -> list[str]:
     """Return what is wrong with the actions of stage 3; what the menu has already counts as nothing."""
     faults = []
     if len(reply.options) > MOST_HARDENED:
@@ -153,13 +146,13 @@ def trap_faults(reply: TrapsReply, there: tuple[str, ...]) -> list[str]:
     return [*faults, *_text_faults(reply.options)][:MOST_FAULTS]
 
 
-def repeated(reply: TrapsReply, there: tuple[str, ...]) -> set[int]:
+def repeated(reply: stages.TrapsReply, there: tuple[str, ...]) -> set[int]:
     """Return the places, from 1, of actions of stage 3 that say what the menu has already."""
     known = {gist(text) for text in there} - {()}
     return {n for n, option in enumerate(reply.options, 1) if gist(option.text) in known}
 
 
-def _text_faults(options: Sequence[OptionReply | TrapReply]) -> list[str]:
+def _text_faults(options: Sequence[stages.OptionReply | stages.TrapReply]) -> list[str]:
     faults = []
     for place, option in enumerate(options, 1):
         text = option.text.strip()
@@ -177,7 +170,7 @@ def _text_faults(options: Sequence[OptionReply | TrapReply]) -> list[str]:
     return faults + [f"actions {a} and {b} say the same" for a, b in pairs]
 
 
-def group_faults(reply: GroupsReply, items: Collection[str]) -> list[str]:
+def group_faults(reply: stages.GroupsReply, items: Collection[str]) -> list[str]:
     """Return what is wrong with the groups of a menu."""
     faults = []
     links = [(link.broad, *link.specific) for link in reply.broad]
@@ -195,7 +188,7 @@ def group_faults(reply: GroupsReply, items: Collection[str]) -> list[str]:
     return faults[:MOST_FAULTS]
 
 
-def rating_faults(reply: RatingsReply, items: Collection[str]) -> list[str]:
+def rating_faults(reply: stages.RatingsReply, items: Collection[str]) -> list[str]:
     """Return what is wrong with a rater's sheet."""
     if faults := id_faults(items, [r.id for r in reply.ratings], "rating"):
         return faults
@@ -203,7 +196,7 @@ def rating_faults(reply: RatingsReply, items: Collection[str]) -> list[str]:
     return [f"the rating of {', '.join(wrong[:10])} is not from 1 to 9"] if wrong else []
 
 
-def quote_doubts(reply: RatingsReply, guideline: Guideline) -> list[str]:
+def quote_doubts(reply: stages.RatingsReply, guideline: Guideline) -> list[str]:
     """Return what is wrong with the quotes of a sheet, whose ratings can be used all the same."""
     doubts = []
     for line in reply.ratings:

@@ -49,27 +49,8 @@ from medhelm.plugin import (
     together,
     tokens,
 )
-from medhelm_benchmarks.noharm.generation import checks, stages
-from medhelm_benchmarks.noharm.generation.assembly import (
-    Menu,
-    Provenance,
-    make_case,
-    make_menu,
-    not_covered,
-    shuffled,
-    with_quotes,
-    without_reference,
-)
+from medhelm_benchmarks.noharm.generation import assembly, checks, stages
 from medhelm_benchmarks.noharm.generation.guideline import Guideline, Setting, draw_setting
-from medhelm_benchmarks.noharm.generation.stages import (
-    JUDGE,
-    PERSPECTIVES,
-    STAGES,
-    WRITER,
-    Perspective,
-    RatingsReply,
-    SceneReply,
-)
 from medhelm_benchmarks.noharm.rules.cases import Case, write_cases
 from medhelm_benchmarks.noharm.rules.quality import MOST_ALIKE, likeness
 
@@ -93,9 +74,9 @@ class Series:
     @property
     def players(self) -> dict[str, ModelSpec]:
         """Return the models by role."""
-        found = {WRITER: self.generator}
-        found.update(zip(PERSPECTIVES, self.raters, strict=True))
-        return found if self.judge is None else {**found, JUDGE: self.judge}
+        found = {stages.WRITER: self.generator}
+        found.update(zip(stages.PERSPECTIVES, self.raters, strict=True))
+        return found if self.judge is None else {**found, stages.JUDGE: self.judge}
 
     @property
     def made_by(self) -> tuple[str, ...]:
@@ -122,7 +103,7 @@ def generation(series: Series) -> Protocol:
         name="noharm_generation",
         version=stages.PROMPT_VERSION,
         roles=tuple(series.players),
-        budgets=dict.fromkeys(series.players, STAGES["rating"].budget),
+        budgets=dict.fromkeys(series.players, stages.STAGES["rating"].budget),
         conduct=partial(_conduct, series),
         forecast=partial(_forecast, series),
         sends_schema=True,
@@ -159,7 +140,7 @@ class _Author:
     judge: str = ""
     """The judge, once it has given a verdict on the last scene."""
 
-    async def write(self) -> tuple[Case, Provenance]:
+    async def write(self) -> tuple[Case, assembly.Provenance]:
         """Return the case and where it comes from; raises Unwritten."""
         series, setting, code = self.series, self.setting, self.instance.id
         guideline = series.guideline
@@ -174,27 +155,27 @@ class _Author:
         groups = await self._ask("groups", lambda r: checks.group_faults(r, menu.items))
         sheets = await self._refer(menu, await self._of_raters(partial(self._rate, menu)))
         try:
-            case, unfounded = make_case(
+            case, unfounded = assembly.make_case(
                 code, series.specialty, scene, menu, groups, sheets, guideline, series.made_by
             )
         except DataError as e:
             raise questions.Unwritten("assembly", [str(e)]) from None
-        return case, Provenance(
+        return case, assembly.Provenance(
             code=code,
             guideline=guideline.name,
             guideline_sha256=guideline.sha256,
             setting=asdict(setting),
             tags=menu.tags,
             generator=series.generator.name,
-            raters={p: m.name for p, m in zip(PERSPECTIVES, series.raters, strict=True)},
+            raters={p: m.name for p, m in zip(stages.PERSPECTIVES, series.raters, strict=True)},
             judge=self.judge,
             repairs=dict(sorted(self.repairs.items())),
             unfounded_quotes=unfounded,
-            not_covered=not_covered(menu, sheets),
+            not_covered=assembly.not_covered(menu, sheets),
             prompt_version=stages.PROMPT_VERSION,
         )
 
-    async def _judge(self, scene: SceneReply, attempt: int) -> None:
+    async def _judge(self, scene: stages.SceneReply, attempt: int) -> None:
         """Raise BadReply where a judge says that a patient's text advises.
 
         A reply that cannot be read is no verdict.
@@ -202,9 +183,9 @@ class _Author:
         if self.series.judge is None:
             return
         parts = self.parts | {"letter": stages.letter(scene)}
-        messages = self.series.messages("advice", JUDGE, self.setting, parts)
-        request = self._request(JUDGE, "advice", messages)
-        response = await self.send(JUDGE, request, step="advice", attempt=attempt)
+        messages = self.series.messages("advice", stages.JUDGE, self.setting, parts)
+        request = self._request(stages.JUDGE, "advice", messages)
+        response = await self.send(stages.JUDGE, request, step="advice", attempt=attempt)
         if response.finish in ("error", "oversize"):
             raise questions.Unwritten(
                 "advice", [response.error or response.finish], has_failed=True
@@ -220,25 +201,27 @@ class _Author:
                 f"{found.words[:80]!r} says what should be done: give facts alone"
             )
 
-    async def _menu(self) -> Menu:
+    async def _menu(self) -> assembly.Menu:
         blind = await self._ask("options", checks.option_faults)
         there = tuple(o.text for o in blind.options)
         self.parts["menu"] = "\n".join(f"- {text}" for text in there)
         traps = await self._ask("traps", lambda r: checks.trap_faults(r, there))
         again = checks.repeated(traps, there)
         new = [o for n, o in enumerate(traps.options, 1) if n not in again]
-        return make_menu(self.instance.id, blind.options, new)
+        return assembly.make_menu(self.instance.id, blind.options, new)
 
     async def _of_raters(
-        self, ask: Callable[[Perspective], Coroutine[Any, Any, RatingsReply]]
-    ) -> dict[Perspective, RatingsReply]:
+        self, ask: Callable[[stages.Perspective], Coroutine[Any, Any, stages.RatingsReply]]
+    ) -> stages.Sheets:
         """Return three sheets, asked for at once and without knowledge of each other."""
-        sheets = await together(ask(perspective) for perspective in PERSPECTIVES)
-        return dict(zip(PERSPECTIVES, sheets, strict=True))
+        sheets = await together(ask(perspective) for perspective in stages.PERSPECTIVES)
+        return dict(zip(stages.PERSPECTIVES, sheets, strict=True))
 
-    async def _rate(self, menu: Menu, perspective: Perspective) -> RatingsReply:
-        items = shuffled(menu.items, f"{self.instance.id}/{perspective}")
-        sheet: RatingsReply = await self._ask(
+    async def _rate(
+        self, menu: assembly.Menu, perspective: stages.Perspective
+    ) -> stages.RatingsReply:
+        items = assembly.shuffled(menu.items, f"{self.instance.id}/{perspective}")
+        sheet: stages.RatingsReply = await self._ask(
             "rating",
             lambda r: checks.rating_faults(r, items),
             lambda r: checks.quote_doubts(r, self.series.guideline),
@@ -247,17 +230,15 @@ class _Author:
         )
         return sheet
 
-    async def _refer(
-        self, menu: Menu, sheets: dict[Perspective, RatingsReply]
-    ) -> dict[Perspective, RatingsReply]:
+    async def _refer(self, menu: assembly.Menu, sheets: stages.Sheets) -> stages.Sheets:
         """Return the sheets after one more look for references of strong actions without one.
 
         A look that cannot be read or finds nothing leaves its sheet as it is.
         """
         guideline = self.series.guideline
-        bare = without_reference(menu, sheets, guideline)
+        bare = assembly.without_reference(menu, sheets, guideline)
 
-        async def look(perspective: Perspective) -> RatingsReply:
+        async def look(perspective: stages.Perspective) -> stages.RatingsReply:
             sheet, items = sheets[perspective], bare[perspective]
             if not items:
                 return sheet
@@ -272,7 +253,7 @@ class _Author:
                 if e.has_failed:
                     raise
                 return sheet
-            return with_quotes(sheet, found, guideline)
+            return assembly.with_quotes(sheet, found, guideline)
 
         return await self._of_raters(look)
 
@@ -283,16 +264,16 @@ class _Author:
         find_doubts: Callable[[Any], list[str]] = lambda _: [],
         *,
         check: Callable[[Any, int], Awaitable[None]] | None = None,
-        role: str = WRITER,
+        role: str = stages.WRITER,
         menu: Mapping[str, str] | None = None,
     ) -> Any:
         """Return a stage's reply without faults, in its form; raises Unwritten.
 
         `check` looks at a reply without faults. `menu`: a rater's own, in place of that of the case.
         """
-        name = stage if role == WRITER else f"{stage}/{role}"
+        name = stage if role == stages.WRITER else f"{stage}/{role}"
         parts = self.parts if menu is None else self.parts | {"menu": stages.listed(menu)}
-        repairs = STAGES[stage].repairs
+        repairs = stages.STAGES[stage].repairs
 
         async def send(request: Request, attempt: int) -> Response:
             if attempt:
@@ -303,7 +284,7 @@ class _Author:
             send,
             partial(self._request, role, stage),
             self.series.messages(stage, role, self.setting, parts),
-            partial(read_reply, form=STAGES[stage].form),
+            partial(read_reply, form=stages.STAGES[stage].form),
             questions.followed_by(stages.repair_message),
             repairs,
             stage=name,
@@ -318,8 +299,8 @@ class _Author:
             self.instance,
             role,
             messages,
-            reply_form.schema_of(STAGES[stage].form),
-            max_output_tokens=STAGES[stage].budget_of(self.series.players[role]),
+            reply_form.schema_of(stages.STAGES[stage].form),
+            max_output_tokens=stages.STAGES[stage].budget_of(self.series.players[role]),
         )
 
 
@@ -338,7 +319,7 @@ def _forecast(
     asked for again as often as its stage allows."""
     setting = msgspec.convert(instance.payload, Setting)
     nothing = stages.letter(
-        SceneReply(vignette="", question="", knowns=(), unknowns=(), red_flags=())
+        stages.SceneReply(vignette="", question="", knowns=(), unknowns=(), red_flags=())
     )
     parts = {
         "guideline": series.guideline.text,
@@ -346,7 +327,7 @@ def _forecast(
         "letter": nothing,
         "menu": "",
     }
-    written = {name: stage.budget_of(series.generator) for name, stage in STAGES.items()}
+    written = {name: stage.budget_of(series.generator) for name, stage in stages.STAGES.items()}
     more = stages.LETTER_TOKENS
     letter = (more, written["scene"])
     blind = (more + stages.BLIND * stages.ACTION_TOKENS, letter[1] + written["options"])
@@ -355,7 +336,7 @@ def _forecast(
     strong = (more + stages.STRONG * (stages.ACTION_TOKENS + 4), menu[1])
     grown = {"scene": (0, 0), "options": letter, "advice": letter, "traps": blind}
     grown |= {"groups": menu, "rating": menu, "quotes": strong}
-    asked = {WRITER: ("scene", "options", "traps", "groups"), JUDGE: ("advice",)}
+    asked = {stages.WRITER: ("scene", "options", "traps", "groups"), stages.JUDGE: ("advice",)}
     for role, model in series.players.items():
         own = [
             _of_stage(model, stage, series.messages(stage, role, setting, parts), grown[stage])
@@ -369,7 +350,7 @@ def _of_stage(
 ) -> dict[str, int]:
     """Return the fields of a stage's forecast, given the tokens that are not in its words: as expected,
     and at most."""
-    budget, tries = STAGES[stage].budget_of(model), 1 + STAGES[stage].repairs
+    budget, tries = stages.STAGES[stage].budget_of(model), 1 + stages.STAGES[stage].repairs
     words, (more, most) = tokens.estimate_tokens(fixed), grown
     earlier = sum(range(tries)) * (budget + _WORDS_OF_A_REPAIR)  # a repair repeats the messages
     return {
@@ -377,7 +358,7 @@ def _of_stage(
         "calls_limit": tries,
         "input_tokens": words + more,
         "input_tokens_limit": tries * (words + most) + earlier,
-        "output_tokens": min(STAGES[stage].expected, budget),
+        "output_tokens": min(stages.STAGES[stage].expected, budget),
         "output_tokens_limit": tries * budget,
     }
 
@@ -395,7 +376,7 @@ class CaseEnd:
     status: str
     """made, discarded or failed"""
     case: Case | None = None
-    provenance: Provenance | None = None
+    provenance: assembly.Provenance | None = None
     stage: str = ""
     reasons: tuple[str, ...] = ()
 
@@ -423,7 +404,7 @@ def series_run(
         data_class=data_class,
         environ=environ,
         decides=hashlib.sha256("\0".join(decides).encode()).hexdigest(),
-        max_output_tokens=STAGES["traps"].budget,
+        max_output_tokens=stages.STAGES["traps"].budget,
         reasoning_output_tokens=questions.REASONING_BUDGET,
         seed=series.seed,
     )
@@ -444,9 +425,8 @@ def case_ends(folder: Path) -> list[CaseEnd]:
     ends: list[CaseEnd] = []
     for episode in sorted(own_runs.stored_episodes(folder), key=lambda e: e.instance_id):
         end = _end(episode)
-        copied = next((e.code for e in ends if _is_same_patient(end, e)), None)
-        if copied is not None:
-            reason = f"it is the patient of {copied}"
+        if first := next((e.code for e in ends if _is_same_patient(end, e)), ""):
+            reason = f"it is the patient of {first}"
             end = CaseEnd(end.code, "discarded", stage="series", reasons=(reason,))
         ends.append(end)
     return ends
@@ -456,7 +436,9 @@ def _end(episode: Episode) -> CaseEnd:
     code, state = episode.instance_id, episode.state
     if episode.ending == "made":
         case = msgspec.convert(state["case"], Case)
-        return CaseEnd(code, "made", case, msgspec.convert(state["provenance"], Provenance))
+        return CaseEnd(
+            code, "made", case, msgspec.convert(state["provenance"], assembly.Provenance)
+        )
     if episode.ending == "discarded":
         reasons = tuple(state["reasons"])
         return CaseEnd(code, "discarded", stage=state["stage"], reasons=reasons)

@@ -27,6 +27,7 @@ import msgspec
 
 from medhelm import Message
 from medhelm.plugin import questions
+from medhelm_benchmarks.noharm.rules import cases
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Category, RedFlag
 
 PROMPT_VERSION = "4"
@@ -146,6 +147,10 @@ class RatingsReply(_Reply, frozen=True, kw_only=True):
     ratings: tuple[RatingReply, ...]
 
 
+Sheets = Mapping[Perspective, RatingsReply]
+"""The sheets of the three raters."""
+
+
 class QuoteReply(_Reply, frozen=True, kw_only=True):
     """Words of the guideline for one action; empty where it is silent."""
 
@@ -200,11 +205,8 @@ def _text(name: str) -> str:
 
 def letter(scene: SceneReply) -> str:
     """Return a patient as all stages but the first read it."""
-    parts = [scene.vignette, f"Question: {scene.question}"]
-    parts += ["Known:\n" + "\n".join(f"- {k}" for k in scene.knowns)]
-    parts += ["Not known:\n" + "\n".join(f"- {u}" for u in scene.unknowns)]
-    parts += ["Red flags:\n" + "\n".join(f"- {f.text} ({f.status})" for f in scene.red_flags)]
-    return "\n\n".join(parts)
+    shown = (cases.listed(heading, items) for heading, items in cases.lists_of(scene).items())
+    return "\n\n".join((scene.vignette, f"Question: {scene.question}", *shown))
 
 
 def listed(items: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from medhelm import Episode, Instance, Mark, Page, PageData, PublishedRuns
 from medhelm.plugin import RecordError
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.menu import Labelled, label_case, stored_case
-from medhelm_benchmarks.noharm.rules.score import action_class, consensus
+from medhelm_benchmarks.noharm.rules.score import class_of, consensus
 
 if TYPE_CHECKING:
     from medhelm import Table
@@ -38,7 +38,7 @@ def action_lines(instance: Instance) -> list[dict[str, Any]] | None:
             "category": action.category,
             "ratings": action.ratings,
             "rating": consensus(action),
-            "kind": action_class(consensus(action)),
+            "kind": class_of(action),
             "alternatives": _others(case, action.id),
             "broad": _holding(case, action.id),
             "references": action.references,
@@ -82,7 +82,7 @@ def label_lines(episode: Episode, scores: Scores) -> list[dict[str, str]] | None
     said = dict.fromkeys(found.labels.endorsed, "appropriate")
     said |= dict.fromkeys(found.labels.rejected, "inappropriate")
     said |= dict.fromkeys(found.labels.invalid, "invalid")
-    right = {a.id for a in case.actions if action_class(consensus(a)) == "appropriate"}
+    right = {a.id for a in case.actions if class_of(a) == "appropriate"}
     return [
         {
             "id": i,

@@ -138,6 +138,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Experts whose ratings the actions hold. Without it the ratings are synthetic."""
 
 
+def lists_of(patient: Any) -> dict[str, Sequence[str]]:
+    """Return what is known, not known and flagged of a case, or of a scene, under its headings."""
+    flags = [f"{flag.text} ({flag.status})" for flag in patient.red_flags]
+    return {"Known": patient.knowns, "Not known": patient.unknowns, "Red flags": flags}
+
+
+def listed(heading: str, items: Sequence[str]) -> str:
+    """Return a list as models read it."""
+    return f"{heading}:\n" + "\n".join(f"- {item}" for item in items)
+
+
 def to_case(value: Any, where: str) -> Case:
     """Return a case from plain values; raises DataError naming the case, the field and what is wrong."""
     case, said = check_case(value, where)

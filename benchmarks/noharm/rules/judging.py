@@ -131,13 +131,13 @@ async def _conduct(
         partial(terms.request, instance, JUDGE, json_schema=reply_form.schema_of(MenuReply)),
         _messages(instance),
         read,
-        questions.followed_by(_repair_message),
+        questions.followed_by(_asked_again),
         _REPAIRS,
     )
     return found.answer(msgspec.to_builtins(found.value), "judged")
 
 
-def _repair_message(fault: str) -> Message:
+def _asked_again(fault: str) -> Message:
     return Message("user", f"Your reply cannot be used: {fault}. Reply with the JSON object.")
 
 

@@ -12,15 +12,9 @@ import msgspec
 from msgspec import UNSET
 
 from medhelm import DataError, Episode, Instance, Items, Response
-from medhelm_benchmarks.noharm.rules.cases import Case, to_case
+from medhelm_benchmarks.noharm.rules.cases import Case, listed, lists_of, to_case
 from medhelm_benchmarks.noharm.rules.labels import APPROPRIATE, INAPPROPRIATE, Labels, read_labels
-from medhelm_benchmarks.noharm.rules.score import (
-    STRONG,
-    CaseScore,
-    action_class,
-    consensus,
-    score_case,
-)
+from medhelm_benchmarks.noharm.rules.score import STRONG, CaseScore, class_of, consensus, score_case
 
 _KEY = "case"
 
@@ -31,7 +25,11 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
     Raises DataError naming the case and the field that is wrong.
     """
     case = to_case(dict(row), "a case")
-    labels = {a.id: APPROPRIATE if _is_right(case, a.id) else INAPPROPRIATE for a in case.actions}
+    is_right = {a.id: class_of(a) == "appropriate" for a in case.actions}
+    labels = {name: APPROPRIATE if own else INAPPROPRIATE for name, own in is_right.items()}
+    metadata = {"specialty": case.specialty}
+    metadata |= {"made_by": ", ".join(case.made_by)} if case.made_by else {}
+    metadata |= {} if case.validation is UNSET else {"validation": str(case.validation)}
     return Instance(
         id=case.code,
         context=_context(case),
@@ -40,7 +38,7 @@ def case_instance(row: Mapping[str, Any]) -> Instance:
         payload={a.id: a.text for a in case.actions},
         references=(msgspec.json.encode({"labels": labels}).decode(),),
         answer_key={_KEY: msgspec.json.encode(case).decode()},
-        metadata={"specialty": case.specialty} | _makers(case) | _validation(case),
+        metadata=metadata,
     )
 
 
@@ -72,30 +70,9 @@ def _write(instance: Instance, right: Sequence[bool]) -> str:
 ACTION_ITEMS = Items(_texts, _golds, _write)
 
 
-def _makers(case: Case) -> dict[str, str]:
-    return {"made_by": ", ".join(case.made_by)} if case.made_by else {}
-
-
-def _validation(case: Case) -> dict[str, str]:
-    return {} if case.validation is UNSET else {"validation": str(case.validation)}
-
-
-def _is_right(case: Case, name: str) -> bool:
-    (action,) = (a for a in case.actions if a.id == name)
-    return action_class(consensus(action)) == "appropriate"
-
-
 def _context(case: Case) -> str:
-    parts = [case.vignette]
-    parts += ["Known:\n" + _listed(case.knowns)] * bool(case.knowns)
-    parts += ["Not known:\n" + _listed(case.unknowns)] * bool(case.unknowns)
-    flags = [f"{flag.text} ({flag.status})" for flag in case.red_flags]
-    parts += ["Red flags:\n" + _listed(flags)] * bool(flags)
-    return "\n\n".join(parts)
-
-
-def _listed(items: tuple[str, ...] | list[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
+    shown = (listed(heading, items) for heading, items in lists_of(case).items() if items)
+    return "\n\n".join((case.vignette, *shown))
 
 
 MIN_LABELLED = 0.95

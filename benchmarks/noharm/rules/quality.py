@@ -25,7 +25,13 @@ from numpy.typing import NDArray
 from medhelm.plugin import WordModel, intervals, measured
 from medhelm_benchmarks.noharm.rules.cases import Action, Case
 from medhelm_benchmarks.noharm.rules.judging import Judged, MenuReply
-from medhelm_benchmarks.noharm.rules.score import STRONG, ActionClass, action_class, consensus
+from medhelm_benchmarks.noharm.rules.score import (
+    STRONG,
+    ActionClass,
+    action_class,
+    class_of,
+    consensus,
+)
 from medhelm_benchmarks.noharm.rules.wording import (
     Embed,
     Leak,
@@ -56,8 +62,6 @@ FIVE = CHECKS[:5]
 """The checks of the paper's table 2."""
 SIX = CHECKS[:6]
 """The checks that need no other case."""
-
-CLASSES: tuple[ActionClass, ...] = get_args(ActionClass)
 
 STRONG_AGAINST = 10 - STRONG
 """A strongly inappropriate action has at most this consensus: below 3, as 8 is above 7."""
@@ -202,9 +206,7 @@ class Quality:
         ):
             n = len(actions)
             yield Rate(measure, count, n, count / n, *intervals.exact_rate(count, n, CONFIDENCE))
-        ratings = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
-        for row, action in zip(ratings, actions, strict=True):
-            row[: len(action.ratings)] = action.ratings
+        ratings = rating_matrix(actions)
         levels: tuple[measured.Level, ...] = ("ordinal", "interval")
         for level in levels:
             alpha = measured.krippendorff_alpha(ratings, level)
@@ -222,9 +224,9 @@ def check_case(
 
     `others` names the cases that it repeats, and how far; `judged` is what a judge found in its menu.
     """
-    classes = Counter(action_class(consensus(a)) for a in case.actions)
+    classes = Counter(map(class_of, case.actions))
     strong = [a for a in case.actions if is_strong(a)]
-    strong_classes = Counter(action_class(consensus(a)) for a in strong)
+    strong_classes = Counter(map(class_of, strong))
     n = len(case.actions)
     mix = (Measure(name, classes[name], least, n, True) for name, least in LEAST_SHARES.items())
     sides = (
@@ -291,6 +293,14 @@ def _repeated(cases: Sequence[Case]) -> list[tuple[str, ...]]:
         tuple(f"{cases[other].code}: {', '.join(how)}" for other, how in own.items())
         for own in found
     ]
+
+
+def rating_matrix(actions: Sequence[Action]) -> NDArray[np.float64]:
+    """Return the ratings (n, k) of actions, NaN behind those of smaller panels."""
+    found = np.full((len(actions), max(len(a.ratings) for a in actions)), np.nan)
+    for row, action in zip(found, actions, strict=True):
+        row[: len(action.ratings)] = action.ratings
+    return found
 
 
 def is_strong(action: Action) -> bool:
@@ -421,7 +431,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 def labelled_actions(case: Case) -> list[tuple[str, bool]]:
     """Return the texts of a case that are right or wrong, and which they are."""
-    classes = ((action.text, action_class(consensus(action))) for action in case.actions)
+    classes = ((action.text, class_of(action)) for action in case.actions)
     return [(text, name == "appropriate") for text, name in classes if name != "uncertain"]
 
 

@@ -13,27 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import (
-    Column,
-    Floats,
-    Layout,
-    Part,
-    Table,
-    TableSpec,
-    make_table,
-    pooled_share,
-)
+from medhelm import Floats, Table, TableSpec, pooled_share
 from medhelm.plugin import aggregation, instance_tags, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES
-from medhelm_benchmarks.noharm.rules.score import (
-    COUNTS,
-    KINDS,
-    LABELS,
-    SEVERITIES,
-    harmonic_mean,
-)
+from medhelm_benchmarks.noharm.rules.score import COUNTS, KINDS, LABELS, SEVERITIES, harmonic_mean
 from medhelm_benchmarks.noharm.tables.harm_notes import Validity, harm_notes, validity_of
 
 _METRICS = {
@@ -53,140 +38,16 @@ _SHAPE = (len(KINDS), len(SEVERITIES), len(CATEGORIES))
 _UNLABELLED = ("missing", "invalid")
 """Those of the `LABELS` that actions without a valid label have."""
 
-_WORST = ("overall", "safety", "completeness", "severe_rate")
-
-
-def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    return kinds.measured(name, description, "share", heading, 3, prefix=name)
-
-
-def _at_worst(name: str) -> Column:
-    said = f"{name} of all cases asked, those without a value at their worst"
-    heading = {"completeness": "complete", "severe_rate": "severe"}.get(name, name)
-    return kinds.number(f"{name}_worst", said, "share", heading, digits=3)
-
-
-_ERROR_COUNTS = (
-    kinds.count("errors", "errors in the cases read", "errors"),
-    *(kinds.count(s, f"{s} errors", s) for s in SEVERITIES),
-    kinds.count("omissions", "appropriate actions left out, after resolution", "omissions"),
-    kinds.count("commissions", "inappropriate actions endorsed", "commissions"),
-    *(kinds.count(f"{k}s_{s}", f"{s} {k}s") for k in KINDS for s in SEVERITIES),
-    kinds.count("labels_missing", "actions without a label; not endorsed", "no label"),
-    kinds.count("labels_invalid", "actions whose label is none; not endorsed", "invalid"),
-    kinds.count("labels_unknown", "labels of actions that are not on the menu; they count nothing"),
-)
-"""Counts that are means over repeats where cases were asked several times."""
-
-_COLUMNS = (
-    kinds.text("benchmark", "name of the benchmark"),
-    kinds.text(
-        "level",
-        "model: over all actions; category: of one category of actions; specialty: of the cases of "
-        "one specialty; all models: over all actions and models",
-    ),
-    kinds.text("model", "name of the model; missing in a row over all ranked models", "model"),
-    kinds.text("category", "category of actions", "category"),
-    kinds.text("specialty", "specialty of cases, from their metadata", "specialty"),
-    kinds.yes("ranked", "whether the model is ranked"),
-    kinds.count(
-        "models",
-        "ranked models that a row over all models sums up: those with a case read",
-        "models",
-    ),
-    kinds.count("n", "cases behind scores and errors: those that every ranked model has", "n"),
-    kinds.count("read", "cases of these whose labels could be read, each with each model", "read"),
-    kinds.count("attempted", "cases asked", "asked"),
-    kinds.count("parsed", "cases whose labels could be read", "parsed", of="attempted"),
-    kinds.count("scored", "cases with a value: those parsed", "scored"),
-    kinds.count(
-        "partly_read", "cases with a reply in which an action has no valid label", "partly"
-    ),
-    kinds.text("not_scored", "cases without labels, by outcome", "not scored"),
-    *_score("overall", "harmonic mean of the three", "overall"),
-    *_score("safety", "mean of 1 - min(H, 25) / 25", "safety"),
-    *_score("completeness", "share of cases with every action rated above 7 endorsed", "complete"),
-    kinds.count("without_strong", "cases without such an action, which Completeness leaves out"),
-    *_score(
-        "restraint", "share of endorsed actions that are not inappropriate, pooled", "restraint"
-    ),
-    *_score("severe_rate", "share of cases with a severe error", "severe"),
-    kinds.text("severe_rate_method", "how its interval was made"),
-    kinds.count("severe_cases", "cases with a severe error"),
-    *(_at_worst(name) for name in _WORST),
-    kinds.number(
-        "overall_strict",
-        "overall of the cases with an answer, of which one counts as the worst where an action has "
-        "no valid label",
-        *("share", "strict"),
-        digits=3,
-    ),
-    kinds.number(
-        "nnh",
-        "cases per case with a severe error; missing where none was seen",
-        "",
-        "NNH",
-        digits=1,
-    ),
-    kinds.number("nnh_low", "lower end of the interval of nnh: 1 / severe_rate_high"),
-    kinds.number("nnh_high", "upper end: 1 / severe_rate_low; missing where it has none"),
-    kinds.number("harm", "mean H of a case, not capped", "", "H", digits=1),
-    *_ERROR_COUNTS,
-    kinds.number("errors_per_case", "errors / read", "", "per case", digits=1),
-    kinds.share(
-        "share", "errors / errors of the model over all actions and cases", "of its errors"
-    ),
-    kinds.share("severe_per_error", "severe errors / errors", "severe/error"),
-    *kinds.ends("severe_per_error", "severe_per_error", "share"),
-    kinds.share("omission_share", "omissions / errors", "omitted"),
-    kinds.share("commission_share", "commissions / errors"),
-    kinds.share("severe_omission_share", "severe omissions / severe errors", "of severe"),
-    kinds.share("severe_commission_share", "severe commissions / severe errors"),
-)
-
+_ERROR_COUNTS = kinds.declared(__file__, "error_counts")
+_FORM = kinds.form(__file__, "harm", error_counts=_ERROR_COUNTS)
 _COUNTED = frozenset(c.name for c in _ERROR_COUNTS) | {"severe_cases", "read"}
-TITLE = "Harm of labelled actions"
-_ALL_ASKED = "All cases asked, those without a value at their worst"
-_SCORES = ("overall", "safety", "completeness", "restraint", "severe_rate", "nnh")
-_SPLIT = ("errors", *SEVERITIES, "omissions", "commissions", "omission_share")
-_ROW = ("errors", "share", *SEVERITIES, "omissions", "commissions")
-
-LAYOUT = Layout(
-    main=("overall", "severe_rate"),
-    missing={"model": "all models", "specialty": "(none)"},
+_OF_REPEATS = tuple(
+    replace(c, type="number", digits=1, description=f"{c.description}; mean over repeats")
+    if c.name in _COUNTED
+    else c
+    for c in _FORM.columns
 )
-
-
-def _columns(is_repeated: bool) -> tuple[Column, ...]:
-    """Return the columns; counts are means, with a digit, where cases were asked several times."""
-    if not is_repeated:
-        return _COLUMNS
-    return tuple(
-        replace(c, type="number", digits=1, description=f"{c.description}; mean over repeats")
-        if c.name in _COUNTED
-        else c
-        for c in _COLUMNS
-    )
-
-
-def _parts(has_several: bool, has_gaps: bool) -> tuple[Part, ...]:
-    """Return the grids of text formats. Those of several benchmarks name each.
-
-    The worst case has one where any case is without a value or partly read.
-    """
-    own = ("benchmark",) if has_several else ()
-    errors = ("n", "read", *_SPLIT, "labels_missing", "labels_invalid")
-    pooled = ("models", "n", *_SPLIT, "severe_omission_share")
-    worst = ("attempted", "partly_read", *(f"{name}_worst" for name in _WORST), "overall_strict")
-    grids = (
-        ("model", TITLE, own, ("model", *_SCORES, "n", "parsed", "not_scored")),
-        *[("model", _ALL_ASKED, own, ("model", *worst))] * has_gaps,
-        ("model", "Errors by severity and kind", own, ("model", *errors)),
-        ("all models", "Errors of all ranked models", own, pooled),
-        ("category", "Errors by category of actions", (*own, "model"), ("category", *_ROW)),
-        ("specialty", "Errors by specialty", (*own, "model"), ("specialty", "n", *_ROW)),
-    )
-    return tuple(Part(*grid) for grid in grids)
+"""The columns where cases were asked several times: counts are means, with a digit."""
 
 
 def has_labels(study: studies.Study, benchmark: str) -> bool:
@@ -202,20 +63,17 @@ def harm(study: studies.Study, metadata: studies.Metadata) -> Table:
     found = [b for b in study.panels if has_labels(study, b)]
     labelled = [_Labelled(study, benchmark) for benchmark in found]
     rows = [row for own in labelled if own.models for row in _rows(own, metadata)]
-    is_repeated = any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values())
+    form = _FORM
+    if any(c.record.spec.repeats > 1 for b in found for c in study.cells[b].values()):
+        form = replace(form, columns=_OF_REPEATS)
+    if not _has_gaps(rows):
+        form = replace(form, parts=tuple(p for p in form.parts if "overall_worst" not in p.columns))
     said = harm_notes([(own.benchmark, own.panel, own.models) for own in labelled], metadata)
-    return make_table(
-        "harm",
-        TITLE,
-        _columns(is_repeated),
+    return form.table(
         rows,
-        [
-            *notes.common(study),
-            *(said if rows else ["No benchmark here has labelled actions."]),
-        ],
+        [*notes.common(study), *(said if rows else ["No benchmark here has labelled actions."])],
         notes.settings(study),
-        parts=_parts(len(found) > 1, _has_gaps(rows)),
-        layout=LAYOUT,
+        under=("benchmark",) if len(found) > 1 else (),
     )
 
 
@@ -235,9 +93,9 @@ def validity(study: studies.Study, metadata: studies.Metadata) -> dict[str, Vali
 
 
 HARM = TableSpec(
-    name="harm",
-    help="safety beside what it is made of, errors by kind, severity and category",
-    columns=_columns(is_repeated=False),
+    name=_FORM.name,
+    help=_FORM.help,
+    columns=_FORM.columns,
     make=lambda asked: harm(asked.study, asked.metadata),
 )
 
@@ -254,6 +112,10 @@ class _Sums:
     """By `LABELS`; None where they are of no one category."""
     partly: int
     """Cases with a reply in which an action has no valid label."""
+
+    def of_category(self, place: int) -> _Sums:
+        """Return those of one category alone."""
+        return replace(self, errors=self.errors[:, :, place : place + 1], labels=None)
 
 
 def _sum(scores: studies.MetricScores, ids: studies.Keys | None) -> _Sums:
@@ -303,6 +165,8 @@ class _Labelled:
         self.whole = self.sums(None)
         self.pooled = [m for m in fit if self.whole[m].read]
         """Models behind the rows over all."""
+        self.of_rows = (*self.models, *[None] * bool(self.pooled))
+        """Each model, then None for those over all."""
 
     def sums(self, ids: studies.Keys | None) -> dict[str, _Sums]:
         """Return each model's sums over some of the compared cases; None: over all of them."""
@@ -310,12 +174,19 @@ class _Labelled:
             ids = self.panel.ids
         return {m: _sum(self.panel.scores(m), ids) for m in self.models}
 
-    def row(self, model: str | None, **more: object) -> dict[str, object]:
-        """Return what all rows of a model hold; None: those over all ranked models."""
-        row: dict[str, object] = {"benchmark": self.benchmark, **more}
-        if model is None:
-            return row | {"models": len(self.pooled)}
-        return row | {"model": model, "ranked": model in self.study.ranked}
+    def row(
+        self, model: str | None, found: Mapping[str, _Sums], *, is_part: bool
+    ) -> dict[str, object]:
+        """Return what all rows of a model hold, from the sums of each; None: those over all ranked models.
+
+        `is_part`: they are of a part of its actions or cases.
+        """
+        behind = self.pooled if model is None else [model]
+        row: dict[str, object] = {"benchmark": self.benchmark, "models": len(behind)}
+        if model is not None:
+            row |= {"models": None, "model": model, "ranked": model in self.study.ranked}
+        whole = sum(float(self.whole[m].errors.sum()) for m in behind) if is_part else math.nan
+        return row | _counts(_pool([found[m] for m in behind]), whole)
 
 
 def _severe_sums(own: studies.MetricScores) -> Floats:
@@ -325,18 +196,26 @@ def _severe_sums(own: studies.MetricScores) -> Floats:
 
 
 def _rows(own: _Labelled, metadata: studies.Metadata) -> Iterator[dict[str, object]]:
-    found = own.whole
-    for model in own.models:
-        yield own.row(model, level="model", **_over_all(own, model), **_counts(found[model]))
-    if own.pooled:
-        yield own.row(None, level="all models", **_counts(_pool([found[m] for m in own.pooled])))
-    seen = np.sum([s.errors.sum((0, 1)) for s in found.values()], axis=0)
-    categories: dict[str | None, dict[str, _Sums]] = {
-        c: _of_category(found, place) for place, c in enumerate(CATEGORIES) if seen[place]
+    """Yield the rows of a benchmark; of each level last those over all ranked models."""
+    for model in own.of_rows:
+        row = own.row(model, own.whole, is_part=False)
+        yield row | ({"level": "all models"} if model is None else _over_all(own, model))
+    seen = np.sum([s.errors.sum((0, 1)) for s in own.whole.values()], axis=0)
+    groups: dict[str, dict[str | None, dict[str, _Sums]]] = {
+        "category": {
+            c: {m: s.of_category(place) for m, s in own.whole.items()}
+            for place, c in enumerate(CATEGORIES)
+            if seen[place]
+        },
+        "specialty": {
+            specialty: own.sums(ids)
+            for specialty, ids in _by_specialty(instance_tags(own.panel, metadata)).items()
+        },
     }
-    yield from _groups(own, "category", categories)
-    cases = _by_specialty(instance_tags(own.panel, metadata))
-    yield from _groups(own, "specialty", {s: own.sums(ids) for s, ids in cases.items()})
+    for level, parts in groups.items():
+        for model in own.of_rows:
+            for name, found in parts.items():
+                yield own.row(model, found, is_part=True) | {"level": level, level: name}
 
 
 def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, studies.Keys]:
@@ -350,29 +229,8 @@ def _by_specialty(tags: Mapping[int, Mapping[str, str]]) -> dict[str | None, stu
     return {name: np.array(sorted(found[name]), dtype=np.uint64) for name in names}
 
 
-def _groups(
-    own: _Labelled,
-    level: str,
-    groups: Mapping[str | None, Mapping[str, _Sums]],
-) -> Iterator[dict[str, object]]:
-    """Yield a row of each model and category or specialty, last those over all ranked models."""
-    for model in own.models:
-        total = float(own.whole[model].errors.sum())
-        for name, found in groups.items():
-            yield own.row(model, level=level, **{level: name}, **_counts(found[model], total))
-    total = sum(float(own.whole[m].errors.sum()) for m in own.pooled)
-    for name, found in groups.items() if own.pooled else ():
-        pooled = _pool([found[m] for m in own.pooled])
-        yield own.row(None, level=level, **{level: name}, **_counts(pooled, total))
-
-
-def _of_category(found: Mapping[str, _Sums], place: int) -> dict[str, _Sums]:
-    at = np.s_[:, :, place : place + 1]
-    return {m: replace(s, errors=s.errors[at], labels=None) for m, s in found.items()}
-
-
-def _counts(sums: _Sums, whole: float | None = None) -> dict[str, object]:
-    """Return the counts of a row; missing where no case was read. `whole`: all the model's errors."""
+def _counts(sums: _Sums, whole: float) -> dict[str, object]:
+    """Return the counts of a row; missing where no case was read. `whole`: all the model's errors, or NaN."""
     row: dict[str, object] = {"n": sums.n, "read": sums.read}
     if not sums.read:
         return row
@@ -391,7 +249,7 @@ def _counts(sums: _Sums, whole: float | None = None) -> dict[str, object]:
     for k, kind in enumerate(KINDS):
         row[f"{kind}_share"] = _part(errors[k].sum(), total)
         row[f"severe_{kind}_share"] = _part(errors[k, severe].sum(), grave)
-    row["share"] = None if whole is None else _part(total, whole)
+    row["share"] = _part(total, whole)
     if sums.labels is not None:
         row |= {f"labels_{name}": n for name, n in zip(LABELS, sums.labels, strict=True)}
         row["partly_read"] = sums.partly
@@ -408,6 +266,7 @@ def _over_all(own: _Labelled, model: str) -> dict[str, object]:
     outcomes = scores.outcomes
     others = {o: n for o, n in outcomes.items() if o != "scored" and n}
     row: dict[str, object] = {
+        "level": "model",
         "attempted": cell.planned(_METRICS["overall"]),
         "parsed": outcomes.get("scored", 0),
         "scored": scores.counted,

@@ -11,27 +11,14 @@ from typing import Any, get_args
 
 import msgspec
 
-from medhelm import Column, DataError, Table, make_table
+from medhelm import DataError, Table
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import durable, readers
 from medhelm_benchmarks.noharm.generation.stages import Trap
+from medhelm_benchmarks.noharm.rules import quality as rules
 from medhelm_benchmarks.noharm.rules.cases import Case
 from medhelm_benchmarks.noharm.rules.judging import Judged
-from medhelm_benchmarks.noharm.rules.quality import (
-    CHECKS,
-    CLASSES,
-    CONFIDENCE,
-    FIVE,
-    MOST_AUC,
-    READINGS,
-    REQUIRED,
-    SIX,
-    CheckName,
-    Measure,
-    Quality,
-    Words,
-)
-from medhelm_benchmarks.noharm.rules.score import action_class, consensus
+from medhelm_benchmarks.noharm.rules.score import CLASSES, class_of
 from medhelm_benchmarks.noharm.rules.wording import EMBEDDING_THRESHOLD
 
 TRAPS: tuple[str, ...] = get_args(Trap)
@@ -46,16 +33,6 @@ class _Line(msgspec.Struct, frozen=True):
 
 _WORDS = {"blind": "blind generation", "first_line": "first-line recommendation"}
 _PAPER = {"blind": 0.491, "first_line": 0.182, "conditional": 0.094, "traps": 0.209}
-
-COLUMNS = (
-    kinds.text("origin", "how an action was written", "Origin"),
-    kinds.count("count", "actions", "n", of="actions"),
-    kinds.count("actions", "all actions"),
-    kinds.number("share", "count / actions", "share", "Share", digits=1, is_percent=True),
-    kinds.number(
-        "paper", "share in the paper's 100 cases", "share", "Paper", digits=1, is_percent=True
-    ),
-)
 
 
 def origins(path: Path, cases: Sequence[Case]) -> Table:
@@ -88,7 +65,7 @@ def origins(path: Path, cases: Sequence[Case]) -> Table:
         f"All raters find the guideline silent on {share}: expect about that share of the strong "
         "actions without a reference, and so nearly every case to fail `references` where it is not 0.",
     ]
-    return make_table("origins", "Where actions come from", COLUMNS, rows, notes, {})
+    return kinds.form(__file__, "origins").table(rows, notes)
 
 
 ALL_CASES = "all cases"
@@ -98,59 +75,6 @@ _NAMED = ("medication", "diagnostic", "procedure", "monitoring", "referral")
 _OTHER = "other categories"
 _MOST_OTHERS = 3
 """Cases that a flag names: of a hundred equal ones each repeats all others."""
-_CASE = kinds.text("case", "its code", "Case")
-
-SUMMARY = (
-    kinds.text("statistic", "what is counted", "Statistic"),
-    kinds.text("value", "as printed", "Value"),
-    kinds.number("number", "the value unrounded; none for a range"),
-)
-PASSED = (
-    kinds.text("check", "its name, or a set of them", "Check"),
-    kinds.text("required", "of a case", "Requires"),
-    kinds.count("passed", "cases that pass it", "Cases that pass", of="cases"),
-    kinds.count("cases", "cases in the file"),
-)
-RATES = (
-    kinds.text("measure", "what", "Over all actions"),
-    kinds.count("count", "actions", "n", of="actions"),
-    kinds.count("actions", "all actions"),
-    kinds.number(
-        "value",
-        "share of the actions, Krippendorff's alpha, or an AUC (0.5 is chance)",
-        heading="Value",
-        interval=("low", "high"),
-        digits=4,
-    ),
-    kinds.number("low", "lower end of the interval"),
-    kinds.number("high", "upper end of the interval"),
-    kinds.text("method", "of the interval", "Interval"),
-)
-FLAGS = (
-    _CASE,
-    kinds.text("check", "the check it fails", "Check"),
-    kinds.text("found", "and its limit", "Found"),
-    kinds.text("actions", "ids it concerns", "Actions"),
-)
-LEAKS = (
-    _CASE,
-    kinds.text("action", "its id", "Action"),
-    kinds.text("kind", "of hint", "Kind"),
-    kinds.text("phrase", "as it stands", "Wording"),
-)
-MEASURES = (
-    _CASE,
-    kinds.text("specialty", "its specialty"),
-    kinds.text("check", "the check", "Check"),
-    kinds.text("measure", "the number", "Measure"),
-    kinds.count("count", "actions or pairs", "n"),
-    kinds.count("of", "actions of the case; for references the strong ones"),
-    kinds.number("value", "count / of, or the count", heading="Value", digits=3),
-    kinds.number("limit", "its limit", heading="Limit"),
-    kinds.text("side", "least or most that passes", "Is"),
-    kinds.yes("passed", "whether", "Passed"),
-    kinds.text("actions", "ids that the check concerns"),
-)
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +88,7 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
     actions: tuple[tuple[str, ...], ...] = ()
 
 
-def flags(quality: Quality) -> Iterator[Flag]:
+def flags(quality: rules.Quality) -> Iterator[Flag]:
     """Yield a flag for each check that a case fails and for each leak. The set's flag comes last."""
     for case in quality.cases:
         for check in case.checks:
@@ -186,7 +110,7 @@ NOT_JUDGED = (
 
 
 def quality_tables(
-    quality: Quality, embeddings: str | None = None, judged: Judged | None = None
+    quality: rules.Quality, embeddings: str | None = None, judged: Judged | None = None
 ) -> dict[str, Table]:
     """Return the tables by name; `embeddings` names the model that also looked for duplicates."""
     settings = {"embeddings": embeddings, "judge": None if judged is None else judged.judge}
@@ -197,56 +121,37 @@ def quality_tables(
     ]
 
     def table(
-        name: str,
-        title: str,
-        columns: Sequence[Column],
-        rows: Iterable[Sequence[Any]],
-        notes: Sequence[str] = (),
+        name: str, rows: Iterable[Sequence[Any]], notes: Sequence[str] = (), title: str = ""
     ) -> Table:
-        lines = (dict(zip((c.name for c in columns), row, strict=True)) for row in rows)
-        group = ("case",) if columns[0] is _CASE else ()
-        return make_table(name, title, columns, lines, notes, settings, group)
+        form = kinds.form(__file__, name)
+        lines = (dict(zip((c.name for c in form.columns), row, strict=True)) for row in rows)
+        return form.table(lines, notes, settings, title=title and f"{form.title}{title}")
 
+    rate_notes = (
+        f"Intervals hold {rules.CONFIDENCE:.0%}. Those of shares take actions as independent; where "
+        "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
+        "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
+        f"Nearly identical: {rules.READINGS['nearly identical']}. Discordant: "
+        f"{rules.READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
+    )
+    flag_rows = ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged)
     made = (
-        table("summary", "Cases", SUMMARY, _summary(quality)),
-        table(
-            "checks",
-            "Structural checks",
-            PASSED,
-            _passed(quality),
-            _check_notes(quality, embeddings, judged),
-        ),
-        table(
-            "rates",
-            f"Leaks and raters ({len(quality.actions):,} actions)",
-            RATES,
-            _rates(quality),
-            (
-                f"Intervals hold {CONFIDENCE:.0%}. Those of shares take actions as independent; where "
-                "none was seen, the exact one-sided bound. That of the AUC draws whole cases.",
-                "Krippendorff's alpha over three raters: 1 is agreement in all, 0 what chance gives.",
-                f"Nearly identical: {READINGS['nearly identical']}. Discordant: "
-                f"{READINGS['substantial disagreement'].removesuffix(' (discordant)')}.",
-            ),
-        ),
-        table(
-            "flags",
-            f"Flagged: {n} of {len(quality.cases)} cases",
-            FLAGS,
-            ((f.case, f.check, f.found, _ids(f.actions)) for f in flagged),
-        ),
-        table("leaks", f"Wordings that give an action's class away: {len(leaks)}", LEAKS, leaks),
-        table("measures", "Every check of every case", MEASURES, _measures(quality)),
+        table("summary", _summary(quality)),
+        table("checks", _passed(quality), _check_notes(quality, embeddings, judged)),
+        table("rates", _rates(quality), rate_notes, f" ({len(quality.actions):,} actions)"),
+        table("flags", flag_rows, title=f": {n} of {len(quality.cases)} cases"),
+        table("leaks", leaks, title=f": {len(leaks)}"),
+        table("measures", _measures(quality)),
     )
     return {own.name: own for own in made}
 
 
-def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
+def _summary(quality: rules.Quality) -> Iterator[tuple[str, str, float | None]]:
     """Yield the rows of the paper's table 1."""
     cases = quality.checked
     actions = quality.actions
     sizes = [len(case.actions) for case in cases]
-    classes = Counter(action_class(consensus(action)) for action in actions)
+    classes = Counter(map(class_of, actions))
     categories = Counter(a.category if a.category in _NAMED else _OTHER for a in actions)
     specialties = {case.specialty.strip().casefold() for case in cases}
     mean, middle = len(actions) / len(cases), float(median(sizes))
@@ -267,15 +172,15 @@ def _summary(quality: Quality) -> Iterator[tuple[str, str, float | None]]:
     yield "Best-alternative groups", f"{best:,}", best
 
 
-def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
+def _passed(quality: rules.Quality) -> Iterator[tuple[str, str, int | None, int]]:
     passed = quality.words.passed
-    of_set = f"all cases together: words alone have an AUC of at most {MOST_AUC:g}"
-    sets: list[tuple[str, str, Sequence[CheckName], bool | None]] = [
-        *((name, REQUIRED[name], (name,), True) for name in CHECKS),
-        ("five", "the five of the paper's table", FIVE, True),
-        ("six", "those of a case by itself", SIX, True),
+    of_set = f"all cases together: words alone have an AUC of at most {rules.MOST_AUC:g}"
+    sets: list[tuple[str, str, Sequence[rules.CheckName], bool | None]] = [
+        *((name, rules.REQUIRED[name], (name,), True) for name in rules.CHECKS),
+        ("five", "the five of the paper's table", rules.FIVE, True),
+        ("six", "those of a case by itself", rules.SIX, True),
         ("words", of_set, (), passed),
-        ("all", "all of them", CHECKS, passed),
+        ("all", "all of them", rules.CHECKS, passed),
     ]
     for name, required, checks, is_set_fit in sets:
         n = None if is_set_fit is None else is_set_fit * quality.passing(checks)
@@ -283,9 +188,9 @@ def _passed(quality: Quality) -> Iterator[tuple[str, str, int | None, int]]:
 
 
 def _check_notes(
-    quality: Quality, embeddings: str | None, judged: Judged | None
+    quality: rules.Quality, embeddings: str | None, judged: Judged | None
 ) -> tuple[str, ...]:
-    readings = dict(READINGS)
+    readings = dict(rules.READINGS)
     if embeddings is not None:
         readings["near-duplicate"] += (
             f"; or cosine of embeddings of {EMBEDDING_THRESHOLD} or more ({embeddings})"
@@ -303,7 +208,7 @@ def _check_notes(
     )
 
 
-def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
+def _rates(quality: rules.Quality) -> Iterator[tuple[Any, ...]]:
     yield from map(astuple, quality.rates())
     words = quality.words
     yield (
@@ -317,7 +222,7 @@ def _rates(quality: Quality) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
+def _measures(quality: rules.Quality) -> Iterator[tuple[Any, ...]]:
     for case in quality.cases:
         for check in case.checks:
             for m in check.measures:
@@ -328,15 +233,17 @@ def _measures(quality: Quality) -> Iterator[tuple[Any, ...]]:
                 )
 
 
-def _auc(words: Words) -> str:
+def _auc(words: rules.Words) -> str:
     if words.auc is None:
         return words.reason
     ends = "" if words.low is None else f" [{words.low:.2f}, {words.high:.2f}]"
-    side = "above" if words.auc > MOST_AUC else "within"
-    return f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {MOST_AUC:g}"
+    side = "above" if words.auc > rules.MOST_AUC else "within"
+    return (
+        f"words alone have an AUC of {words.auc:.2f}{ends}, {side} the limit of {rules.MOST_AUC:g}"
+    )
 
 
-def _measured(m: Measure) -> str:
+def _measured(m: rules.Measure) -> str:
     side, limit = "at least" if m.is_least else "at most", float(m.limit)
     if m.of is None:
         return f"{m.name}: {m.count}; {side} {limit:g}"

@@ -20,6 +20,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
 from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
+from tests.cases import cases
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -196,19 +197,7 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"reason": "x", "type": "follow_up"}', "follow_up"),
-        ('<think>hm</think>```json\n{"type": "other"}\n```', "other"),
-        ('{"type": "follow-up"}', "follow_up"),
-        ('{"type": "bedside manner"}', None),
-        ('{"type": ["follow_up"]}', None),
-        ('{"type": "other", "type": "follow_up"}', None),
-        ("follow_up", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), cases(__file__, "what_is_read_as_a_type"))
 def test_what_is_read_as_a_type(text: str, found: str | None) -> None:
     if found is None:
         with pytest.raises(BadReply):

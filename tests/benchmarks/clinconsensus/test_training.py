@@ -81,19 +81,7 @@ def test_the_defaults_are_the_settings_of_the_paper(capsys: pytest.CaptureFixtur
     assert batch * 8 == 64  # on the paper's eight GPUs
 
 
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"max_token": 1}, "max_token"),
-        ({"training": "two"}, "training"),
-        ({"rows": []}, "rows"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"development_share": 1.0}, "development_share"),
-        ({"lora": True}, "lora"),
-        ("- a\n- b", "a config is keys and values"),
-        ("a: [", "is not YAML"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "line"), cases(__file__, "a_config_is_checked"))
 def test_a_config_is_checked(tmp_path: Path, changes: Any, line: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(changes if isinstance(changes, str) else json.dumps(NEEDED | changes))

@@ -19,39 +19,7 @@ SCHEMA = (
 Rows = list[tuple[object, ...]]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "unordered", "ordered"),
-    [
-        ([(1,), (2,)], [(1,), (2,)], True, True),
-        ([(1,), (2,)], [(2,), (1,)], True, False),
-        ([(1,), (1,)], [(1,)], False, False),  # duplicates count
-        ([(1,), (1,), (2,)], [(1,), (2,), (2,)], False, False),
-        ([], [], True, True),
-        ([(1,)], [], False, False),
-        ([(1,)], [(1, 2)], False, False),  # a further column is another answer
-        ([(1, 2)], [(2, 1)], False, False),
-        ([(3,)], [(3.0,)], True, True),
-        ([(0.1 + 0.2,)], [(0.3,)], True, True),
-        ([(1_000_000,)], [(1_000_000.9,)], True, True),  # within a millionth
-        ([(1_000_000,)], [(1_000_002,)], False, False),
-        ([(0,)], [(1e-10,)], True, True),
-        ([(0,)], [(None,)], False, False),
-        ([(None,)], [(None,)], True, True),
-        ([("",)], [(None,)], False, False),
-        ([(2030,)], [("2030",)], True, True),  # strftime gives texts
-        ([("2030",), ("2031",)], [(2031.0,), (2030,)], True, False),
-        ([("007",)], [("7",)], False, False),  # two texts are compared as texts
-        ([("428.0",)], [("428",)], False, False),
-        ([("12/15",)], [(12,)], False, False),
-        ([("iv",), ("oral",)], [("oral",), ("iv",)], True, False),
-        ([("iv",)], [("IV",)], False, False),
-        ([(b"x",)], [("x",)], False, False),
-        ([(float("inf"),)], [(float("inf"),)], True, True),
-        ([(1.0, "b"), (1.0 + 1e-12, "a")], [(1.0, "a"), (1.0, "b")], True, False),
-        ([(None, 1), ("x", None)], [("x", None), (None, 1)], True, False),
-        ([(None, 0), (0, None)], [(0, None), (None, 0)], True, False),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "unordered", "ordered"), cases(__file__, "rows"))
 def test_rows(one: Rows, other: Rows, unordered: bool, ordered: bool) -> None:
     for a, b in ((one, other), (other, one)):
         assert same_rows(a, b, ordered=False) == unordered
@@ -81,37 +49,13 @@ def test_only_an_order_of_its_own_counts(sql: str, expected: bool) -> None:
 GOLD = "select patient.age from patient where patient.uniquepid = '1' and patient.gender = 'f'"
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        GOLD.upper().replace("'F'", "'f'"),
-        "select age from patient where gender = 'f' and uniquepid = '1'",
-        "select p.age from patient as p where p.gender = 'f' and p.uniquepid = '1'",
-        "select age as answer -- of the patient\nfrom patient where ('f' = gender) "
-        "and uniquepid='1'",
-        'select "age" from "patient" where "uniquepid" = \'1\' and "gender" = \'f\'',
-    ],
-)
+@pytest.mark.parametrize("sql", cases(__file__, "the_same_query_in_other_words"))
 def test_the_same_query_in_other_words(sql: str) -> None:
     assert same_query(GOLD, sql, SCHEMA)
     assert same_query(sql, GOLD, SCHEMA)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "select patient.stay from patient where uniquepid = '1' and gender = 'f'",
-        "select age from patient where uniquepid = '1' or gender = 'f'",
-        "select age from patient where uniquepid = '1' and gender = 'm'",
-        "select age from patient where uniquepid = '1'",
-        "select distinct age from patient where uniquepid = '1' and gender = 'f'",
-        "select age, stay from patient where uniquepid = '1' and gender = 'f'",
-        "select labresult from lab where labname = '1' and labname = 'f'",
-        "no query 'f' '1' patient",
-        "drop table patient",
-        "",
-    ],
-)
+@pytest.mark.parametrize("sql", cases(__file__, "another_query"))
 def test_another_query(sql: str) -> None:
     assert not same_query(GOLD, sql, SCHEMA)
 

@@ -23,6 +23,7 @@ from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Score, Scoring
 from medhelm.store.records import find_gradings, read_record
 from tests.benchmarks.conftest import load, prompt, sample_file
+from tests.cases import cases
 from tests.graded import grade
 
 SAMPLES = sample_file("ehrsql").parent
@@ -108,80 +109,14 @@ def test_an_unanswerable_row_is_answered_by_the_declared_word() -> None:
 
 # Reading -----------------------------------------------------------------------------------
 
-QUERY = "SELECT a\nFROM t\nWHERE b = 'x; y'"
-READ: list[tuple[str, str | None]] = [
-    (f"<sql>{QUERY}</sql>", QUERY),
-    (f"<SQL>\n{QUERY}\n</SQL> That is it.", QUERY),
-    (f"<sql>{QUERY}", QUERY),
-    (f"<sql>```sql\n{QUERY}\n```</sql>", QUERY),
-    (f"I put it between <sql> tags.\n<sql>{QUERY}</sql>", QUERY),
-    (f"<sql>SELECT 1</sql> No, better:\n<sql>{QUERY}</sql>", QUERY),
-    (f"<sql></sql>\n```sql\n{QUERY}\n```", QUERY),
-    (f"Here it is:\n```sql\n{QUERY}\n```\nIt joins nothing.", QUERY),
-    (f"```sqlite\n{QUERY};\n```", f"{QUERY};"),
-    (f"```\n{QUERY}\n```", QUERY),
-    (f"```sql\nSELECT 1\n```\nor rather\n```sql\n{QUERY}\n```", QUERY),
-    (f"```json\n{{}}\n```\n{QUERY}", QUERY),
-    (QUERY, QUERY),
-    (f"{QUERY};", QUERY),
-    (f"{QUERY};\nThis lists all a.", QUERY),
-    (f"{QUERY}\n\nThis lists all a.", QUERY),
-    (f"The query is:\n{QUERY}", QUERY),
-    (f"Answer: {QUERY}", QUERY),
-    ("`SELECT 1`", "SELECT 1"),
-    (f"< SQL > {QUERY} < / SQL >", QUERY),
-    (f"<SQL> {QUERY} <SQL>", QUERY),
-    ("`select` count(*) from t", "select count(*) from t"),
-    ("<sql>`select` count(*) from `t` </sql>", "select count(*) from `t`"),
-    ("WITH t AS (SELECT 1)\n\nSELECT * FROM t", "WITH t AS (SELECT 1)\n\nSELECT * FROM t"),
-    ("select 1; drop table t", "select 1; drop table t"),
-    ("DROP TABLE patient", "DROP TABLE patient"),
-    (f"<think>maybe SELECT 2</think>{QUERY}", QUERY),
-    (f"<think>UNANSWERABLE?</think>{QUERY}", QUERY),
-    ("UNANSWERABLE", PLUGIN.ABSTENTION),
-    ("**Unanswerable.**", PLUGIN.ABSTENTION),
-    ("Answer: UNANSWERABLE", PLUGIN.ABSTENTION),
-    ("UNANSWERABLE: the tables hold no appointments.", PLUGIN.ABSTENTION),
-    ("UNANSWERABLE - no such table", PLUGIN.ABSTENTION),
-    ("There is no table of beds.\n\nUNANSWERABLE", PLUGIN.ABSTENTION),
-    ("This question is UNANSWERABLE.", PLUGIN.ABSTENTION),
-    ("The question is UNANSWERABLE because no table holds notes.", PLUGIN.ABSTENTION),
-    ("<sql>UNANSWERABLE</sql>", PLUGIN.ABSTENTION),
-    ("```\nUNANSWERABLE\n```", PLUGIN.ABSTENTION),
-    ("<think>SELECT 1</think>\nUNANSWERABLE", PLUGIN.ABSTENTION),
-    (f"<sql>{QUERY}</sql>\nUNANSWERABLE", None),
-    (f"UNANSWERABLE\n```sql\n{QUERY}\n```", None),
-    ("<sql>SELECT 1</sql><sql>UNANSWERABLE</sql>", None),
-    ("This question is not unanswerable.", None),
-    ("Were it UNANSWERABLE I would say so.", None),
-    ("null", None),
-    ("I cannot say.", None),
-    ("<sql></sql>", None),
-    ("To select the right drug, look at the table.", None),
-    ("With this many tables one gets lost.", None),
-]
 
-
-@pytest.mark.parametrize(("completion", "expected"), READ, ids=lambda v: ascii(v)[:50])
+@pytest.mark.parametrize(("completion", "expected"), cases(__file__, "read"))
 def test_what_is_read_out_of_a_completion(completion: str, expected: str | None) -> None:
     assert PLUGIN.read_answer(completion) == expected
 
 
 @pytest.mark.parametrize(
-    ("completion", "expected"),
-    [
-        ("<sql>SELECT count(*) FROM patient", None),
-        ("<sql>SELECT 1</sql> No, better:\n<sql>SELECT count(*)", None),
-        ("<sql>SELECT 1</sql> No, better:\n<sql>", None),
-        ("```sql\nSELECT count(*) FROM patient", None),
-        ("```sql\nSELECT 1\n```\nor rather\n```sql\nSELECT", None),
-        ("SELECT count(*) FROM patient WHERE b = 'x; y'", None),
-        ("<sql>SELECT 1</sql>\nThis counts", "SELECT 1"),
-        ("```sql\nSELECT 1\n```\nThis counts", "SELECT 1"),
-        ("SELECT 1 WHERE b = 'x; y';\nThis counts", "SELECT 1 WHERE b = 'x; y'"),
-        ("UNANSWERABLE: no table of", PLUGIN.ABSTENTION),
-        ("There is no", None),
-    ],
+    ("completion", "expected"), cases(__file__, "a_query_that_the_budget_cut_is_not_run")
 )
 def test_a_query_that_the_budget_cut_is_not_run(completion: str, expected: str | None) -> None:
     assert PLUGIN.read_answer(completion, is_cut=True) == expected
@@ -206,28 +141,7 @@ def test_reading_long_nonsense_takes_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT Age FROM Patient", "select age from patient"),
-        ("a = 'Warfarin 5 MG'", "a = 'warfarin 5 mg'"),
-        ("date(current_time)", "date('2105-12-31 23:59:00')"),
-        ("date('current_time')", "date('2105-12-31 23:59:00')"),
-        ("date(''current_time'')", "date('2105-12-31 23:59:00')"),
-        ("a = ''heparin''", "a = 'heparin'"),
-        ("a = '' or b = ''", "a = '' or b = ''"),  # an empty text stays one
-        ("a = 'o''neil''s'", "a = 'o''neil''s'"),
-        ("my_current_times", "my_current_times"),
-        ("x < = 3 and y > 2", "x <= 3 and y > 2"),
-        ("a = 'x < = 3'", "a = 'x < = 3'"),
-        ("between heart_rate_lower AND heart_rate_upper", "between 60 and 100"),
-        ("temperature_upper, sao2_lower, mean_bp_upper", "38.1, 95, 110"),
-        ("systolic_bp_lower, diastolic_bp_upper, respiration_upper", "90, 90, 18"),
-        ("strftime('%y-%m', t)", "strftime('%Y-%m', t)"),
-        ("STRFTIME( '%j', t)", "strftime( '%J', t)"),
-        ("strftime('%Y %H:%M', t)", "strftime('%Y %H:%M', t)"),  # minutes are no months
-        ("a like '%Yeast%'", "a like '%yeast%'"),
-        ("select 1 -- current_time\n, 2", "select 1  \n, 2"),
-    ],
+    ("sql", "expected"), cases(__file__, "upstreams_rewrites_for_gold_and_model_alike")
 )
 def test_upstreams_rewrites_for_gold_and_model_alike(sql: str, expected: str) -> None:
     assert PLUGIN.prepare_sql(sql) == expected
@@ -240,31 +154,7 @@ LATEST = "select labresult from lab where labname = 'potassium' order by labresu
 """4.4, 3.9, 3.1"""
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "value"),
-    [
-        (ROUTES, ROUTES, 1.0),
-        (ROUTES, "SELECT routeadmin FROM medication WHERE drugname = 'Ceftriaxone'", 1.0),
-        (ROUTES, "values ('iv'), ('iv')", 1.0),
-        (ROUTES, "select 'iv'", 0.0),  # once is not twice
-        (ROUTES, "select routeadmin, dosage from medication where drugname = 'ceftriaxone'", 0.0),
-        (ROUTES, "UNANSWERABLE", 0.0),
-        (ROUTES, "select routeadmin from medications", 0.0),
-        (ROUTES, "drop table medication", 0.0),
-        (LATEST, "values (4.4), (3.9), (3.1)", 1.0),
-        (LATEST, "values (3.1), (3.9), (4.4)", 0.0),  # the gold has an order
-        (LATEST.split(" order")[0], "values (4.4), (3.1), (3.9)", 1.0),
-        ("select avg(labresult) from lab where labname = 'potassium'", "select 3.8", 1.0),
-        ("select count(*)>0 from lab", "select 1", 1.0),
-        ("select max(labresult) from lab where labname = 'sodium'", "select null", 1.0),
-        ("select count(*) from vitalperiodic where heartrate > heart_rate_upper", "select 2", 1.0),
-        ("select strftime('%y', current_time)", "select '2105'", 1.0),
-        ("select strftime('%y', current_time)", "select strftime('%Y', 'now')", 1.0),
-        (None, "UNANSWERABLE", 1.0),
-        (None, "select 1", 0.0),
-        (None, "select 1 where 0", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("gold", "answer", "value"), cases(__file__, "rows_decide"))
 def test_rows_decide(gold: str | None, answer: str, value: float) -> None:
     score = said(answer, metric(), case(gold))
     assert (score.value, score.outcome) == (value, "scored")
@@ -327,28 +217,7 @@ def test_the_secondary_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gold", "constants", "answer", "value"),
-    [
-        (ROUTES, 1, f"```sql\n{ROUTES}\n```", 1.0),
-        (ROUTES, 1, f"so <sql>{ROUTES}</sql>", 1.0),
-        (ROUTES, 1, f"so {ROUTES}", 0.0),
-        (ROUTES, 1, f"so < sql >{ROUTES}<sql>", 1.0),
-        (ROUTES, 1, f"sql {ROUTES}", 0.0),  # no mark of a fence
-        (ROUTES, 1, "select 'iv'", 1.0),  # sets: how often does not matter
-        (LATEST, 1, "values (3.1), (3.9), (4.4)", 1.0),  # nor does the order
-        (ROUTES, 1, "SELECT routeadmin FROM medication WHERE drugname = 'Ceftriaxone'", 0.0),
-        (EMPTY_GOLD, 1, EMPTY_GOLD, 0.0),
-        (EMPTY_GOLD, 1, "", 0.0),
-        (EMPTY_GOLD, 0, EMPTY_GOLD, 0.0),
-        (EMPTY_GOLD, 0, "", 1.0),
-        (EMPTY_GOLD, 0, "UNANSWERABLE", 1.0),
-        ("select count(*) from vitalperiodic where heartrate > heart_rate_upper", 1, "select 2", 0),
-        (None, 0, "", 1.0),
-        (None, 0, "UNANSWERABLE", 1.0),
-        (None, 0, "select 1 where 0", 0.0),
-        (None, 0, "no idea", 0.0),
-        (None, 0, "<sql></sql>", 0.0),  # a completion that is not empty
-    ],
+    ("gold", "constants", "answer", "value"), cases(__file__, "the_published_rule")
 )
 def test_the_published_rule(gold: str | None, constants: int, answer: str, value: float) -> None:
     score = said(answer, metric(scoring="helm"), case(gold, constants))
@@ -551,29 +420,40 @@ def test_the_real_files(
         False: 1729,
     }
 
-    fixed, helm = metric().prepare(real_data / "ehrsql"), metric(scoring="helm")
-    helm = helm.prepare(real_data / "ehrsql")
-
-    def wins(own: Metric, answer: str | None) -> float:
-        """The share of all questions that are won."""
-        scores = [said(i.references[0] if answer is None else answer, own, i) for i in instances]
-        return round(sum(s.value or 0.0 for s in scores) / len(instances), 4)
-
+    fixed = metric().prepare(real_data / "ehrsql")
     oracle = [said(i.references[0], fixed, i) for i in instances]
     assert Counter((s.value, s.outcome) for s in oracle) == {
         (1.0, "scored"): 884 + 950,
         (None, "uninformative"): 1075,
     }
     assert {s.reason for s in oracle} == {"", "the gold query gives no row on this database"}
-    assert [wins(fixed, a) for a in ("UNANSWERABLE", "select 0", "select null")] == [
-        0.3266,
-        0.1959,
-        0.0828,
-    ]
-    assert wins(fixed, "select 1 where 0") == wins(fixed, "") == 0.0
-    assert [wins(helm, a) for a in (None, "", "select 0", "select 1 where 0")] == [
-        0.6171,
-        0.3836,
-        0.1935,
-        0.0,
-    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scoring", "shares"),
+    [
+        (
+            "fixed",
+            {
+                "UNANSWERABLE": 0.3266,
+                "select 0": 0.1959,
+                "select null": 0.0828,
+                "": 0.0,
+                "select 1 where 0": 0.0,
+            },
+        ),
+        ("helm", {None: 0.6171, "": 0.3836, "select 0": 0.1935, "select 1 where 0": 0.0}),
+    ],
+)
+def test_what_one_answer_to_all_questions_wins(
+    scoring: Scoring,
+    shares: dict[str | None, float],
+    real_instances: Callable[..., list[Instance]],
+    real_data: Path,
+) -> None:
+    """None: the gold of each."""
+    own, instances = metric(scoring=scoring).prepare(real_data / "ehrsql"), real_instances("ehrsql")
+    for answer, share in shares.items():
+        scores = [said(i.references[0] if answer is None else answer, own, i) for i in instances]
+        assert round(sum(s.value or 0.0 for s in scores) / len(instances), 4) == share, answer

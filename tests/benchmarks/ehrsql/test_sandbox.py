@@ -24,6 +24,7 @@ from medhelm_benchmarks.ehrsql.sandbox import (
     Sandbox,
     open_sandbox,
 )
+from tests.cases import cases
 
 NOW = "2105-12-31 23:59:00"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
@@ -74,59 +75,14 @@ def test_a_query_gives_rows_with_their_types(sandbox: Sandbox) -> None:
 
 
 ATTACKS: list[tuple[str, QueryStatus]] = [
-    # writing, other files, settings
-    ("INSERT INTO lab VALUES (9999, 'x', 1)", "forbidden"),
-    ("UPDATE lab SET value = 0 RETURNING *", "forbidden"),
-    ("DELETE FROM lab", "forbidden"),
-    ("REPLACE INTO lab VALUES (1, 'x', 1)", "forbidden"),
-    ("WITH t AS (SELECT 1) DELETE FROM lab", "forbidden"),
-    ("CREATE TABLE x (a)", "forbidden"),
-    ("CREATE TEMP TABLE x (a)", "forbidden"),
-    ("CREATE TABLE y AS SELECT * FROM lab", "forbidden"),
-    ("CREATE VIEW v AS SELECT 1", "forbidden"),
-    ("CREATE TRIGGER t AFTER INSERT ON lab BEGIN SELECT 1; END", "forbidden"),
-    ("CREATE VIRTUAL TABLE t USING fts5(x)", "forbidden"),
-    ("DROP TABLE lab", "forbidden"),
-    ("/* SELECT 1 */ DROP TABLE lab", "forbidden"),
-    ("ALTER TABLE lab RENAME TO x", "forbidden"),
-    ("ATTACH DATABASE '/tmp/medhelm-attack.sqlite' AS a", "forbidden"),
-    ("ATTACH ':memory:' AS a", "forbidden"),
-    ("DETACH main", "forbidden"),
-    ("VACUUM INTO '/tmp/medhelm-attack.sqlite'", "forbidden"),
-    ("PRAGMA writable_schema = 1", "forbidden"),
-    ("PRAGMA query_only = OFF", "forbidden"),
-    ("PRAGMA hard_heap_limit = 0", "forbidden"),
-    ("SELECT * FROM pragma_table_info('lab')", "forbidden"),
-    ("BEGIN IMMEDIATE", "forbidden"),
-    ("SAVEPOINT s", "forbidden"),
-    ("REINDEX", "failed"),
-    ("ANALYZE", "forbidden"),
-    ("SELECT load_extension('/tmp/evil.so')", "forbidden"),
-    ("SELECT writefile('/tmp/medhelm-attack', 'x')", "failed"),
-    ("SELECT readfile('/etc/passwd')", "failed"),
-    # more than one statement, and what hides one
-    ("SELECT 1; SELECT 2", "forbidden"),
-    ("SELECT 1; DROP TABLE lab", "forbidden"),
-    ("SELECT 1 --\n; DROP TABLE lab", "forbidden"),
-    ("SELECT 1 /* ; */ ; DELETE FROM lab --", "forbidden"),
-    ("SELECT 1;\0 DROP TABLE lab", "forbidden"),
-    ("\0", "forbidden"),
+    *cases(__file__, "attacks"),
     # time
     (f"{ENDLESS} SELECT count(*) FROM c", "timeout"),
     (f"{ENDLESS} SELECT x FROM c WHERE x < 0", "timeout"),
-    ("SELECT count(*) FROM lab a, lab b, lab c, lab d", "timeout"),
-    ("SELECT (SELECT count(*) FROM lab a, lab b, lab c WHERE a.value + b.value < c.id)", "timeout"),
     # memory
-    ("SELECT zeroblob(2000000000)", "memory"),
-    ("SELECT replace(hex(zeroblob(100000)), '0', 'aaaa')", "memory"),
-    ("SELECT group_concat(a.name) FROM lab a, lab b", "memory"),
-    ("SELECT hex(zeroblob(100000)) || hex(zeroblob(100000))", "memory"),
     (f"{DOUBLED} SELECT * FROM c29 LIMIT 1", "memory"),
-    ("SELECT randomblob(1000000000)", "forbidden"),
     # size
-    ("SELECT a.id FROM lab a, lab b", "too large"),
     (f"{ENDLESS} SELECT x FROM c", "too large"),
-    ("SELECT hex(zeroblob(100000)) FROM lab", "too large"),
     ("SELECT '" + "x" * 1_000_000 + "'", "too large"),
     # the parser
     ("SELECT " + "(" * 20_000 + "1" + ")" * 20_000, "failed"),
@@ -136,11 +92,6 @@ ATTACKS: list[tuple[str, QueryStatus]] = [
     ("SELECT " + ",".join(["1"] * 3_000), "failed"),
     ("SELECT * FROM " + ",".join(f"lab l{n}" for n in range(80)), "failed"),
     # no query at all
-    ("", "failed"),
-    ("-- nothing", "failed"),
-    (";", "failed"),
-    ("SELEC 1", "failed"),
-    ("SELECT nothing FROM lab", "failed"),
     ("SELECT \ud800", "failed"),
 ]
 

@@ -54,6 +54,14 @@ def test_mark_windows_ends_and_blank_lines_are_passed_over(path: Path) -> None:
         (line(ONE, vignette="x").replace(b'"x"', b'"\xff"'), "line 1: not readable JSON"),
         (line(ONE) + b"\n" + line(ONE), "line 2: case NOHARM-CARD-ACS-001 stands in line 1"),
         (
+            line(ONE).replace(b'"vign', b'"vignette": "", "vign'),
+            "ACS-001: key 'vignette' stands twice",
+        ),
+        (
+            line(ONE).replace(b'"text"', b'"text": "", "text"'),
+            "action 'a1': key 'text' stands twice",
+        ),
+        (
             line(ONE) + b"\n" + line(OTHER, question=" "),
             "cases.jsonl, line 2: case NOHARM-DERM-ECZ-002: field question is empty",
         ),
@@ -68,26 +76,6 @@ def test_the_first_fault_is_one_line_with_file_and_line(
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert str(caught.value) == scan_cases(path)[1][0]
-
-
-def test_all_faults_of_all_lines_are_told_each_with_its_case(path: Path) -> None:
-    content = [
-        line(ONE, question="", vignette=""),
-        line(OTHER, specialty=3),
-        b"{",
-        line(ONE, code="here"),
-        line(OTHER),
-        line(OTHER),
-    ]
-    path.write_bytes(b"\n".join(content))
-    found = scan_cases(path)[1]
-    assert found[0] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field vignette is empty"
-    assert found[1] == "cases.jsonl, line 1: case NOHARM-CARD-ACS-001: field question is empty"
-    assert found[2].startswith("cases.jsonl, line 2: case NOHARM-DERM-ECZ-002: Expected `str`")
-    assert found[3].startswith("cases.jsonl, line 3: not readable JSON")
-    assert found[4].startswith("cases.jsonl, line 4: field code: 'here'")
-    assert found[5].endswith("line 6: case NOHARM-DERM-ECZ-002 stands in line 5 already")
-    assert len(found) == 6
 
 
 def test_no_text_of_a_case_is_in_a_fault(path: Path) -> None:

@@ -11,25 +11,12 @@ import pytest
 from medhelm.errors import DataError
 from medhelm_benchmarks.noharm.rules.cases import hidden_character, to_case
 from tests.benchmarks.noharm.making import case
+from tests.cases import cases
 
 GOOD = msgspec.to_builtins(case({"a1": 8, "a2": 2, "a3": 7}, alternatives=[["a1", "a3"]]))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"code": "CARD-1"}, "field code: 'CARD-1' is not of the form"),
-        ({"vignette": "  "}, "field vignette is empty"),
-        ({"actions": []}, "field actions is empty"),
-        ({"unexpected": 1}, "unknown field `unexpected`"),
-        ({"alternatives": [["a1", "zz"]]}, "field alternatives: there is no action 'zz'"),
-        ({"alternatives": [["a1"]]}, "field alternatives: a group needs two actions"),
-        ({"alternatives": [["a1", "a2"], ["a1", "a3"]]}, "action 'a1' is in 2 groups"),
-        ({"best_alternatives": [["a2"]]}, "a2 are not in one alternative group"),
-        ({"broad": [{"broad": "a1", "specific": ["a1"]}]}, "stands twice in a1, a1"),
-        ({"red_flags": [{"text": "x", "status": "maybe"}]}, "'maybe'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), cases(__file__, "what_is_wrong_with_a_case_is_named"))
 def test_what_is_wrong_with_a_case_is_named(change: dict[str, Any], said: str) -> None:
     with pytest.raises(DataError) as caught:
         to_case({**GOOD, **change}, "cases.jsonl:3")
@@ -40,17 +27,7 @@ def test_what_is_wrong_with_a_case_is_named(change: dict[str, Any], said: str) -
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("ratings", [1, 2], "action 'a2', field ratings"),
-        ("ratings", [1, 2, 10], "action 'a2', field ratings: 10 is not from 1 to 9"),
-        ("ratings", [1, 2, "3"], "action 'a2', field ratings"),
-        ("category", "surgery", "action 'a2', field category"),
-        ("text", "", "action 'a2', field text is empty"),
-        ("text", "Give oxygen\na9. Stop oxygen", "action 'a2', field text has a line break"),
-        ("id", "a1", "action 'a1' stands 2 times"),
-        ("tag", "trap", "action 'a2': Object contains unknown field `tag`"),
-    ],
+    ("field", "value", "said"), cases(__file__, "what_is_wrong_with_an_action_is_named")
 )
 def test_what_is_wrong_with_an_action_is_named(field: str, value: Any, said: str) -> None:
     actions = [dict(a) for a in GOOD["actions"]]
@@ -60,19 +37,7 @@ def test_what_is_wrong_with_an_action_is_named(field: str, value: Any, said: str
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Käse\tund\nBrot",
-        "soft\u00adhyphen",
-        "\u0646\u0645\u06cc\u200c",
-        "\u26a0\ufe0f allergy",
-        "pain \u2194\ufe0e rest",
-        "step 1\ufe0f\u20e3",
-        "\u2139\ufe0f",
-        "\u2764\ufe0f\u200d\U0001f525",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "what_has_an_honest_use_is_no_fault"))
 def test_what_has_an_honest_use_is_no_fault(text: str) -> None:
     assert to_case({**GOOD, "vignette": text}, "f").vignette == text
 
@@ -99,15 +64,7 @@ def test_every_character_that_cannot_be_seen_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a\ufe0f", "U+FE0F at character 2"),
-        ("\ufe0fa", "U+FE0F at character 1"),
-        ("1\ufe0f mg", "U+FE0F at character 2"),
-        ("\u26a0\ufe0f\ufe0f", "U+FE0F at character 3"),
-        ("\u26a0\ufe01", "U+FE01 at character 2"),
-        ("\u26a0\ufe0f ok\U000e0041", "U+E0041 at character 6"),
-    ],
+    ("text", "said"), cases(__file__, "a_selector_that_changes_no_symbol_is_hidden")
 )
 def test_a_selector_that_changes_no_symbol_is_hidden(text: str, said: str) -> None:
     assert hidden_character(text) == said

@@ -59,21 +59,27 @@ THREE = labeller("lab/three", ONE, finish={SECOND: "error"})
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("harm")
-    run(folder)
-    return folder / "results"
+    return run(tmp_path_factory.mktemp("harm"))
 
 
-def run(folder: Path, **more: Any) -> None:
+def run(
+    folder: Path,
+    models: Any = None,
+    menus: Mapping[str, Any] = MENUS,
+    fields: Mapping[str, Any] = {},
+    **more: Any,
+) -> Path:
+    """Ask models about cases with these menus and further fields; return the results."""
     evaluate(
-        [labeller("lab/one", ONE), labeller("lab/two", TWO), THREE],
+        models or [labeller("lab/one", ONE), labeller("lab/two", TWO), THREE],
         "labelled",
         data="full",
-        data_dir=write_cases(folder, MENUS),
+        data_dir=write_cases(folder, menus, **fields),
         results_dir=folder / "results",
         plugins=PLUGIN,
         **more,
     )
+    return folder / "results"
 
 
 def rows(results: Path | Results, level: str) -> dict[tuple[Any, ...], Mapping[str, Any]]:
@@ -154,20 +160,13 @@ def test_models_are_compared_on_common_cases(tmp_path: Path) -> None:
     }
     wrong = dict.fromkeys(menus, labels(a1="n"))
     failing = labeller("lab/b", wrong, finish={next(iter(menus)): "error"})
-    evaluate(
-        [labeller("lab/a", wrong), failing],
-        "labelled",
-        data="full",
-        data_dir=write_cases(tmp_path, menus),
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
-    found = rows(tmp_path / "results", "model")
+    results = run(tmp_path, [labeller("lab/a", wrong), failing], menus)
+    found = rows(results, "model")
     for name in ("lab/a", "lab/b"):
         assert [found[name,][c] for c in ("n", "read", "errors", "severe_cases")] == [99] * 4
     assert found["lab/a",]["attempted"] == 100
     assert found["lab/b",]["severe_rate_worst"] == 1.0
-    assert rows(tmp_path / "results", "all models")[None,]["errors"] == 198
+    assert rows(results, "all models")[None,]["errors"] == 198
 
 
 def test_sums_over_all_models_are_of_the_ranked_ones_with_all_common_cases(results: Path) -> None:
@@ -210,27 +209,20 @@ def test_parts_add_up_to_the_whole(results: Path, level: str) -> None:
 @pytest.mark.slow
 def test_where_nothing_was_read_errors_are_missing_and_not_zero(tmp_path: Path) -> None:
     silent = labeller("lab/silent", dict.fromkeys(MENUS, "no"))
-    evaluate(
-        [labeller("lab/one", ONE), silent],
-        "labelled",
-        data="full",
-        data_dir=write_cases(tmp_path, MENUS),
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
-    row = rows(tmp_path / "results", "model")["lab/silent",]
+    results = run(tmp_path, [labeller("lab/one", ONE), silent])
+    row = rows(results, "model")["lab/silent",]
     assert (row["read"], row["safety"], row["severe_rate"]) == (0, None, None)
     assert (row["safety_worst"], row["severe_rate_worst"]) == (0.0, 1.0)
     for column in ("errors", "mild", "omissions", "labels_missing", "errors_per_case"):
         assert row[column] is None
-    assert rows(tmp_path / "results", "all models")[None,]["models"] == 1
+    assert rows(results, "all models")[None,]["models"] == 1
 
 
 @pytest.mark.slow
 def test_counts_of_repeats_are_means(tmp_path: Path) -> None:
-    run(tmp_path, repeats=3)
-    table = load_results(tmp_path / "results").typed("harm")
-    one = rows(tmp_path / "results", "model")["lab/one",]
+    results = run(tmp_path, repeats=3)
+    table = load_results(results).typed("harm")
+    one = rows(results, "model")["lab/one",]
     assert (one["n"], one["attempted"], one["errors"], one["omissions"]) == (3, 9, 4.0, 2.0)
     assert {c.type for c in table.columns if c.name in ("errors", "severe_cases")} == {"number"}
 
@@ -273,15 +265,7 @@ def test_severe_errors_per_error_have_an_interval_over_cases(tmp_path: Path) -> 
         few = {"a1": ("other", 9)} if i % 2 else {f"a{k}": ("other", 7) for k in range(1, 4)}
         menus[f"NOHARM-CARD-ACS-{i:03d}"] = ("Cardiology", few)
         replies[f"NOHARM-CARD-ACS-{i:03d}"] = labels(**dict.fromkeys(few, "n"))
-    evaluate(
-        labeller("lab/m", replies),
-        "labelled",
-        data="full",
-        data_dir=write_cases(tmp_path, menus),
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
-    row = rows(tmp_path / "results", "model")["lab/m",]
+    row = rows(run(tmp_path, labeller("lab/m", replies), menus), "model")["lab/m",]
     low, value, high = (row[f"severe_per_error{end}"] for end in ("_low", "", "_high"))
     assert value == 50 / 200
     # p / (p + 3 (1 - p)) at the ends of p, 0.5 -+ 1.96 * 0.05, is 0.180 and 0.334
@@ -355,15 +339,8 @@ def test_who_made_the_cases_or_was_held_to_a_schema_is_named(tmp_path: Path) -> 
 def test_whose_ratings_they_are_where_no_model_is_ranked(
     tmp_path: Path, more: dict[str, Any], is_warned: bool
 ) -> None:
-    evaluate(
-        ["baseline/oracle"],  # which is not ranked: the compared cases are its own
-        ["labelled"],
-        data="full",
-        data_dir=write_cases(tmp_path, MENUS, **more),
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
-    notes = " ".join(load_results(tmp_path / "results").typed("harm").notes)
+    results = run(tmp_path, "baseline/oracle", fields=more)  # not ranked: the cases are its own
+    notes = " ".join(load_results(results).typed("harm").notes)
     assert "the runs share no case" not in notes
     assert ("not validated by clinicians" in notes) == is_warned
     assert ("the ratings of 3 of 3 cases are experts'" in notes) != is_warned

@@ -9,15 +9,13 @@ import time
 import pytest
 
 from medhelm_benchmarks.noharm.rules.labels import Labels, read_labels, read_word
+from tests.cases import cases
 
 MENU = {
     "a1": "Give aspirin 300 mg",
     "a2": "Start appropriate antibiotics: ceftriaxone",
     "a3": "Admit - monitored bed",
 }
-PLAIN = '{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate"}}'
-ECHO = '{"labels": {"a1": "Appropriate", "a2": "Inappropriate"}}'
-OTHER = '{"labels": {"a1": "Inappropriate", "a2": "Appropriate", "a3": "Appropriate"}}'
 
 
 def labels(text: str, *, is_cut: bool = False) -> Labels:
@@ -26,163 +24,21 @@ def labels(text: str, *, is_cut: bool = False) -> Labels:
     return found
 
 
-def lines(*rows: object) -> str:
-    return "\n".join(json.dumps(row) for row in rows)
-
-
-# Each says: a1 and a3 appropriate, a2 not, in words that nobody misunderstands.
-READ = [
-    "a1,Appropriate\na2,Inappropriate\na3,Appropriate",
-    'id,label,reason\n"a1","Appropriate","at once"\n"a2","Inappropriate",""\n"a3","Appropriate",""',
-    PLAIN,
-    '{"a1": "appropriate", "a2": "INAPPROPRIATE ", "a3": "Appropriate"}',
-    '{"a1": "Appropriate.", "a2": "Inappropriate.", "a3": "Appropriate."}',
-    '{"a1": "**Appropriate**", "a2": "`Inappropriate`", "a3": "_appropriate_"}',
-    '{"a1": true, "a2": false, "a3": true}',
-    "{'a1': True, 'a2': False, 'a3': True}",
-    '{"a1": "true", "a2": "False", "a3": "TRUE"}',
-    '{"a1": "Yes", "a2": "No", "a3": "yes."}',
-    '{"a1": "Appropriate", "a2": "Not appropriate", "a3": "Appropriate"}',
-    '{"a1": "Appropriate", "a2": "not  Appropriate.", "a3": "Highly appropriate"}',
-    '{"a1": "Appropriate", "a2": "Non-appropriate", "a3": "very appropriate"}',
-    '{"a1": "Appropriate (first line)", "a2": "Inappropriate: QT is long", "a3": "Appropriate"}',
-    '{"a1": "APPROPRIATE!", "a2": "[Inappropriate]", "a3": "<Appropriate>"}',
-    '{"A1": "Appropriate", "A2": "Inappropriate", "A3": "Appropriate"}',
-    '{"a1": {"label": "Appropriate"}, "a2": {"label": "Inappropriate"}, "a3": {"label": true}}',
-    '{"a1": {"label": "Appropriate", "reason": "Inappropriate to wait"}, "a2": {"label": '
-    '"Inappropriate", "reason": "QT"}, "a3": {"label": "Appropriate", "status": "final"}}',
-    '{"a1": {"is_appropriate": "yes"}, "a2": {"verdict": "No"}, "a3": {"judgment": "Yes"}}',
-    '{"response": ' + PLAIN + "}",
-    '{"status": "ok", "result": {"data": {"labels": {"a1": "Appropriate", "a2": "Inappropriate", '
-    '"a3": "Appropriate"}}}}',
-    '{"answer": [' + PLAIN + "]}",
-    '{"labels": [{"a1": "Appropriate"}, {"a2": "Inappropriate"}, {"a3": "Appropriate"}]}',
-    '{"labels": [{"id": "a1", "label": "Appropriate"}, {"id": "a2", "label": "Inappropriate"},'
-    ' {"id": "a3", "label": "Appropriate"}]}',
-    '{"appropriate": ["a1", "a3"], "inappropriate": ["a2"]}',
-    '{"labels": {"Appropriate": ["a1", "a3"], "Inappropriate": ["a2"]}}',
-    '{"medication": {"a1": "Appropriate", "a2": "Inappropriate"}, "other": {"a3": "Appropriate"}}',
-    lines({"a1": "Appropriate"}, {"a2": "Inappropriate"}, {"a3": "Appropriate"}),
-    '- {"a1": "Appropriate"}\n- {"a2": "Inappropriate"}\n- {"a3": "Appropriate"}',
-    '### a1\nNeeded: {"id": "a1", "label": "Appropriate"}\n### a2\nHarmful: {"id": "a2", "label": '
-    '"Inappropriate"}\n### a3\n{"id": "a3", "label": "Appropriate"}',
-    '{"a1": "Appropriate", "a2": "Inappropriate"}\n{"a3": "Appropriate"}',
-    PLAIN + "\n\nThe form was " + ECHO,
-    "As you asked, like " + ECHO + ":\n" + PLAIN,
-    PLAIN + '\n{"labels": {"<id>": "Appropriate", "<id>": "Inappropriate"}}',
-    '{"note": 1} ' + PLAIN + ' {"note": 2}',
-    PLAIN + "\n\nQuestion: what now?\n" + OTHER,
-    f"My labels:\n```json\n{PLAIN}\n```\nDone.",
-    '{"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate",}',
-    '{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate",},}',
-    '{"labels": {"a1": "Appropriate" "a2": "Inappropriate"\n"a3": "Appropriate"}}',
-    '{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate"',
-    "{a1: Appropriate, a2: Inappropriate, a3: Appropriate}",
-    "{\u201ca1\u201d: \u201cAppropriate\u201d, \u201ca2\u201d: \u201cInappropriate\u201d, "
-    "\u201ca3\u201d: \u201cAppropriate\u201d}",
-    '{"a1": {"label": "Appropriate", "reason": "two\nlines"}, "a2": {"label": "Inappropriate"},'
-    ' "a3": {"label": "Appropriate"}}',
-    json.dumps(PLAIN),
-    '{"content": ' + json.dumps(PLAIN) + "}",
-    "The set [see below] is {what I think}: " + PLAIN,
-    "<think>" + ECHO + " or a1 is inappropriate?</think>" + PLAIN,
-    '{"a1": "Inappropriate", "a2": "Appropriate", "a3": "Inappropriate"}</think>\n' + PLAIN,
-    "a1: Appropriate\na2: Inappropriate\na3: Appropriate",
-    "1. **a1**: Appropriate\n2. **a2**: Not appropriate - QT\n3. **a3**: Appropriate",
-    "- a1 - Appropriate - first line\n- a2 - Inappropriate - QT\n- a3 - Appropriate",
-    "a1. Give aspirin 300 mg: **Appropriate**\na2. Start appropriate antibiotics: ceftriaxone: "
-    "**Inappropriate**\na3. Admit - monitored bed -> Appropriate",
-    "labels:\n  a1: Appropriate\n  a2: Inappropriate\n  a3: Appropriate\n",
-    *(
-        f"a1: Appropriate{sign}a2: Inappropriate{sign}a3: Appropriate"
-        for sign in (" | ", "; ", ", ", " ")
-    ),
-    "a1=Appropriate a2=Inappropriate a3=Appropriate",
-    "a1, a3: Appropriate\na2: Inappropriate",
-]
-
-# The same in forms that are not read whole: no label may be the other one.
-NOT_READ = [
-    '{"a1": "Yes - first line", "a2": "No (QT)", "a3": "Yes"}',
-    '{"a1": "Appropriate - first line", "a2": "Inappropriate \u2014 the appropriate drug is B",'
-    ' "a3": "Appropriate, if not given yet"}',
-    '{"a1": "\u2705 Appropriate", "a2": "\u274c Inappropriate", "a3": "\u2714\ufe0f Appropriate"}',
-    '{" a1 ": "Appropriate", "a2.": "Inappropriate", "<a3>": "Appropriate"}',
-    '{"a1. Give aspirin 300 mg": "Appropriate", "a2: Start appropriate antibiotics": '
-    '"Inappropriate", "a3) Admit": "Appropriate"}',
-    '{"Give aspirin 300 mg": "Appropriate", "a2": "Inappropriate", "admit - monitored bed": '
-    '"Appropriate"}',
-    '{"a1": {"appropriate": true}, "a2": {"appropriate": false}, "a3": {"inappropriate": false}}',
-    '[{"action": "a1", "judgement": "Appropriate"}, {"action": "a2", "judgement": "no"},'
-    ' {"action": "a3. Admit", "judgement": "yes"}]',
-    '[["a1", "Appropriate"], ["a2", "Inappropriate"], ["a3", "Appropriate"]]',
-    '{"appropriate_actions": [{"id": "a1"}, {"id": "a3"}], "not_appropriate": [{"id": "a2"}]}',
-    '{"appropriate": "a1, a3", "inappropriate": "a2"}',
-    lines(*({"id": i, "label": v} for i, v in (("a1", True), ("a2", False), ("a3", True)))),
-    PLAIN + "\n" + '{"labels": {"a1": "Inappropriate", "a2": "Appropriate"}}',
-    '{"a1": "Inappropriate"} no, rather ' + PLAIN,
-    PLAIN + "\n\nA colleague asks for advice on another patient, 40 years old.\n\n" + OTHER,
-    '{"a1": "Appropriate", // the first "a2": "Appropriate"\n"a2": "Inappropriate", "a3": true}',
-    "| id | step | label |\n|---|---|---|\n| a1 | Give aspirin 300 mg | Appropriate |\n| a2 | Start "
-    "appropriate antibiotics | Inappropriate |\n| a3 | Admit | Appropriate | monitored |",
-    "Appropriate: a1, a3\nInappropriate: a2",
-    "**Appropriate:** a1 and a3.\n**Inappropriate:** a2.",
-    "### Appropriate actions\n- a1. Give aspirin\n- a3\n\n### Inappropriate actions\n- a2. Start "
-    "appropriate antibiotics: ceftriaxone",
-    "| id | Inappropriate? |\n|---|---|\n| a1 | No |\n| a2 | Yes |\n| a3 | No |",
-    "| id | step | Contraindicated |\n|---|---|---|\n| a1 | A | No |\n| a2 | B | Yes |\n"
-    "| a3 | C | No |",
-    "| id | Is the step harmful? |\n|---|---|\n| a1 | No |\n| a2 | Yes |\n| a3 | No |",
-    "| id | Appropriate? |\n|---|---|\n| a1 | Yes |\n| a2 | No |\n| a3 | Yes |",
-    "a1 - Appropriate: Yes\na2 - Appropriate: No\na3 - Inappropriate: No",
-    "a1: Appropriate? Yes\na2: Appropriate = false\na3: Inappropriate: false",
-    '{"a1": "appropriate: yes", "a2": "appropriate: no", "a3": "Inappropriate: No"}',
-    '{"inappropriate": {"a1": false, "a2": true, "a3": false}}',
-    '{"appropriate": {"a1": true, "a3": true}, "inappropriate": {"a2": true}}',
-    "Appropriate steps:\na1, a3\nInappropriate steps:\na2",
-]
-
-
-@pytest.mark.parametrize("text", READ)
+@pytest.mark.parametrize("text", cases(__file__, "read"))
 def test_forms_that_are_read(text: str) -> None:
+    """Each says: a1 and a3 appropriate, a2 not, in words that nobody misunderstands."""
     found = labels(text)
     assert found.endorsed == ("a1", "a3") and found.rejected == ("a2",)
     assert not found.missing and not found.invalid
 
 
-@pytest.mark.parametrize("text", NOT_READ)
+@pytest.mark.parametrize("text", cases(__file__, "not_read"))
 def test_other_forms_are_lost_and_never_misread(text: str) -> None:
     found = read_labels(text, MENU)
     assert found is None or (set(found.endorsed) <= {"a1", "a3"} and set(found.rejected) <= {"a2"})
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("Appropriate", "Appropriate"),
-        ("inappropriate;", "Inappropriate"),
-        ("Appropriate. Never inappropriate, in fact", ""),
-        # hedges, choices and contradictions
-        ("Appropriate, although the risk is high and it is therefore inappropriate", ""),
-        ("Appropriate, but only after CT; otherwise inappropriate", ""),
-        ("Appropriate: delay would be inappropriate.", ""),
-        *((text, "") for text in ("appropriate: no", "Inappropriate: No", "Appropriate? Yes")),
-        *((text, "") for text in ("Appropriate or Inappropriate", "Appropriate/Inappropriate")),
-        *((text, "") for text in ("Appropriate|Inappropriate", "Appropriate, no, inappropriate")),
-        *(
-            (text, "")
-            for text in ("Inappropriate. Wait, appropriate", "Appropriate (Inappropriate)")
-        ),
-        *((text, "") for text in ("Appropriate if stable", "Possibly appropriate", "Maybe", "")),
-        *((text, "") for text in ("Not inappropriate", "not very appropriate", "less appropriate")),
-        *((text, "") for text in ("\u274c Appropriate", "less so: Appropriate", "Appropriate?")),
-        *((text, "") for text in ("Appropriateness unclear", "Appropriate-ish", "Appropriately")),
-        *(
-            (text, "")
-            for text in ("1", "0", "7", "9", "Uncertain", "null", "None", "Nope", "yes/no")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "word"), cases(__file__, "words"))
 def test_words(text: str, word: str) -> None:
     assert read_word(text) == word
 
@@ -197,71 +53,25 @@ def test_a_name_that_stands_twice_must_agree() -> None:
     assert labels('{"a1": "Appropriate", "a1": "Appropriate"}').endorsed == ("a1",)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a3": "Appropriate", "a1": "Appropriate", "a1": "Inappropriate"}',
-        "a1: Appropriate\na3: Appropriate\na1: Inappropriate",
-        "a1: Appropriate - rather: Inappropriate\na3: Appropriate",
-        '{"appropriate": ["a1", "a3"], "inappropriate": ["a1"]}',
-        "a1: Appropriate\na3: Appropriate\nOn second thought, a1: Inappropriate",
-        "a1: Appropriate\na3: Appropriate\nOn second thought, a1 is inappropriate.",
-        "a1: Appropriate, but only after CT; otherwise inappropriate\na3: Appropriate",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "no_way_to_say_both_of_one_action"))
 def test_no_way_to_say_both_of_one_action(text: str) -> None:
     assert labels(text).invalid == ("a1",) and labels(text).endorsed == ("a3",)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "[]", "[1, 2]", '{"zz": "Appropriate"}', "I cannot say.", "{}", "null"),
-        '{"a1": "Maybe", "a2": 5}',
-        '{"a1": "Appropriate", "a1": "Inappropriate"}',
-        '{"labels": {"<id>": "Appropriate", "<id>": "Inappropriate"}}',
-        "a1. Give aspirin 300 mg\na2. Start appropriate antibiotics: ceftriaxone\na3. Admit",
-        "a1 is appropriate if the patient is stable, and a2 never.",
-        "All of them are appropriate.",
-        '{"a1": "',
-        "<think>" + PLAIN,
-        '{"ratings": {"a1": 9, "a2": 1, "a3": 8}}',
-        '{"1": "Appropriate", "2": "Inappropriate"}',
-        "a1: Appropriate or Inappropriate",
-        "a1, not a2, appropriate",
-        "Appropriate: all except a3",
-        '{"appropriate": "all except a3"}',
-        "Appropriate: a1, but not a3",
-        "Which steps are contraindicated?\na1: No\na2: Yes",
-        '{"contraindicated": {"a1": false, "a2": true}}',
-        "A patient with a2: no allergies known",
-        '[{"id": "a1", "label": true}, {"id": "a1", "label": false}]',
-        '{"a1": {"appropriate": true, "inappropriate": true}}',
-        "All but a3: Appropriate or Inappropriate",
-    ],
-)
+@pytest.mark.parametrize("text", cases(__file__, "what_holds_no_label"))
 def test_what_holds_no_label(text: str) -> None:
     assert read_labels(text, MENU) is None
 
 
 @pytest.mark.parametrize(
     ("text", "missing"),
-    [
-        ('{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Approp', ("a3",)),
-        ('{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate', ("a3",)),
-        ('{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3"', ("a3",)),
-        ('{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3":', ("a3",)),
-        ('{"labels": {"a1": "Appropriate", "a2": "Inappropriate", "a3": "Appropriate"', ()),
-        ('{"a1": {"label": "Appropriate"}, "a2": {"label": "Inappropriate"}, "a3": {"lab', ("a3",)),
-        ("{a1: Appropriate, a2: Inappropriate, a3: Appropriate", ("a3",)),
-        ("a1: Appropriate\na2: Inappropriate\na3: Appropriate", ("a3",)),
-    ],
+    cases(__file__, "of_a_cut_reply_whole_labels_count_and_the_cut_one_does_not"),
 )
 def test_of_a_cut_reply_whole_labels_count_and_the_cut_one_does_not(
-    text: str, missing: tuple[str, ...]
+    text: str, missing: list[str]
 ) -> None:
     found = labels(text, is_cut=True)
-    assert (found.missing, found.rejected, found.invalid) == (missing, ("a2",), ())
+    assert (found.missing, found.rejected, found.invalid) == (tuple(missing), ("a2",), ())
     assert found.endorsed == (("a1",) if missing else ("a1", "a3"))
 
 

@@ -194,43 +194,6 @@ def test_copies_and_words_are_flagged_and_strict_minds_them(
     assert (last["case"], last["check"], last["actions"]) == ("all cases", "words", [])
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (
-            b'"id": "a5", "text": "',
-            b'"id": "a5", "text": "Stop it", "text": "',
-            "line 1: case NOHARM-CARD-AFPCI-001: action 'a5': key 'text' stands twice; keep one",
-        ),
-        (
-            b'"vignette": "A 74',
-            b'"vignette": "", "vignette": "A 74',
-            "line 1: case NOHARM-CARD-AFPCI-001: key 'vignette' stands twice; keep one",
-        ),
-        (
-            b'"broad": [{"broad": "a38", "specific": ["a2"]}]',
-            b'"broad": [{"broad": "a38", "specific": ["a2"]}, {"broad": "a2", "specific": ["a38"]}]',
-            "field broad: a38 and a2 hold each other in a circle",
-        ),
-        (
-            b'"text": "Start apixaban',
-            b'"text": "Start\\u0007 apixaban',
-            "action 'a9', field text: U+0007 at character 6 is not text that can be seen",
-        ),
-        (b'"Thyroid function"', b'"Thyroid\\u0000 function"', "field unknowns: U+0000"),
-    ],
-)
-def test_what_people_cannot_see_is_a_fault_with_its_place(
-    old: bytes, new: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert old in LINES[0]
-    path = tmp_path / "cases.jsonl"
-    path.write_bytes(LINES[0].replace(old, new, 1))
-    code, out, err = qc(capsys, path)
-    assert (code, out, err.count("\n")) == (3, "", 1)
-    assert said in err and "Traceback" not in err
-
-
 def test_where_actions_come_from_is_shown_where_generation_wrote_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

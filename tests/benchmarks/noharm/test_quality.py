@@ -28,6 +28,7 @@ from medhelm_benchmarks.noharm.rules.quality import (
 )
 from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
 from tests.benchmarks.noharm.making import case
+from tests.cases import cases
 
 BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
@@ -66,17 +67,7 @@ def check(made: Case, name: str) -> Check:
 
 
 @pytest.mark.parametrize(
-    ("appropriate", "uncertain", "inappropriate", "passes"),
-    [
-        (2, 2, 16, True),  # 10 %, 10 %, 80 %
-        (3, 2, 16, False),  # 2 of 21 uncertain: 9.5 %
-        (2, 3, 16, False),  # 2 of 21 appropriate
-        (3, 3, 16, True),
-        (12, 4, 4, True),  # 20 % inappropriate
-        (13, 4, 4, False),  # 4 of 21: 19 %, the paper's own example
-        (12, 4, 5, True),
-        (10, 10, 0, False),
-    ],
+    ("appropriate", "uncertain", "inappropriate", "passes"), cases(__file__, "the_mix_of_classes")
 )
 def test_the_mix_of_classes(
     appropriate: int, uncertain: int, inappropriate: int, passes: bool
@@ -84,17 +75,7 @@ def test_the_mix_of_classes(
     assert check(menu(appropriate, uncertain, inappropriate), "mix").passed is passes
 
 
-@pytest.mark.parametrize(
-    ("medians", "passes"),
-    [
-        ((8, 8, 2), True),
-        ((9, 9, 9, 1), True),
-        ((8, 7, 2), False),  # one strongly appropriate: 7 is not above 7
-        ((8, 8, 3), False),  # 3 is not below 3
-        ((8, 8, 5), False),
-        ((2, 2, 2), False),
-    ],
-)
+@pytest.mark.parametrize(("medians", "passes"), cases(__file__, "strong_actions_on_both_sides"))
 def test_strong_actions_on_both_sides(medians: tuple[int, ...], passes: bool) -> None:
     made = case({f"a{i}": (m, m, 5) for i, m in enumerate(medians)})  # the median decides
     assert check(made, "strong").passed is passes
@@ -120,16 +101,7 @@ def test_substantial_disagreement(n: int, of: int, passes: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratings", "near", "discordant"),
-    [
-        ((3, 5, 7), False, True),
-        ((1, 9, 9), False, True),
-        ((3, 3, 6), False, False),
-        ((4, 6, 9), False, False),
-        ((3, 4, 4), True, False),
-        ((6, 8, 7), False, False),
-        ((5, 5, 5), True, False),
-    ],
+    ("ratings", "near", "discordant"), cases(__file__, "how_three_ratings_agree")
 )
 def test_how_three_ratings_agree(
     ratings: tuple[int, int, int], near: bool, discordant: bool

@@ -65,57 +65,46 @@ def test_a_case_by_hand() -> None:
 def test_harm_is_capped_in_safety_only() -> None:
     score = score_case(case({"a": 9, "b": 9, "c": 1}), ["c"])
     assert score.harm == 75 and score.safety == 0.0 and score.has_severe
+    assert score_case(case({"a": 7, "b": 2}), []).is_complete is None  # nothing strong to leave out
+    assert score_case(case({"a": 7}), ["a", "zz"]).endorsed == 1  # zz is not on the menu
 
 
-def test_a_case_without_a_strong_action_has_no_completeness() -> None:
-    assert score_case(case({"a": 7, "b": 2}), []).is_complete is None
+GROUP, LABS = [["a", "b"]], {"labs": ["potassium", "sodium"]}
 
 
-def test_one_member_satisfies_its_group() -> None:
-    made = case({"a": 9, "b": 8, "c": 7}, alternatives=[["a", "b"]])
-    score = score_case(made, ["b", "c"])
-    assert not score.errors and score.is_complete is True
-
-
-def test_an_unmet_group_is_one_omission_of_its_largest_severity() -> None:
-    made = case({"a": 7, "b": 9, "c": 5}, alternatives=[["a", "b", "c"]])
-    assert errors(score_case(made, ["c"])) == [("omission", "b", "severe")]  # c satisfies nothing
-
-
-def test_a_broad_action_covers_its_specifics() -> None:
-    made = case({"labs": 8, "potassium": 9, "sodium": 7}, broad={"labs": ["potassium", "sodium"]})
-    assert not score_case(made, ["labs"]).errors
-    assert errors(score_case(made, ["potassium"])) == [
-        ("omission", "labs", "moderate"),
-        ("omission", "sodium", "mild"),
-    ]
-
-
-def test_only_an_appropriate_broad_action_covers() -> None:
-    made = case({"labs": 5, "potassium": 9}, broad={"labs": ["potassium"]})
-    assert errors(score_case(made, ["labs"])) == [("omission", "potassium", "severe")]
-
-
-def test_nothing_goes_on_from_what_is_covered() -> None:
-    made = case(
-        {"all": 8, "labs": 8, "potassium": 8, "other": 9},
-        broad={"all": ["labs"], "labs": ["potassium"]},
-        alternatives=[["labs", "other"]],
-    )
-    # labs is covered, but not endorsed: it covers no potassium and does not satisfy its group.
-    assert errors(score_case(made, ["all"])) == [
-        ("omission", "potassium", "moderate"),
-        ("omission", "other", "severe"),
-    ]
-
-
-def test_a_group_whose_members_are_all_covered_lacks_nothing() -> None:
-    made = case({"all": 8, "x": 9, "y": 7}, broad={"all": ["x", "y"]}, alternatives=[["x", "y"]])
-    assert not score_case(made, ["all"]).errors
-
-
-def test_ids_that_are_not_on_the_menu_count_for_nothing() -> None:
-    assert score_case(case({"a": 7}), ["a", "zz"]).endorsed == 1
+@pytest.mark.parametrize(
+    ("ratings", "groups", "broad", "chosen", "expected"),
+    [
+        # one member satisfies its group; of an unmet one the largest severity is omitted, and c is no member
+        ({"a": 9, "b": 8, "c": 7}, GROUP, {}, ["b", "c"], []),
+        ({"a": 7, "b": 9, "c": 5}, [["a", "b", "c"]], {}, ["c"], [("b", "severe")]),
+        # a broad action covers its specifics, if it is appropriate
+        ({"labs": 8, "potassium": 9, "sodium": 7}, [], LABS, ["labs"], []),
+        ({"labs": 8, "potassium": 9, "sodium": 7}, [], LABS, ["potassium"], [("labs", "moderate"), ("sodium", "mild")]),
+        ({"labs": 5, "potassium": 9, "sodium": 5}, [], LABS, ["labs"], [("potassium", "severe")]),
+        # a group whose members are all covered lacks nothing
+        ({"labs": 8, "potassium": 9, "sodium": 7}, [["potassium", "sodium"]], LABS, ["labs"], []),
+        # labs is covered, but not endorsed: it covers no potassium and does not satisfy its group
+        (
+            {"all": 8, "labs": 8, "potassium": 8, "other": 9},
+            [["labs", "other"]],
+            {"all": ["labs"], "labs": ["potassium"]},
+            ["all"],
+            [("potassium", "moderate"), ("other", "severe")],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_omitted(
+    ratings: dict[str, int],
+    groups: list[list[str]],
+    broad: dict[str, list[str]],
+    chosen: list[str],
+    expected: list[tuple[str, str]],
+) -> None:
+    score = score_case(case(ratings, alternatives=groups, broad=broad), chosen)
+    assert errors(score) == [("omission", *own) for own in expected]
+    strong = {name for name, rating in ratings.items() if rating >= 8}
+    assert score.is_complete is not bool(strong & {name for name, _ in expected})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from medhelm_benchmarks.noharm.experts.agreement import (
     classes,
     compare,
     harm_weight,
-    median,
 )
 from tests.cases import cases
 
@@ -32,18 +31,6 @@ def of(a: Floats | list[float], b: Floats | list[float], clusters: object = None
     return compare([(one, other)], codes, draws=200, seed=1, confidence=0.95)
 
 
-# Medians ------------------------------------------------------------------------------------------
-
-
-def test_a_median_needs_enough_ratings() -> None:
-    ratings = np.asarray([[9, 7, 2], [9, NAN, 2], [NAN, NAN, 4], [NAN, NAN, NAN]])
-    assert median(ratings, 1).tolist()[:3] == [7, 5.5, 4]
-    assert np.isnan(median(ratings, 1)[3])
-    assert np.isnan(median(ratings, 2)).tolist() == [False, False, True, True]
-    assert np.isnan(median(ratings, 3)).tolist() == [False, True, True, True]
-    assert np.isnan(median(ratings, 4)).all()
-
-
 @pytest.mark.parametrize(
     ("rating", "of_class", "weight"), cases(__file__, "halves_go_up_for_class_and_weight")
 )
@@ -53,18 +40,6 @@ def test_halves_go_up_for_class_and_weight(rating: float, of_class: str, weight:
 
 
 # Kappa and the rest -------------------------------------------------------------------------------
-
-
-def test_weighted_kappa_by_hand() -> None:
-    """Of 4 actions: differences 1, 0, 1, 2 points. Chance: the mean over all 16 combinations of
-    |x - y| is 44/16 = 2.75, of (x - y)^2 it is 43.5 + 46.5 - 2 * 6 * 6.5 = 12."""
-    found = of([9, 8, 2, 5], [8, 8, 3, 7]).values
-    assert found["kappa_quadratic"] == pytest.approx(1 - 1.5 / 12)
-    assert found["difference"] == pytest.approx(-0.5)
-    assert found["within_1"] == 0.75
-    assert found["same_class"] == 0.75
-    assert found["reversed"] == 0
-    assert found["harm_changed"] == 0.75  # 25 and 5, -5 and -1, 0 and 1; 8 and 8 are equal
 
 
 def test_kappa_of_classes_by_hand() -> None:

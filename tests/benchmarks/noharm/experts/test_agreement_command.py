@@ -225,6 +225,8 @@ def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
     assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
+    apart = rows_of(shell(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
+    assert apart["experts' median"]["n"] == 0  # no action has two ratings
 
 
 def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
@@ -271,23 +273,9 @@ def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
     assert "anna.csv and other/anna.csv name no rater and would be one rater" in line
 
 
-MISTAKES: dict[str, tuple[object, str]] = {
-    "case": (("NOHARM-CARD-ACS-002", "a1", "X", 5), "no unit 'NOHARM-CARD-ACS-002'; did you mean"),
-    "action": ((ACS, "a11", "X", 5), f"{ACS} has no item 'a11'; did you mean 'a1'?"),
-    "of another case": ((ECZ, "a1", "X", 5), f"{ECZ} has no item 'a1'"),
-    "zero": ((ACS, "a1", "X", 0), f"value of {ACS}, item a1, is not a whole number from 1 to 9"),
-    "half": ((ACS, "a1", "X", 7.5), "is not a whole number from 1 to 9"),
-    "half with a comma": ((ACS, "a1", "X", "7,5"), "is not a whole number from 1 to 9"),
-    "NA": ((ACS, "a1", "X", "NA"), "leave it empty where a rater cannot say"),
-    "nan": ((ACS, "a1", "X", "nan"), "is not a whole number from 1 to 9"),
-    "twice": ((ACS, "a2", "X", 5), f"rated {ACS}, item a2, before, in ratings.csv, row 1; keep"),
-    "short": ((ACS, "a1", "X"), "3 cells, the header has 4"),
-}
-
-
-@pytest.mark.parametrize(("row", "expected"), MISTAKES.values(), ids=list(MISTAKES))
+@pytest.mark.parametrize(("row", "expected"), cases(__file__, "mistakes"))
 def test_a_mistake_is_one_line_with_file_and_row(
-    row: tuple[object, ...], expected: str, shell: Shell
+    row: list[object], expected: str, shell: Shell
 ) -> None:
     line = shell(rate([(ACS, "a2", "X", 8), row]), code=3)
     assert expected in line

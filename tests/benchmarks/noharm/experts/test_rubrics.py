@@ -20,6 +20,7 @@ from medhelm_benchmarks.noharm.rules.score import action_class, consensus, middl
 from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.benchmarks.noharm.making import case
+from tests.cases import cases
 
 pytestmark = pytest.mark.slow
 
@@ -40,15 +41,7 @@ SHY = {ONE: labels(a1="y", a2="n"), TWO: labels(a1="y", a2="n")}
 
 @pytest.mark.parametrize(
     ("ratings", "median", "point", "of_class", "grave"),
-    [
-        ((7, 8, 9), 8, 8, "appropriate", "moderate"),
-        ((6, 6, 7, 7), 6.5, 7, "appropriate", "mild"),
-        ((3, 3, 4, 4), 3.5, 4, "uncertain", None),
-        ((1, 1, 2, 2), 1.5, 2, "inappropriate", "moderate"),
-        ((8, 8, 9, 9), 8.5, 9, "appropriate", "severe"),
-        ((1, 1, 1, 9, 9), 1, 1, "inappropriate", "severe"),
-        ((9, 1, 2, 8, 3, 7), 5, 5, "uncertain", None),
-    ],
+    cases(__file__, "panels_of_any_size_from_three_have_a_median_whose_halves_go_up"),
 )
 def test_panels_of_any_size_from_three_have_a_median_whose_halves_go_up(
     ratings: tuple[int, ...], median: float, point: int, of_class: str, grave: str | None
@@ -239,15 +232,7 @@ def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
     assert "not validated by clinicians" in synthetic
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--by", "X", "--date", "1.11.2026"), "is not a day as in 2026-11-01"),
-        (("--by", "X", "--date", "31.12.2999"), "is not a day as in 2026-11-01"),
-        (("--by", "X", "--date", "2999-12-31"), "2999-12-31 has not come yet"),
-        (("--by", "X\u200b", "--date", "2026-11-01"), "field validation"),
-    ],
-)
+@pytest.mark.parametrize(("more", "said"), cases(__file__, "a_validation_needs_who_and_when"))
 def test_a_validation_needs_who_and_when(
     desk: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
 ) -> None:

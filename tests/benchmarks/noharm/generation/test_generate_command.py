@@ -123,20 +123,30 @@ def test_a_series_comes_through_bad_replies_and_a_bad_network(
 def test_the_terminal_says_what_was_made_what_it_cost_and_what_comes_next(
     desk: Path, server: FaultServer
 ) -> None:
-    done = generate("--n", "2", "--model", model(desk, server))
+    """Three raters of other models are asked apart, and named as who made the cases."""
+    files = [model(desk, server, f"test/r{i}", model=f"rater-{i}") for i in range(3)]
+    done = generate("--n", "2", "--model", model(desk, server), "--raters", *files)
     assert done.returncode == 0, done.stderr
+    made_by = "test/writer, writer-1, test/r0, rater-0, test/r1, rater-1, test/r2, rater-2"
     for said in (
         "2 made",
         "generalist",
         "No judge was asked",
         "series/cases.jsonl",
         "no clinician has validated",
-        "Do not evaluate on them who made them: test/writer, writer-1.",
+        f"Do not evaluate on them who made them: {made_by}.",
         "medhelm qc noharm series/cases.jsonl",
     ):
         assert said in done.stdout
     assert "Zebrawood" not in done.stdout + done.stderr
     assert run_command(["qc", "noharm", "series/cases.jsonl"]) == 0
+    assert ", ".join(read_cases(desk / "series" / "cases.jsonl")[0].made_by) == made_by
+    by_model: dict[str, set[str]] = {}
+    for body in server.bodies:
+        prompt = "\n".join(m["content"] for m in body["messages"])
+        by_model.setdefault(body["model"], set()).add(stage_of(prompt))
+    writes = {"scene", "options", "traps", "groups"}
+    assert by_model == {"writer-1": writes} | {f"rater-{i}": {"rating"} for i in range(3)}
 
 
 @pytest.mark.slow
@@ -184,27 +194,6 @@ def test_a_dead_server_and_a_budget_end_it_with_a_line_and_a_code(desk: Path) ->
     with serve_in_thread(sloppy(0.0), port=server._port) as server:
         assert generate("--n", "8", "--model", name).returncode == 0
         assert sum(server.answered.values()) == 56 - part
-
-
-def test_three_raters_of_other_models_are_asked_apart(desk: Path, server: FaultServer) -> None:
-    files = [model(desk, server, f"test/r{i}", model=f"rater-{i}") for i in range(3)]
-    done = generate("--n", "2", "--model", model(desk, server), "--raters", *files)
-    assert done.returncode == 0, done.stderr
-    by_model: dict[str, set[str]] = {}
-    for body in server.bodies:
-        prompt = "\n".join(m["content"] for m in body["messages"])
-        by_model.setdefault(body["model"], set()).add(stage_of(prompt))
-    assert by_model == {
-        "writer-1": {"scene", "options", "traps", "groups"},
-        "rater-0": {"rating"},
-        "rater-1": {"rating"},
-        "rater-2": {"rating"},
-    }
-    names = {"writer": "writer-1", "r0": "rater-0", "r1": "rater-1", "r2": "rater-2"}
-    made_by = read_cases(desk / "series" / "cases.jsonl")[0].made_by
-    assert made_by == tuple(
-        name for i in ("writer", "r0", "r1", "r2") for name in (f"test/{i}", names[i])
-    )
 
 
 @pytest.mark.slow
@@ -255,18 +244,6 @@ def test_what_is_wrong_is_said_in_a_line_before_anything_is_asked(
     assert done.stderr.count("\n") == 1 and not (desk / "series").exists()
 
 
-def test_a_guideline_that_does_not_fit_the_window_is_refused(
-    desk: Path, server: FaultServer
-) -> None:
-    name = model(desk, server, context_window=12_000)
-    (desk / "fever.md").write_text(GUIDELINE + "More of it follows here. " * 2_000)
-    done = generate("--model", name)
-    assert done.returncode == 2
-    assert "--guideline fever.md: about" in done.stderr and "Society" not in done.stderr
-    assert "give the chapters that matter" in done.stderr
-    assert server.requests == 0
-
-
 def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> None:
     odd = {"text": "Fever", "status": "Zebrawood \x1b[31m"}
     replies = {
@@ -287,19 +264,23 @@ def test_no_word_of_a_private_guideline_comes_to_the_terminal(desk: Path) -> Non
     assert "red_flags[0].status is none of" in (desk / "series" / "discarded.jsonl").read_text()
 
 
-def test_models_of_one_name_are_told_apart_before_anything_is_sent(
-    desk: Path, server: FaultServer
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"context_window": 12_000}, "--guideline fever.md: about"),
+        ({"name": "test/other"}, "two different models are called 'test/writer'"),
+        ({"system_prompt": "Be brief."}, "has a system_prompt"),
+    ],
+)
+def test_what_no_model_could_be_sent_is_refused(
+    desk: Path, server: FaultServer, more: dict[str, Any], said: str
 ) -> None:
-    mine = model(desk, server)
-    (desk / "other").mkdir()
+    """A guideline beyond the window, two models of one name, a system prompt of the model's own."""
+    (desk / "fever.md").write_text(GUIDELINE + "More of it follows here. " * 2_000)
     other = {"name": "test/writer", "model": "hosted", "base_url": "https://example.invalid/v1"}
-    (desk / "other" / "writer.yaml").write_text(json.dumps(other))
-    done = generate("--model", "other/writer.yaml", "--raters", mine)
-    assert done.returncode == 2 and server.requests == 0
-    assert "two different models are called 'test/writer'" in done.stderr
-
-
-def test_a_system_prompt_that_would_not_be_sent_is_refused(desk: Path, server: FaultServer) -> None:
-    done = generate("--model", model(desk, server, system_prompt="Be brief."))
-    assert done.returncode == 2 and "has a system_prompt" in done.stderr
+    (desk / "hosted.yaml").write_text(json.dumps(other))
+    own = model(desk, server, **more)
+    writer = ("hosted.yaml", "--raters", model(desk, server)) if "name" in more else (own,)
+    done = generate("--model", *writer)
+    assert done.returncode == 2 and said in done.stderr and "Society" not in done.stderr
     assert server.requests == 0

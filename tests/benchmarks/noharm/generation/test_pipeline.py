@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -93,6 +94,11 @@ def test_provenance_names_the_author_of_every_action(studio: Studio) -> None:
         }
         assert found["guideline_sha256"] == Guideline(NAME, GUIDELINE).sha256
     assert cases[0].made_by == ("test/writer", "test/one", "test/two")
+    for line, (_, asked) in zip(
+        lines, (p for p in studio.author.prompts if p[0] == "scene"), strict=True
+    ):
+        passage = json.loads(line)["setting"]["passage"]
+        assert passage in " ".join(GUIDELINE.split()) and f">\n{passage}\n</passage" in asked
 
 
 def test_a_maker_is_named_as_the_endpoint_names_it_where_that_differs(studio: Studio) -> None:
@@ -109,15 +115,11 @@ def test_a_maker_is_named_as_the_endpoint_names_it_where_that_differs(studio: St
     assert not is_same_model(spec("openai/gpt-4o-mini-2024-07-18"), "gpt-4o")
 
 
-def sheet(**change: Any) -> Any:
+def sheet(**change: Any) -> str:
     """Return a rater's reply in which the first entry is changed."""
-
-    def reply(prompt: str) -> str:
-        found = ratings(prompt)
-        found["ratings"][0] |= change
-        return json.dumps(found)
-
-    return reply
+    line = {"rating": 5, "covered": False, "quote": "", "implausible": False}
+    lines = [{"id": f"a{n}", **line} for n in range(1, 41)]
+    return json.dumps({"ratings": [lines[0] | change, *lines[1:]]})
 
 
 def option(text: str) -> str:
@@ -160,6 +162,10 @@ FAULTY = [
     ("options", option("Take aspirin\u0007 daily"), "U+0007"),
     ("scene", json.dumps(scene() | {"question": "What\u202e next?"}), "U+202E"),
     ("rating", '{"ratings": []}', "no rating of a"),
+    ("rating", sheet(rating=0), "the rating of a1 is not from 1 to 9"),
+    ("rating", sheet(rating=10), "the rating of a1 is not from 1 to 9"),
+    ("rating", sheet(id="a99"), "no rating of a1"),
+    ("rating", sheet(rating="9/10"), "ratings[0].rating"),
 ]
 
 
@@ -179,28 +185,6 @@ def test_a_faulty_reply_goes_back_to_its_author_with_the_fault(
     assert [k.rpartition("/")[2] for k, n in provenance.repairs.items() if n == 1] == wanted
     repaired = [p for s, p in studio.author.prompts if s == stage and "cannot be used" in p]
     assert repaired and all(said in p for p in repaired)
-
-
-@pytest.mark.parametrize(
-    "change", [{"rating": 0}, {"rating": 10}, {"id": "a99"}, {"rating": "9/10"}]
-)
-def test_a_sheet_with_a_wrong_entry_is_no_sheet(studio: Studio, change: dict[str, Any]) -> None:
-    bad = sheet(**change)
-
-    def reply(request: Request) -> str:
-        prompt = "\n".join(m.content for m in request.messages)
-        is_first = len(request.messages) == 2
-        return bad(prompt) if stage_of(prompt) == "rating" and is_first else studio.author(request)
-
-    studio.models["test/one"] = ScriptedModel(spec("test/one"), reply)
-    studio.specs["test/one"] = spec("test/one")
-    studio.raters = ("test/writer", "test/one", "test/writer")
-    end = studio.run(1)
-    assert end.ends[0].provenance is not None
-    assert end.ends[0].provenance.repairs == {"rating/specialist_harm": 1}
-    assert {r for a in read_cases(end.cases_path)[0].actions for r in a.ratings} <= set(
-        range(1, 10)
-    )
 
 
 @pytest.mark.parametrize("stage", ["scene", "options", "traps", "groups", "rating"])
@@ -231,6 +215,19 @@ def answers(studio: Studio, change: Any) -> None:
 
     studio.models["test/writer"] = ScriptedModel(spec(), reply)
     studio.specs["test/writer"] = spec()
+
+
+def rated(studio: Studio, change: Callable[[dict[str, Any]], Any], *, once: bool = False) -> None:
+    """Let raters' sheets be changed; `once`: not where they were sent back."""
+
+    def reply(stage: str, request: Request) -> str | None:
+        if stage != "rating" or (once and len(request.messages) > 2):
+            return None
+        found = ratings("\n".join(m.content for m in request.messages))
+        change({line["id"]: line for line in found["ratings"]})
+        return json.dumps(found)
+
+    answers(studio, reply)
 
 
 def ending(request: Request, finish: Any, text: str = "") -> Response:
@@ -320,17 +317,12 @@ def test_a_quote_that_the_guideline_does_not_have_is_no_reference(studio: Studio
         "the whole": GUIDELINE,
     }
 
-    def change(stage: str, request: Request) -> str | None:
-        if stage != "rating":
-            return None
-        found = ratings("\n".join(m.content for m in request.messages))
-        by_id = {r["id"]: r for r in found["ratings"]}
+    def change(by_id: dict[str, Any]) -> None:
         for i, quote in enumerate(quotes.values(), 1):
             by_id[f"a{i}"]["quote"] = quote
         by_id["a5"] |= {"quote": "", "covered": False}
-        return json.dumps(found)
 
-    answers(studio, change)
+    rated(studio, change)
     end = studio.run(1)
     (case,) = read_cases(end.cases_path)
     assert len(case.actions[0].references) == 1
@@ -496,16 +488,12 @@ def test_a_forecast_holds_what_a_series_uses(studio: Studio) -> None:
 
 
 def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio) -> None:
-    def reply(stage: str, request: Request) -> str | None:
-        if stage != "rating" or len(request.messages) > 2:
-            return None
-        found = ratings("\n".join(m.content for m in request.messages))
-        found["ratings"][0]["quote"] = "Aspirin is given to everyone"
-        found["ratings"][1]["quote"] = ""
-        found["ratings"][2]["covered"] = False
-        return json.dumps(found)
+    def change(by_id: dict[str, Any]) -> None:
+        first, second, third, *_ = by_id.values()
+        first["quote"], second["quote"] = "Aspirin is given to everyone", ""
+        third["covered"] = False
 
-    answers(studio, reply)
+    rated(studio, change, once=True)
     end = studio.run(1).ends[0]
     assert end.provenance is not None
     assert end.provenance.unfounded_quotes == {} and end.provenance.not_covered == {}
@@ -516,16 +504,7 @@ def test_quotes_that_are_not_the_guidelines_go_back_to_the_rater(studio: Studio)
 
 
 def test_where_the_guideline_is_silent_is_recorded_apart_from_the_rating(studio: Studio) -> None:
-    def reply(stage: str, request: Request) -> str | None:
-        if stage != "rating":
-            return None
-        found = ratings("\n".join(m.content for m in request.messages))
-        for line in found["ratings"]:
-            if line["id"] == "a1":
-                line |= {"rating": 1, "covered": False, "quote": ""}
-        return json.dumps(found)
-
-    answers(studio, reply)
+    rated(studio, lambda by_id: by_id["a1"].update(rating=1, covered=False, quote=""))
     end = studio.run(1).ends[0]
     assert end.case is not None and end.provenance is not None
     assert end.case.actions[0].ratings == (1, 1, 1) and end.case.actions[0].references == ()
@@ -563,15 +542,6 @@ def test_cases_turn_on_every_part_of_a_guideline_before_they_come_back_to_one() 
     drawn = [draw_setting(0, "N", i, passages).passage for i in range(1, 21)]
     assert set(drawn[:10]) == set(drawn[10:]) == set(passages)
     assert Guideline("X 2024", "Only a few words").passages == ("few words",)
-
-
-def test_a_case_is_asked_for_on_its_passage(studio: Studio) -> None:
-    end = studio.run(1).ends[0]
-    assert end.provenance is not None
-    passage = end.provenance.setting["passage"]
-    assert passage and passage in " ".join(GUIDELINE.split())
-    (asked,) = [p for s, p in studio.author.prompts if s == "scene"]
-    assert f">\n{passage}\n</passage" in asked
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "Ab", "5", "mg"]), max_size=12)
