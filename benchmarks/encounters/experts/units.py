@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm import Episode, Floats, Table, make_table
+from medhelm import Episode, Floats, Table
 from medhelm.plugin import UsageError, entries, rating_forms, ratings, sheet, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
@@ -163,19 +163,7 @@ def _ticks(
 
 ALL = "all"
 _TITLES = {"construction": "Ratings of constructed cases", "runtime": "Ratings of encounters"}
-_COLUMNS = (
-    kinds.text("aspect", "the aspect that is rated", "aspect"),
-    kinds.count(
-        "units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"
-    ),
-    kinds.count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
-    kinds.number("mean", "mean of all ratings, 1 to 5", "", "mean"),
-    kinds.share("high", "ratings of 4 or 5", "4 or 5", digits=0),
-    kinds.share("exact", "pairs that are equal", "exact", digits=0),
-    kinds.share("within_one", "pairs at most one point apart", "within 1", digits=0),
-    kinds.number("difference", "mean absolute difference of a pair", "", "diff."),
-    kinds.number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
-)
+_FORM = kinds.form(__file__, "units")
 
 
 def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
@@ -193,7 +181,7 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     )
     if not rows[-1]["pairs"]:
         notes.append("No unit is rated by two raters: agreement needs the files of both.")
-    return make_table("units", _TITLES[folder.kind], _COLUMNS, rows, notes, {})
+    return _FORM.table(rows, notes, title=_TITLES[folder.kind])
 
 
 def _row(aspect: str, found: Floats) -> dict[str, object]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from medhelm.tables.format.table import Column, Form, Part
+from medhelm.tables.format.table import Column, Part
+from medhelm.tables.format.table import Form as Form
 
 
 def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:
@@ -112,6 +113,9 @@ def on_request(column: Column) -> Column:
     return replace(column, is_default=False)
 
 
+_OF_ANY = ("absent", "is_main", "is_percent")
+"""Arguments that a line may have whatever its kind."""
+
 _KINDS: Mapping[str, Callable[..., Column | tuple[Column, ...]]] = {
     own.__name__: own for own in (text, count, yes, number, share, money, ends, measured)
 }
@@ -121,7 +125,8 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
     """Return the columns of a table as `tables.toml` beside a module's file declares them.
 
     A line is a column: first its kind, which is a function of this module, with the description, then other
-    arguments of that function, and `on_request`. A line without any is the place of what is `given` by its name.
+    arguments of that function, `on_request`, and what `_OF_ANY` names. A line without any is the place of
+    what is `given` by its name.
     """
     found: list[Column] = []
     for name, line in read_tables(module)[table]["columns"].items():
@@ -131,8 +136,10 @@ def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column
         (kind, description), *more = line.items()
         options = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
         is_default = not options.pop("on_request", False)
+        shown: dict[str, Any] = {key: options.pop(key) for key in _OF_ANY if key in options}
         made = _KINDS[kind](name, description, **options)
-        each = made if isinstance(made, tuple) else (made,)
+        first, *ends_of_it = made if isinstance(made, tuple) else (made,)
+        each = [replace(first, **shown), *ends_of_it]
         found += each if is_default else map(on_request, each)
     return tuple(found)
 

@@ -287,8 +287,12 @@ class Form:
         settings: Mapping[str, Value] | None = None,
         *,
         title: str = "",
+        under: tuple[str, ...] = (),
     ) -> Table:
-        """Return the table with rows, and with what else must be said of them."""
+        """Return the table with rows, and with what else must be said of them.
+
+        `under`: columns that head each grid before its own, as the benchmark where there are several.
+        """
         return make_table(
             self.name,
             title or self.title,
@@ -297,7 +301,7 @@ class Form:
             (*self.notes, *notes),
             settings or {},
             self.group,
-            self.parts,
+            tuple(replace(part, group=(*under, *part.group)) for part in self.parts),
         )
 
 

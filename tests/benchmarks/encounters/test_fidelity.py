@@ -31,7 +31,6 @@ from medhelm_benchmarks.encounters.fidelity.judge import (
     to_judge,
 )
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
-from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_ROLE,
     SCRIPT,
@@ -51,6 +50,7 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.record import encounter_of
 from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
+from medhelm_benchmarks.encounters.tables.simulation import cast_rows, components, variance_rows
 from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
 from tests.cases import cases
 from tests.server import FaultServer, serve_in_thread
