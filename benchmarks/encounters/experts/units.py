@@ -135,11 +135,15 @@ def _numbered(episode: Episode) -> Iterator[str]:
 
 
 def _material(packets: Packets) -> list[tuple[str, str]]:
-    facts = (f.answer for f in packets.patient.facts)
-    results = (r.text for state in packets.controller.states for r in state.results)
     parts = [
-        ("Material of the patient's side", "\n".join((packets.patient.text, *facts))),
-        ("Material of the surroundings", "\n".join((packets.controller.text, *results))),
+        (
+            f"Material of the {whose}",
+            "\n".join((packet.text, *(h.text for h in packets.hidden(role)))),
+        )
+        for role, whose, packet in (
+            ("patient", "patient's side", packets.patient),
+            ("controller", "surroundings", packets.controller),
+        )
     ]
     return [(heading, text) for heading, text in parts if text]
 

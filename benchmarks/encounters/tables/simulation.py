@@ -95,8 +95,7 @@ def _tallies(runs: Iterable[CheckedRun]) -> Iterator[Tally]:
         players = {role: run.model(role) for role in ROLES}
         for e in run.encounters:
             of = (run.run.benchmark, players, e.case, e.cluster)
-            if e.sums:
-                yield Tally("role", *of, e.sums)
+            yield Tally("role", *of, e.sums)
             if e.by_judge is not None:
                 told = dict.fromkeys(CAST, (*BY_JUDGE, ANY))
                 yield Tally("judge", *of, sums_of(e.lines, e.by_judge, told))
