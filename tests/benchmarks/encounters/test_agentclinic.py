@@ -17,7 +17,7 @@ from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.prompts import biases
 from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of
-from tests.benchmarks.encounters.stage import clinician, in_turn, play, says
+from tests.benchmarks.encounters.stage import in_turn, play, rule, says
 
 pytestmark = pytest.mark.slow
 
@@ -86,10 +86,10 @@ def test_a_consultation_asks_orders_and_is_scored_by_its_diagnosis() -> None:
 def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
     case = to_instance(ROW)
     for name, value in (("oracle", 1.0), ("ends_at_once", 0.0), ("asks_everything", 0.0)):
-        episode = play(case, clinician(case, name), protocol=CONSULTATIONS, reply=reply)
+        episode = play(case, rule(case, name), protocol=CONSULTATIONS, reply=reply)
         assert DiagnosisNamed().score(case, episode).value == value
         assert episode.ending == "completed"
-    ordered = play(case, clinician(case, "orders_everything"), protocol=CONSULTATIONS, reply=reply)
+    ordered = play(case, rule(case, "orders_everything"), protocol=CONSULTATIONS, reply=reply)
     assert len(encounter_of(ordered).turns[0].feedback) == 2
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from medhelm import ModelSpec, evaluate, load_results
+from medhelm import Episode, ModelSpec, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
 from tests.benchmarks.encounters.players import TURNS, reply
 from tests.benchmarks.encounters.stage import says
+from tests.benchmarks.encounters.stage_plugin import STAGE
 from tests.processes import asked, start
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
@@ -71,35 +72,22 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         assert server.requests == sent == 8 * (sum(CALLS.values()) + 1)
     episodes = stored(tmp_path)
     assert {e.ending for e in episodes} == {"completed"} and len(episodes) == 8
-    assert Counter(c.role for e in episodes for c in e.calls) == {
-        r: 8 * n for r, n in CALLS.items()
-    }
+    calls = Counter(c.role for e in episodes for c in e.calls)
+    assert calls == {role: 8 * n for role, n in CALLS.items()}
     found = record(tmp_path)
     # by the judge's rule: "ill", "infusion", "fluids" and "respect" - the last is never said
-    assert {r.metric: round(r.value or 0, 4) for r in found.results} == {
-        "encounter_completion": 0.75,
-        "encounter_pooled": 0.75,
-        "encounter_competency_mean": round(2 / 3, 4),
-        "encounter_competency_case_mean": round(2 / 3, 4),
-        "encounter_completion_turned": 0.75,
-        "encounter_completion_left_out": 0.75,
-        "simulation_fidelity": 1.0,
-        "role_conduct": 1.0,
-    }
-    assert {p.role: p.usage.requests for p in found.parties} == {
-        "model": 48,
-        "patient": 48,
-        "controller": 48,
-        "judge": 8,
-    }
+    readings = {r.metric: round(r.value or 0, 4) for r in found.results}
+    competencies = {"encounter_competency_mean", "encounter_competency_case_mean"}
+    cast = {"simulation_fidelity": 1.0, "role_conduct": 1.0}
+    due = {name: 0.6667 if name in competencies else 0.75 for name in STAGE.metrics}
+    assert readings == due | cast
+    asked = {p.role: p.usage.requests for p in found.parties}
+    assert asked == {"model": 48, "patient": 48, "controller": 48, "judge": 8}
 
 
-@pytest.mark.parametrize("limit", [1])
-def test_all_roles_and_the_judge_at_one_slot_never_wait_for_ever(
-    tmp_path: Path, limit: int
-) -> None:
+def test_all_roles_and_the_judge_at_one_slot_never_wait_for_ever(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply) as server:
-        run(server, tmp_path, limit=limit)
+        run(server, tmp_path, limit=1)
         assert server.in_flight_max == 1
     assert {e.ending for e in stored(tmp_path)} == {"completed"}
 
@@ -117,8 +105,11 @@ def test_faults_of_the_endpoint_change_no_result(tmp_path: Path) -> None:
     def plain(folder: Path) -> list[Any]:
         return sorted((e.instance_id, e.repeat, e.ending, e.state) for e in stored(folder))
 
-    assert [x[:3] for x in plain(tmp_path / "clean")] == [x[:3] for x in plain(tmp_path / "faults")]
-    assert [x[3] for x in plain(tmp_path / "clean")] == [x[3] for x in plain(tmp_path / "faults")]
+    assert plain(tmp_path / "clean") == plain(tmp_path / "faults")
+
+
+def calls_of(episode: Episode) -> dict[tuple[str, str], tuple[Any, ...]]:
+    return {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in episode.calls}
 
 
 def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
@@ -139,10 +130,7 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
             run(server, tmp_path, max_instances=1, jury="offline")
             assert server.requests - asked == (b'"call":' in line), line[:200]
             (again,) = stored(tmp_path)
-            made = {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in again.calls}
-            assert made == {
-                (c.role, c.step): (c.sent, c.messages, c.response.text) for c in before.calls
-            }
+            assert calls_of(again) == calls_of(before)
             if place in (0, 1, len(whole) - 1):
                 run(server, tmp_path, max_instances=1, jury="offline")
                 assert server.requests - asked <= 1, "what was mended stays so"
@@ -188,10 +176,8 @@ def test_a_private_case_goes_to_no_role_that_may_not_have_it(tmp_path: Path) -> 
     with serve_in_thread(by_body=reply) as server:
         local = {"endpoint_class": "local"}
         for blamed in ("clinician", "patient", "controller", "judge"):
-            specs = {
-                name: model(server, name, **({} if name == blamed else local))
-                for name in (*ROLES, "judge")
-            }
+            names = (*ROLES, "judge")
+            specs = {n: model(server, n, **({} if n == blamed else local)) for n in names}
             with pytest.raises(PrivacyRefused, match=f"lab/{blamed}"):
                 evaluate(
                     specs["clinician"],
@@ -213,10 +199,9 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
             return "I would ask how long."
         if body["model"] == "clinician" and "Number 3" in first:
             return reply(body).replace("How long", "THREE how long")
-        if "THREE" in body["messages"][-1]["content"] or "THREE" in json.dumps(
-            body["messages"][:2]
-        ):
-            return "prose" if body["model"] == "patient" else reply(body)
+        shown = (*body["messages"][:2], body["messages"][-1])
+        if body["model"] == "patient" and "THREE" in json.dumps(shown):
+            return "prose"
         return reply(body)
 
     with serve_in_thread(by_body=by_case) as server:
@@ -224,23 +209,16 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     rows = {e.instance_id: e for e in stored(tmp_path)}
     assert rows["art0/scenario1"].ending == "clinician_unreadable"
     assert [c.attempt for c in rows["art0/scenario1"].calls] == [0, 1]  # it says the same again
-    assert (rows["art1/scenario1"].ending, rows["art1/scenario1"].finish) == (
-        "patient_failed",
-        "error",
-    )
+    failed = rows["art1/scenario1"]
+    assert (failed.ending, failed.finish) == ("patient_failed", "error")
     result = record(tmp_path).results[0]
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
     # turns and capped are of the two that ended, failed is of the four that were asked for
     table = load_results(tmp_path, plugins=[str(PLUGIN)]).typed("encounters")
     (row,) = (row for row in table.rows if row["level"] == "model")
-    assert [row[name] for name in ("n", "attempted", "turns", "capped", "failed")] == [
-        3,
-        4,
-        6,
-        0,
-        0.25,
-    ]
+    shown = [row[name] for name in ("n", "attempted", "turns", "capped", "failed")]
+    assert shown == [3, 4, 6, 0, 0.25]
     said = {column.name: column.description for column in table.columns}
     for name in ("turns", "capped"):
         assert "encounters that were completed or capped and have a score" in said[name]
@@ -263,11 +241,8 @@ def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
     parties = record(tmp_path).parties
     sent = sum(p.usage.input_tokens for p in parties), sum(p.usage.output_tokens for p in parties)
     usd = 4 * (2 * sent[0] + 8 * sent[1]) / 1e6
-    assert (
-        f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
-        in said
-    )
-    assert f" tokens, {usd:,.2f} USD, with judges and other roles" in said
+    of = f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
+    assert of in said and f" tokens, {usd:,.2f} USD, with judges and other roles" in said
 
 
 FLOODS = {
