@@ -52,11 +52,8 @@ def site_of(results: Path, out: Path, *more: str) -> str:
     return "\n".join(p.read_text("utf-8") for p in sorted((out / "data").iterdir()))
 
 
-SAID, ITEM, SCRIPT = (
-    "a lorry driver, has walked in",
-    "Asks about allergies",
-    "Short answers, frightened",
-)
+SAID, ITEM = "a lorry driver, has walked in", "Asks about allergies"
+SCRIPT = "Short answers, frightened"
 
 
 def test_bundled_cases_are_shown_turn_by_turn(tmp_path: Path) -> None:

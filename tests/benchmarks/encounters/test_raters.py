@@ -74,13 +74,8 @@ def test_what_a_file_of_ratings_gets_wrong(desk: Path, capsys: pytest.CaptureFix
 
 
 def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = [
-        "run",
-        "model=encounter/asks_everything",
-        "benchmark=agentclinic,medsp1000",
-        "data=sample",
-        "results_dir=r",
-    ]
+    run = ["run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000"]
+    run += ["data=sample", "results_dir=r"]
     assert run_command([*run, "-m"]) == 0
     args = ["agreement", "encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
