@@ -18,12 +18,6 @@ from medhelm.plugin import closest, durable, entries, readers
 
 PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
 PACKET_ROLES: tuple[PacketRole, ...] = get_args(PacketRole)
-FOLDERS: Mapping[PacketRole, str] = {
-    "clinician": "examinee",
-    "patient": "sp_actor",
-    "controller": "environment_controller",
-    "evaluator": "evaluator",
-}
 TEXTS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".xml")
 """Files that are read; others in a role's folder are not."""
 META_FILE = "phase1_scenarios_meta.json"
@@ -31,35 +25,18 @@ META_FILE = "phase1_scenarios_meta.json"
 SOURCE = "source"
 """In a case's folder: the documents that it was made of. They are no packets, whatever their names are."""
 META_FIELDS = (
-    "specialty",
-    "department",
-    "urgency_level",
-    "patient_gender",
-    "patient_age",
-    "patient_race",
-    "patient_nationality",
-    "injury_body_part",
+    *("specialty", "department", "urgency_level", "patient_gender", "patient_age"),
+    *("patient_race", "patient_nationality", "injury_body_part"),
 )
 _TABLES = (".jsonl", ".parquet", ".csv")
-_NAMES: Mapping[PacketRole, tuple[str, ...]] = {
-    "clinician": ("examinee", "scenario_initialization", "受试者", "受试者材料"),
-    "patient": (
-        "sp_actor",
-        "sp",
-        "standardized_patient_actor",
-        "SP材料",
-        "SP角色",
-        "SP扮演者",
-    ),
-    "controller": (
-        "environment_controller",
-        "environment",
-        "环境控制",
-        "环境控制者",
-        "环境控制材料",
-    ),
-    "evaluator": ("evaluator", "评估者", "评估者资料", "评分标准"),
+_NAMES: Mapping[PacketRole, Sequence[str]] = {
+    "clinician": ["examinee", "scenario_initialization", "受试者", "受试者材料"],
+    "patient": ["sp_actor", "sp", "standardized_patient_actor", "SP材料", "SP角色", "SP扮演者"],
+    "controller": ["environment_controller", "environment", "环境控制", "环境控制者", "环境控制材料"],
+    "evaluator": ["evaluator", "评估者", "评估者资料", "评分标准"],
 }
+FOLDERS: Mapping[PacketRole, str] = {role: names[0] for role, names in _NAMES.items()}
+"""The names under which cases are written."""
 _CASE_COLUMNS, _SCENARIO_COLUMNS = ("case_id", "case"), ("scenario", "scenario_id")
 _STRUCK = re.compile(r"(?<!~)~~(?!~)(?:(?!\n[ \t]*\n).)+?(?<!~)~~(?!~)", re.DOTALL)
 
@@ -239,7 +216,7 @@ def _joined(role: PacketRole, files: Iterable[tuple[str, str]]) -> str:
 
 
 def _place(path: Path) -> str:
-    """Return the end of a path, which names case, scenario and role."""
+    """Return case, scenario and role of a path."""
     return "/".join(path.parts[-3:])
 
 
@@ -253,13 +230,14 @@ def _scenario(
 ) -> Scenario:
     """Return a scenario whose roles all have a text. `others`: names that fit no role."""
     for role in PACKET_ROLES:
+        folder = f"({FOLDERS[role]!r})"
         if role not in texts:
+            named = f"; {_unfit(others)}" if others else ""
             raise DataError(
-                f"{case}/{name}: there is no folder or column of the {role} ({FOLDERS[role]!r})"
-                + (f"; {_unfit(others)}" if others else "")
+                f"{case}/{name}: there is no folder or column of the {role} {folder}{named}"
             )
         if not texts[role].strip():
-            raise DataError(f"{case}/{name}: the packet of the {role} is empty ({FOLDERS[role]!r})")
+            raise DataError(f"{case}/{name}: the packet of the {role} is empty {folder}")
     return Scenario(case, name, texts, metadata, tuple(unread))
 
 
@@ -282,10 +260,8 @@ def _cell(row: Row, names: tuple[str, ...], place: str) -> str:
     for column, value in row.items():
         if plain_name(column) in wanted and isinstance(value, str) and value.strip():
             return value.strip()
-    raise DataError(
-        f"{place}: there is no column {' or '.join(map(repr, names))}; the columns are "
-        f"{', '.join(sorted(row))}"
-    )
+    known, wants = ", ".join(sorted(row)), " or ".join(map(repr, names))
+    raise DataError(f"{place}: there is no column {wants}; the columns are {known}")
 
 
 def _cell_text(role: PacketRole, value: object, place: str) -> str:

@@ -86,14 +86,14 @@ def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
             unit_of(case.id, parts[0]), listed, ratings.YES_NO, (("Encounter", shown),)
         )
         key = (case.id, episode.response.repeat)
-        by_jury = {
-            jury: _verdicts(said[key], len(items)) for jury, said in ticks.items() if key in said
-        }
+        by_jury: dict[str, dict[int, bool | None]] = {}
+        for jury, said in ticks.items():
+            if (own := said.get(key)) is not None:
+                numbers = range(1, len(items) + 1)
+                by_jury[jury] = {
+                    n: n in own if own.get(n, ()) is not None else None for n in numbers
+                }
         yield Judged(unit, by_jury)
-
-
-def _verdicts(said: Mapping[int, tuple[int, ...] | None], size: int) -> Mapping[int, bool | None]:
-    return {n: n in said if said.get(n, ()) is not None else None for n in range(1, size + 1)}
 
 
 def _turn(line: str) -> str:

@@ -64,8 +64,9 @@ class RatedFolder:
     """Encounters whose text must not be shown."""
 
 
-def open_folder(folder: Path) -> RatedFolder:
+def open_folder(asked: rating_forms.Asked) -> RatedFolder:
     """Return the cases of a folder that `curate` made, or the encounters of a results folder."""
+    folder = Path(asked.source)
     if (folder / CASES).is_dir():
         return RatedFolder("construction", tuple(_cases(folder / CASES)))
     if not (folder / "runs").is_dir():
@@ -74,17 +75,20 @@ def open_folder(folder: Path) -> RatedFolder:
             "folder of either"
         )
     runs = [gradings[-1] for gradings in encounter_runs(folder).values()]
-    found = [(run, unit) for run in runs for unit in _encounters(run)]
+    found = [(run.record.card.data_class, unit) for run in runs for unit in _encounters(run)]
     if not found:
         raise UsageError(f"no run below {folder} has encounters")
-    units = {u.name: u for run, u in found if run.record.card.data_class == "public"}
-    hidden = sum(run.record.card.data_class != "public" for run, _ in found)
+    units = {unit.name: unit for data_class, unit in found if data_class == "public"}
+    hidden = sum(data_class != "public" for data_class, _ in found)
     return RatedFolder("runtime", tuple(units.values()), hidden)
 
 
-def unit_sheet(folder: RatedFolder, sample: sheet.Sample) -> sheet.RatingSheet:
+def unit_sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     """Return a sheet of a sample of the units."""
-    return sheet.RatingSheet(units=sample.of(folder.units), notes=hidden_note(folder.left_out))
+    folder = open_folder(asked)
+    return sheet.RatingSheet(
+        units=asked.sample.of(folder.units), notes=hidden_note(folder.left_out)
+    )
 
 
 def hidden_note(left_out: int) -> tuple[str, ...]:
@@ -198,7 +202,7 @@ def _row(aspect: str, found: Floats) -> dict[str, object]:
 
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
-    folder = open_folder(Path(asked.source))
+    folder = open_folder(asked)
     return [units_table(ratings.read_units(asked.files, folder.units), folder)]
 
 
@@ -209,6 +213,6 @@ FORM = rating_forms.RatingForm(
     source_help="the folder that `curate` wrote, or a results folder",
     tables=("units",),
     make_tables=_tables,
-    make_sheet=lambda asked: unit_sheet(open_folder(Path(asked.source)), asked.sample),
+    make_sheet=unit_sheet,
     sample="cases or encounters on the sheet (default: all)",
 )
