@@ -18,8 +18,9 @@ from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
     CASE_MEAN,
+    COMPETENCY_CASE_MEAN,
+    COMPETENCY_MEAN,
     LEFT_OUT,
-    METRICS,
     POOLED,
     TURNED,
 )
@@ -33,8 +34,8 @@ BINS = 10
 _READINGS: Mapping[str, Aggregation] = {
     "case_mean": CASE_MEAN,
     "pooled": POOLED,
-    "competency_mean": METRICS[3].aggregation,
-    "competency_case_mean": METRICS[4].aggregation,
+    "competency_mean": COMPETENCY_MEAN,
+    "competency_case_mean": COMPETENCY_CASE_MEAN,
 }
 _WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
