@@ -29,7 +29,6 @@ from medhelm_benchmarks.encounters.strategies import (
     by_vote,
     most_agreed,
     panel,
-    read_vote,
 )
 from tests.benchmarks.encounters.stage import CASE, Say, in_turn, play, says
 
@@ -104,7 +103,8 @@ def vote(agree: bool, finished: bool) -> str:
         ([vote(True, False)] * 3 + [vote(True, True)] * 2, "First.", False),
         # two valid votes against, none for; the others abstain and end nothing
         ([vote(False, False)] * 2 + ["I agree.", "{}", '{"agree": "yes", "finished": true}'], "Second.", False),
-        (["yes"] * 5, "First.", False),
+        # none of these is a vote
+        (["", "agree", "[]", '{"agree": true}', '{"agree": 1, "finished": true}'], "First.", False),
     ],
 )  # fmt: skip
 def test_a_panel_advises_writes_votes_and_ends_by_more_than_half_of_the_valid_votes(
@@ -117,11 +117,6 @@ def test_a_panel_advises_writes_votes_and_ends_by_more_than_half_of_the_valid_vo
     assert kinds["advice"] == kinds["vote"] == 5 and kinds["synthesis"] == 1
     assert kinds.get("revision", 0) == (speak == "Second.")
     assert sum(kinds.values()) <= 12
-
-
-def test_what_is_no_vote_is_an_abstention() -> None:
-    for text in ("", "agree", "[]", '{"agree": true}', '{"agree": 1, "finished": true}'):
-        assert read_vote(Response(instance_id="x", text=text)) is None
 
 
 def course(*actions: str) -> FinalAnswer:
