@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import msgspec
 import pytest
 
 from medhelm import Episode, Instance, ModelSpec, Response, evaluate
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
@@ -51,9 +48,19 @@ from medhelm_benchmarks.encounters.packets import (
 from medhelm_benchmarks.encounters.record import encounter_of
 from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
 from medhelm_benchmarks.encounters.tables.simulation import cast_rows, components, variance_rows
-from tests.benchmarks.encounters.stage import CASE, answers, in_turn, play, rule, says, shows
+from tests.benchmarks.encounters.stage import (
+    CASE,
+    answers,
+    command,
+    in_turn,
+    model_file,
+    play,
+    rule,
+    says,
+    shows,
+)
 from tests.cases import cases
-from tests.server import FaultServer, serve_in_thread
+from tests.server import serve_in_thread
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
@@ -86,28 +93,10 @@ def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("Heart rate 160 per minute.", None),
-        ("Nurse: The drip is running.", "volunteered"),
-        ("Heart rate 212 per minute.", "invented_finding"),
-        ("Patient: It hurts.", "mixed_speech"),
-        ("Mother: It hurts.", "mixed_speech"),
-        ("The child breathes quietly.", None),
-    ],
-)
-def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
-    orders = says("", "heart rate")
-    episode = play(CASE, in_turn(orders), controller=in_turn(shows(line, staff=["Nurse"])), turns=1)
-    found = [f for f in faults(episode) if f.role == "controller"]
-    assert [f.kind for f in found] == ([kind] if kind else [])
-
-
-@pytest.mark.parametrize(
     ("line", "staff", "unsupported", "kind"),
-    cases(__file__, "who_is_present_and_what_has_no_place"),
+    cases(__file__, "a_line_of_the_surroundings"),
 )
-def test_who_is_present_and_what_has_no_place(
+def test_a_line_of_the_surroundings(
     line: str, staff: tuple[str, ...], unsupported: str, kind: str | None
 ) -> None:
     orders = says("", "heart rate", "call the surgeon", "order MRI of the brain")
@@ -244,20 +233,6 @@ def test_variance_components_by_hand() -> None:
     assert components({}, ("case",)) == []
 
 
-def model(folder: Path, server: FaultServer, name: str, **more: Any) -> str:
-    values = {"name": name, "model": name, "base_url": server.base_url, "timeout_s": 5} | more
-    path = folder / f"{name.replace('/', '-')}.yaml"
-    path.write_text(json.dumps(values))
-    return path.name
-
-
-def command(*args: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_command([*args])
-    return code, out.getvalue(), err.getvalue()
-
-
 def roles(prompt: str) -> str:
     """Return a patient that talks of its script, and a judge that finds it."""
     if "You check how true" not in prompt:
@@ -276,12 +251,11 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with serve_in_thread(roles) as server:
-        who = model(tmp_path, server, "test/patient")
+        who = model_file(server, "patient")
         base = ("run", "benchmark=agentclinic", "data=sample", "results_dir=r")
         for clinic in ("encounter/oracle", "encounter/asks_everything"):
             for cast in ((), (f"cast.patient={who}",)):
-                code, out, err = command(*base, f"model={clinic}", *cast)
-                assert code == 0, (out, err)
+                assert command(*base, f"model={clinic}", *cast)[0] == 0
         args = ("qc", "simulation", "--results-dir", "r", "--format", "json")
         code, out, err = command(*args, "--examples", "e.jsonl")
         assert code == 0, err
@@ -312,7 +286,7 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
-        judge = model(tmp_path, server, "test/judge")
+        judge = model_file(server, "judge")
         before = server.requests
         judged = (*args, "--judge", judge, "--level", "judge")
         code, out, err = command(*judged, "--model", "encounter/asks_everything")
