@@ -60,7 +60,6 @@ class Ended(Exception):
 class Course:
     """An encounter on its way."""
 
-    benchmark: Benchmark
     instance: Instance
     terms: Terms
     ask: Send
@@ -106,7 +105,7 @@ async def conduct(
     states = packets.controller.states
     place, opening = begin(states), states[0].changes if states else ()
     cap: int = terms.settings["turns"]
-    course = Course(benchmark, instance, terms, send, packets, gives_diagnosis, cap, opening, place)
+    course = Course(instance, terms, send, packets, gives_diagnosis, cap, opening, place)
     course.states.append(place.label)
     try:
         ending = await _play(course)

@@ -82,8 +82,7 @@ def _judge(
             if run.benchmark == name
             for episode in stored_encounters(run)
         )
-        encounters = [instance for instance in found if by_judge.has_lines(instance)]
-        if not encounters:
+        if not (encounters := [*filter(None, found)]):
             continue
         runs.append(
             own_runs.own_run(

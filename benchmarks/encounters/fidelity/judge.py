@@ -82,19 +82,18 @@ class Judged(msgspec.Struct, frozen=True):
         return [ln for ln in lines_of(self.encounter, self.packets) if ln.role in CAST]
 
 
-def to_judge(place: str, episode: Episode) -> Instance:
-    """Return an encounter as an instance of the judge's run. `place`: the run that it is of."""
-    return Instance(
+def to_judge(place: str, episode: Episode) -> Instance | None:
+    """Return an encounter as an instance of the judge's run; None where nobody says anything.
+
+    `place`: the run that it is of.
+    """
+    instance = Instance(
         id=f"{place}/{episode.instance.id}/{episode.repeat}",
         context=episode.instance.context,
         references=episode.instance.references,
         payload={"encounter": dict(episode.state), "packets": episode.instance.payload},
     )
-
-
-def has_lines(instance: Instance) -> bool:
-    """Return whether there is anything to judge: whether anybody said something."""
-    return bool(_judged(instance).lines)
+    return instance if _judged(instance).lines else None
 
 
 def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
