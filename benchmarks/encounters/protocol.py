@@ -13,6 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
+import medhelm_benchmarks.encounters.prompts as prompts
+import medhelm_benchmarks.encounters.record as record
 from medhelm import (
     Benchmark,
     DataError,
@@ -27,7 +29,6 @@ from medhelm import (
     Terms,
 )
 from medhelm.plugin import questions, reply_form, tokens
-from medhelm_benchmarks.encounters import prompts, record
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.record import Encounter, Turn, as_state

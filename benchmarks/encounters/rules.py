@@ -256,7 +256,7 @@ PROVIDERS = [
     )
     for name, roles in _ROLES.items()
 ]
-"""Who plays roles by rule: those of the clinician, and the script of the others."""
+"""The providers of rules: of the clinician, and of the script that plays the others."""
 PROOFS = {"oracle": "oracle", "empty": "silent"}
 PROOFS |= {name: name for name in ("ends_at_once", "asks_everything", "orders_everything")}
 """Names of the proofs, and the rule that is the clinician."""

@@ -285,7 +285,7 @@ def sums_of(
 
 
 class Counted(NamedTuple):
-    """What rules find in an encounter."""
+    """The lines of an encounter, and what rules find in them."""
 
     lines: tuple[Line, ...]
     faults: tuple[Fault, ...]
