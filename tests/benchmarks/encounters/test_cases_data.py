@@ -10,8 +10,10 @@ import pytest
 
 from medhelm import DataError, Instance
 from medhelm.cli import run_command
+from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
 from medhelm_benchmarks.encounters.data.medsp1000 import (
+    MEDSP1000,
     read_rows,
     to_instance,
 )
@@ -21,7 +23,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
     read_rubrics,
     rubric_record,
 )
-from medhelm_benchmarks.encounters.matches import copied_share
+from medhelm_benchmarks.encounters.matches import copied_share, folded
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 from tests.cases import cases
 
@@ -303,3 +305,28 @@ def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixtur
 )
 def test_the_share_that_is_copied(text: str, other: str, share: float) -> None:
     assert copied_share(text, other) == share
+
+
+@pytest.fixture(scope="module")
+def bundled() -> list[Instance]:
+    return list(open_dataset(MEDSP1000, "sample", root=Path("none")).instances())
+
+
+def test_no_item_stands_in_the_packet_of_the_clinician(bundled: list[Instance]) -> None:
+    for instance in bundled:
+        packets = packets_of(instance)
+        shown = folded(instance.context)
+        hidden = [item.text for item in packets.evaluator.items]
+        hidden += [fact.answer for fact in packets.patient.facts]
+        hidden += [r.text for s in packets.controller.states for r in s.results]
+        assert not [text for text in hidden if folded(text) in shown], instance.id
+
+
+def test_packets_for_models_hold_what_rules_answer(bundled: list[Instance]) -> None:
+    for instance in bundled:
+        packets = packets_of(instance)
+        assert all(fact.answer in packets.patient.text for fact in packets.patient.facts)
+        for state in packets.controller.states:
+            assert all(change in packets.controller.text for change in state.changes)
+            assert all(result.text in packets.controller.text for result in state.results)
+        assert all(item.text in packets.evaluator.text for item in packets.evaluator.items)

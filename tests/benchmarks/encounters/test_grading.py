@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,6 +41,7 @@ from medhelm_benchmarks.encounters.packets import (
     RubricItem,
     case_instance,
 )
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.record import Turn, encounter_of
 from tests.benchmarks.encounters.players import MOVES, judge
@@ -412,3 +415,20 @@ def test_a_diagnosis_is_the_same_by_a_boolean_alone(text: str, same: bool) -> No
 def test_what_is_no_verdict_on_a_diagnosis(text: str) -> None:
     with pytest.raises(BadReply):
         read_same(text)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "encounters.md"
+HEAD = "| check | clinician | patient | controller | evaluator |"
+
+
+def test_each_duty_is_sent_to_its_role_and_listed_with_its_check() -> None:
+    episode = play(CASE, in_turn(*MOVES))
+    sent = {c.role: c.messages[0].content for c in reversed(episode.calls)}
+    sent["evaluator"] = messages(encounter_of(episode), items_of(CASE))[0].content
+    _, _, rest = DOCS.read_text("utf-8").partition(HEAD)
+    rows = [line.split("|")[1:-1] for line in rest.partition("\n\n")[0].splitlines()[2:]]
+    for place, role in enumerate(("clinician", "patient", "controller", "evaluator"), 1):
+        duties = prompt_text(role).splitlines()
+        listed = sorted(int(n) for row in rows for n in re.findall(r"\d+", row[place]))
+        assert listed == [*range(1, len(duties) + 1)], role
+        assert "\n".join(duties) in sent[role]
