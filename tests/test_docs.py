@@ -37,7 +37,7 @@ DATA = os.environ.get("MEDHELM_DATA_DIR", "")
 NOT_RUN = {
     r"medhelm rubric (lint|manifest|calibrate|failures) .*": "needs files: tests/benchmarks/clinconsensus run them",
     r"medhelm (run model=\.\.\. benchmark=medsp1000 jury|agreement items).* .*anna.*": "needs "
-    "filled sheets: tests/benchmarks/encounters/test_by_hand.py",
+    "filled sheets: tests/benchmarks/encounters/test_raters.py",
     r"medhelm agreement encounters cases-folder .*": "needs a folder that `curate` made",
     r"pip install -e \S+( && (medhelm run|pytest))?": "set-up; .ci/run runs the two of the README",
     r"pip install (-e )?'\.\[\w+\]'": "set-up of an extra",

@@ -38,17 +38,17 @@ def medhelm_protocols() -> list[Protocol]:
 def medhelm_providers() -> list[Provider]:
     """Return who plays roles by rule, and the sheets of people who judge."""
     from medhelm_benchmarks.encounters.experts.by_hand import RATERS
-    from medhelm_benchmarks.encounters.rules import providers
+    from medhelm_benchmarks.encounters.rules import PROVIDERS
 
-    return [*providers(), RATERS]
+    return [*PROVIDERS, RATERS]
 
 
 @hookimpl
 def medhelm_models() -> list[ModelSpec]:
     """Return the rules that play roles."""
-    from medhelm_benchmarks.encounters.rules import models
+    from medhelm_benchmarks.encounters.rules import MODELS
 
-    return models()
+    return [*MODELS.values()]
 
 
 @hookimpl

@@ -8,7 +8,7 @@ the instance; the others are its payload, which no request to the clinician carr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -126,12 +126,28 @@ class EvaluatorPacket(_Part, frozen=True, kw_only=True):
     rubric_version: str = "v1"
 
 
+class Hidden(NamedTuple):
+    """Something that a packet holds back until it is asked for or ordered."""
+
+    text: str
+    asked_by: tuple[str, ...]
+    speaker: str
+    state: int
+
+
 class Packets(_Part, frozen=True, kw_only=True):
     """The packets of a case but the clinician's, which is the context of its instance."""
 
     patient: PatientPacket
     controller: ControllerPacket
     evaluator: EvaluatorPacket = EvaluatorPacket()
+
+    def hidden(self, role: str) -> list[Hidden]:
+        """Return the facts of the patient, or the results of the controller."""
+        if role == "patient":
+            return [Hidden(f.answer, f.asked_by, f.speaker, f.state) for f in self.patient.facts]
+        states = enumerate(self.controller.states)
+        return [Hidden(r.text, r.asked_by, r.speaker, n) for n, s in states for r in s.results]
 
 
 def case_instance(
@@ -172,10 +188,11 @@ def check_packets(case: str, packets: Packets) -> None:
     _refuse_repeated(
         case, "item of a competency", [f"{i.competency}: {i.text}" for i in packets.evaluator.items]
     )
-    for title, titles, speakers in (
-        ("companion", patient.companions, [fact.speaker for fact in patient.facts]),
-        ("staff", controller.staff, [r.speaker for s in controller.states for r in s.results]),
+    for role, title, titles in (
+        ("patient", "companion", patient.companions),
+        ("controller", "staff", controller.staff),
     ):
+        speakers = [hidden.speaker for hidden in packets.hidden(role)]
         for speaker in speakers:
             if speaker and speaker not in titles:
                 raise DataError(

@@ -77,7 +77,7 @@ def clinician_opening(
         rules = f"{prompt_text('clinician')}\n{LIMITS.format(**most)}"
         if gives_diagnosis:
             rules = f"{rules}\n\n{DIAGNOSIS.format(cap=cap)}"
-    shown = f"\n\n{_json({'events': list(changes)})}" if changes else ""
+    shown = f"\n\n{to_json({'events': list(changes)})}" if changes else ""
     return Message("user", f"{rules}{_swayed(bias)}\n\nWhat you are given:\n\n{packet}{shown}")
 
 
@@ -86,7 +86,7 @@ def answered_text(turn: Turn, form: Form) -> str:
     if form == "markers":
         lines = [*turn.heard, *turn.feedback, *turn.events]
         return "\n".join(lines) or "(no answer)"
-    return _json(
+    return to_json(
         {
             "patient": list(turn.heard),
             "feedback": list(turn.feedback),
@@ -112,7 +112,7 @@ def patient_opening(packet: PatientPacket, bias: str = "") -> Message:
     if facts := [fact for fact in packet.facts if fact.state == 0]:
         script["when_asked"] = _facts(facts)
     rules = f"{prompt_text('patient')}{_swayed(bias)}"
-    return Message("system", f"{rules}\n\nYour script:\n\n{_json(script)}")
+    return Message("system", f"{rules}\n\nYour script:\n\n{to_json(script)}")
 
 
 def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ def _facts(facts: Iterable[Fact]) -> list[dict[str, Any]]:
 def said_text(words: str, facts: Sequence[Fact] = ()) -> str:
     """Return what the patient's side is sent of a turn. `facts`: of states begun since the last time."""
     new = {"when_asked_from_now_on": _facts(facts)} if facts else {}
-    return _json({"clinician_says": words, **new})
+    return to_json({"clinician_says": words, **new})
 
 
 def controller_opening(packet: ControllerPacket) -> Message:
@@ -135,7 +135,9 @@ def controller_opening(packet: ControllerPacket) -> Message:
     if packet.states:
         material["first_state"] = msgspec.to_builtins(packet.states[0])
         material["further_states"] = "each is given to you when it begins"
-    return Message("system", f"{prompt_text('controller')}\n\nYour material:\n\n{_json(material)}")
+    return Message(
+        "system", f"{prompt_text('controller')}\n\nYour material:\n\n{to_json(material)}"
+    )
 
 
 def order_text(
@@ -160,7 +162,7 @@ def order_text(
     }
     if next_state is not None:
         values["next_state"] = msgspec.to_builtins(next_state)
-    return _json(values)
+    return to_json(values)
 
 
 def correction(said: str, fault: str, form: Form = "json") -> tuple[Message, ...]:
@@ -172,5 +174,6 @@ def correction(said: str, fault: str, form: Form = "json") -> tuple[Message, ...
     return (Message("assistant", visible_text(said) or "(empty)"), Message("user", asked))
 
 
-def _json(values: dict[str, Any]) -> str:
+def to_json(values: dict[str, Any]) -> str:
+    """Return what a role is sent, or replies, as JSON."""
     return json.dumps(values, ensure_ascii=False)

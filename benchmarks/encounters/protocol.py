@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
+import medhelm_benchmarks.encounters.prompts as prompts
+import medhelm_benchmarks.encounters.record as record
 from medhelm import (
     Benchmark,
     DataError,
@@ -29,32 +31,7 @@ from medhelm import (
 from medhelm.plugin import questions, reply_form, tokens
 from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import (
-    Form,
-    answered_text,
-    biases,
-    clinician_opening,
-    controller_opening,
-    correction,
-    order_text,
-    patient_opening,
-    said_text,
-    turn_text,
-)
-from medhelm_benchmarks.encounters.record import (
-    CAPPED,
-    CLINICIAN_FAILED,
-    COMPLETED,
-    CONTROLLER_FAILED,
-    OVERSIZE,
-    PATIENT_FAILED,
-    UNREADABLE,
-    Encounter,
-    Turn,
-    as_state,
-    text_of,
-    transcript,
-)
+from medhelm_benchmarks.encounters.record import Encounter, Turn, as_state
 from medhelm_benchmarks.encounters.replies import (
     ClinicianReply,
     ControllerReply,
@@ -71,30 +48,28 @@ LAST_TURN, UPSTREAM = "last_turn", "upstream"
 SCRIPT = "script/packet"
 """The rule that plays patient and surroundings from the structured part of their packets."""
 
-Finish = Literal["stop", "length", "refusal", "oversize", "error"]
 Reply = TypeVar("Reply", ClinicianReply, PatientReply, ControllerReply)
 _read_patient = partial(reply_form.read_form, form=PatientReply)
 _read_controller = partial(reply_form.read_form, form=ControllerReply)
 
 
 class Ended(Exception):
-    """The encounter cannot go on: how it ends, and whose failure that is."""
-
-    def __init__(self, ending: str, finish: Finish, error: str = "", text: str = "") -> None:
-        super().__init__(ending)
-        self.ending, self.finish, self.error, self.text = ending, finish, error, text
+    """The encounter cannot go on; its argument is the answer, which says how it ends and whose failure that is."""
 
 
 @dataclass
 class Course:
     """An encounter on its way."""
 
-    benchmark: Benchmark
     instance: Instance
     terms: Terms
     ask: Send
     packets: Packets
     gives_diagnosis: bool
+    cap: int
+    """The most turns."""
+    opening: tuple[str, ...]
+    """The natural changes of the first state."""
     place: Place
     messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """All that each role was sent, with its own replies, but for corrections."""
@@ -106,18 +81,6 @@ class Course:
     states: list[str] = field(default_factory=list)
     diagnosis: str | None = None
     repaired: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def cap(self) -> int:
-        """Return the most turns."""
-        cap: int = self.terms.settings["turns"]
-        return cap
-
-    @property
-    def opening(self) -> tuple[str, ...]:
-        """Return the natural changes of the first state."""
-        states = self.packets.controller.states
-        return states[0].changes if states else ()
 
     def encounter(self) -> Encounter:
         """Return the encounter as far as it has come."""
@@ -140,55 +103,56 @@ async def conduct(
     """Return the encounter of a case. `gives_diagnosis`: an action names one, and that ends it."""
     check_settings(terms)
     packets = packets_of(instance)
-    place = begin(packets.controller.states)
-    course = Course(benchmark, instance, terms, send, packets, gives_diagnosis, place)
+    states = packets.controller.states
+    place, opening = begin(states), states[0].changes if states else ()
+    cap: int = terms.settings["turns"]
+    course = Course(instance, terms, send, packets, gives_diagnosis, cap, opening, place)
     course.states.append(place.label)
     try:
-        for number in range(1, course.cap + 1):
-            if await _turn(course, number):
-                return _answer(course, COMPLETED)
+        ending = await _play(course)
     except Ended as e:
-        state = as_state(course.encounter())
-        return FinalAnswer(
-            text=e.text, finish=e.finish, error=e.error, ending=e.ending, state=state
-        )
-    return _answer(course, CAPPED)
+        answer: FinalAnswer = e.args[0]
+        return msgspec.structs.replace(answer, state=as_state(course.encounter()))
+    encounter = course.encounter()
+    text = record.text_of(encounter) if course.diagnosis is None else course.diagnosis
+    return FinalAnswer(text=text, ending=ending, state=as_state(encounter))
+
+
+async def _play(course: Course) -> str:
+    for number in range(1, course.cap + 1):
+        if await _turn(course, number):
+            return record.COMPLETED
+    return record.CAPPED
 
 
 def _limits(terms: Terms) -> Limits:
     return Limits(**{name: terms.settings[name] for name in _LIMITS})
 
 
-def _form(terms: Terms) -> Form:
-    form: Form = terms.settings.get("reply", "json")
+def _form(terms: Terms) -> prompts.Form:
+    form: prompts.Form = terms.settings.get("reply", "json")
     return form
 
 
 def _bias(terms: Terms, role: str) -> str:
-    return biases(role).get(terms.settings.get(f"{role}_bias", "none"), "")
+    return prompts.biases(role).get(terms.settings.get(f"{role}_bias", "none"), "")
 
 
 def check_settings(terms: Terms) -> None:
     """Refuse settings that no encounter can go by; raises DataError."""
-    if terms.settings["turns"] < 1 or terms.settings["retries"] < 0:
-        raise DataError("protocol.turns must be 1 or more, and protocol.retries 0 or more")
-    for name in _LIMITS:
-        if terms.settings[name] < 1:
-            raise DataError(f"protocol.{name} must be 1 or more")
-    if (last := terms.settings.get(LAST_TURN, UPSTREAM)) not in (UPSTREAM, "none"):
-        raise DataError(f"protocol.{LAST_TURN}={last} is not known; it is {UPSTREAM} or none")
-    for role in (CLINICIAN, PATIENT):
-        known = ("none", *biases(role))
-        if (name := terms.settings.get(f"{role}_bias", "none")) not in known:
-            raise DataError(f"protocol.{role}_bias={name} is not known; it is {', '.join(known)}")
-    if (form := _form(terms)) not in ("json", "markers"):
-        raise DataError(f"protocol.reply={form} is not known; it is json or markers")
-
-
-def _answer(course: Course, ending: str) -> FinalAnswer:
-    encounter = course.encounter()
-    text = text_of(encounter) if course.diagnosis is None else course.diagnosis
-    return FinalAnswer(text=text, ending=ending, state=as_state(encounter))
+    least = {"turns": 1, "retries": 0, **dict.fromkeys(_LIMITS, 1)}
+    for name, low in least.items():
+        if terms.settings[name] < low:
+            raise DataError(f"protocol.{name} must be {low} or more")
+    known: dict[str, tuple[str, ...]] = {
+        LAST_TURN: (UPSTREAM, "none"),
+        "reply": ("json", "markers"),
+    }
+    known |= {f"{role}_bias": ("none", *prompts.biases(role)) for role in (CLINICIAN, PATIENT)}
+    for name, values in known.items():
+        if (value := terms.settings.get(name, values[0])) not in values:
+            said = (" or " if len(values) == 2 else ", ").join(values)
+            raise DataError(f"protocol.{name}={value} is not known; it is {said}")
 
 
 async def _turn(course: Course, number: int) -> bool:
@@ -196,19 +160,20 @@ async def _turn(course: Course, number: int) -> bool:
     course.repaired = {}
     step = f"turn/{number}"
     reply = await _clinician(course, step)
+    actions, eos = _lines(reply.actions), reply.eos
+    if course.gives_diagnosis:
+        course.diagnosis = diagnosis_of(actions)
+        eos = course.diagnosis is not None
     turn = Turn(
         state=course.place.index,
         speak=reply.speak.strip(),
-        actions=_lines(reply.actions),
-        eos=reply.eos,
+        actions=actions,
+        eos=eos,
         repaired=course.repaired,
     )
     course.turns.append(turn)
-    if course.gives_diagnosis:
-        course.diagnosis = diagnosis_of(turn.actions)
-        turn = course.turns[-1] = msgspec.structs.replace(turn, eos=course.diagnosis is not None)
-        if course.diagnosis is not None:
-            return True
+    if course.diagnosis is not None:
+        return True
     if turn.speak:
         turn = course.turns[-1] = await _patient(course, turn, step)
         course.talk.append((turn.speak, turn.heard))
@@ -224,9 +189,9 @@ def _lines(said: Iterable[str]) -> tuple[str, ...]:
 async def _clinician(course: Course, step: str) -> ClinicianReply:
     form = _form(course.terms)
     if course.turns:
-        now = Message("user", answered_text(course.turns[-1], form))
+        now = Message("user", prompts.answered_text(course.turns[-1], form))
     else:
-        now = clinician_opening(
+        now = prompts.clinician_opening(
             course.instance.context,
             course.opening,
             course.cap,
@@ -236,7 +201,7 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
             bias=_bias(course.terms, CLINICIAN),
         )
     if course.terms.settings.get(LAST_TURN) == UPSTREAM:
-        counted = turn_text(len(course.turns) + 1, course.cap)
+        counted = prompts.turn_text(len(course.turns) + 1, course.cap)
         now = Message("user", f"{now.content}\n\n{counted}")
 
     def read(text: str) -> tuple[ClinicianReply, str]:
@@ -254,9 +219,9 @@ async def _patient(course: Course, turn: Turn, step: str) -> Turn:
     new = range(course.told_facts + 1, course.place.index + 1)
     course.told_facts = max(course.told_facts, course.place.index)
     if PATIENT not in course.messages:
-        course.messages[PATIENT] = (patient_opening(packet, _bias(course.terms, PATIENT)),)
+        course.messages[PATIENT] = (prompts.patient_opening(packet, _bias(course.terms, PATIENT)),)
     facts = [fact for fact in packet.facts if fact.state in new]
-    message = Message("user", said_text(turn.speak, facts))
+    message = Message("user", prompts.said_text(turn.speak, facts))
     reply = await _ask(course, PATIENT, message, _read_patient, step)
     return msgspec.structs.replace(
         turn, heard=_lines(reply.speak), patient_side=tuple(reply.actors_present)
@@ -268,8 +233,10 @@ async def _controller(course: Course, turn: Turn, step: str) -> Turn:
     then = next_place(states, course.place, eos=turn.eos)
     begins = states[then.index] if states and then.index > course.place.index else None
     if CONTROLLER not in course.messages:
-        course.messages[CONTROLLER] = (controller_opening(course.packets.controller),)
-    order = order_text(course.talk, turn.actions, course.place, eos=turn.eos, next_state=begins)
+        course.messages[CONTROLLER] = (prompts.controller_opening(course.packets.controller),)
+    order = prompts.order_text(
+        course.talk, turn.actions, course.place, eos=turn.eos, next_state=begins
+    )
     course.talk = []
     reply = await _ask(course, CONTROLLER, Message("user", order), _read_controller, step)
     claim = Place(reply.progress_index, reply.state_label.strip(), reply.should_end)
@@ -299,7 +266,7 @@ async def _ask(
     now: Message,
     read: Callable[[str], tuple[Reply, str]],
     step: str,
-    form: Form = "json",
+    form: prompts.Form = "json",
 ) -> Reply:
     """Return a role's reply to a message, after corrections where it cannot be read; raises Ended."""
     terms = course.terms
@@ -316,29 +283,27 @@ async def _ask(
         partial(terms.request, course.instance, role, seed=seed),
         messages,
         read,
-        lambda _, text, fault: messages + correction(text, fault, form),
+        lambda _, text, fault: messages + prompts.correction(text, fault, form),
         terms.settings["retries"],
     )
     if found.value is not None:
         reply, shown = found.value
         course.messages[role] = (*messages, Message("assistant", shown))
         return reply
-    if found.end in ("error", "oversize", "refused"):
-        raise _failed(role, found.response)
-    if role == CLINICIAN:
-        raise Ended(UNREADABLE, found.response.finish, text=found.response.text)
-    raise Ended(_ENDING[role], "error", f"{role}: no reply of the form asked for")
-
-
-_ENDING = {PATIENT: PATIENT_FAILED, CONTROLLER: CONTROLLER_FAILED}
-
-
-def _failed(role: str, response: Response) -> Ended:
-    """Return the end of an encounter whose call failed."""
+    response, has_failed = found.response, found.end in ("error", "oversize", "refused")
     if role != CLINICIAN:
-        return Ended(_ENDING[role], "error", f"{role}: {response.error or response.finish}")
-    ending = OVERSIZE if response.finish == "oversize" else CLINICIAN_FAILED
-    return Ended(ending, response.finish, response.error, response.text)
+        ending = record.PATIENT_FAILED if role == PATIENT else record.CONTROLLER_FAILED
+        why = response.error or response.finish if has_failed else "no reply of the form asked for"
+        raise Ended(FinalAnswer(ending=ending, finish="error", error=f"{role}: {why}"))
+    ending = record.CLINICIAN_FAILED if has_failed else record.UNREADABLE
+    raise Ended(
+        FinalAnswer(
+            text=response.text,
+            finish=response.finish,
+            error=response.error,
+            ending=record.OVERSIZE if response.finish == "oversize" else ending,
+        )
+    )
 
 
 _TURN_TOKENS = 160
@@ -357,14 +322,14 @@ def forecast(
     place, form, limits = begin(packets.controller.states), _form(terms), _limits(terms)
     first = {
         CLINICIAN: (
-            clinician_opening(
+            prompts.clinician_opening(
                 instance.context, (), cap, limits, form, gives_diagnosis=gives_diagnosis
             ),
         ),
-        PATIENT: (patient_opening(packets.patient), Message("user", said_text(""))),
+        PATIENT: (prompts.patient_opening(packets.patient), Message("user", prompts.said_text(""))),
         CONTROLLER: (
-            controller_opening(packets.controller),
-            Message("user", order_text((), (), place, eos=False)),
+            prompts.controller_opening(packets.controller),
+            Message("user", prompts.order_text((), (), place, eos=False)),
         ),
     }
     later = sum(len(msgspec.json.encode(state)) for state in packets.controller.states[1:]) // 3
@@ -397,7 +362,7 @@ ENCOUNTERS = Protocol(
     roles=(CLINICIAN, PATIENT, CONTROLLER),
     conduct=conduct,
     forecast=forecast,
-    transcript=transcript,
+    transcript=record.transcript,
     cast={PATIENT: SCRIPT, CONTROLLER: SCRIPT},
     settings={"turns": 12, **_SETTINGS},
     seeds={f"{role}_seed": role for role in (PATIENT, CONTROLLER)},

@@ -61,18 +61,14 @@ class Limits:
 
     def check(self, reply: ClinicianReply) -> None:
         """Refuse a reply beyond a limit; raises BadReply."""
-        if len(reply.actions) > self.actions:
-            raise reply_form.BadReply(
-                f"it has {len(reply.actions)} actions; a turn has at most {self.actions}"
-            )
-        if (longest := max(map(len, reply.actions), default=0)) > self.action_characters:
-            most = self.action_characters
-            raise reply_form.BadReply(f"an action has {longest} characters; it has at most {most}")
-        if (spoken := len(reply.speak)) > self.speech_characters:
-            most = self.speech_characters
-            raise reply_form.BadReply(
-                f"what you say has {spoken} characters; it has at most {most}"
-            )
+        longest = max(map(len, reply.actions), default=0)
+        for count, most, said in (
+            (len(reply.actions), self.actions, "it has {} actions; a turn has at most {}"),
+            (longest, self.action_characters, "an action has {} characters; it has at most {}"),
+            (len(reply.speak), self.speech_characters, "what you say has {} characters; it has at most {}"),
+        ):  # fmt: skip
+            if count > most:
+                raise reply_form.BadReply(said.format(count, most))
 
 
 def rejected(sent: tuple[Message, ...], reply: str, fault: str) -> tuple[Message, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from medhelm import (
@@ -29,7 +28,7 @@ from medhelm import (
 from medhelm.plugin import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
-from medhelm_benchmarks.encounters.prompts import SWAYED, is_in_markers, prompt_text
+from medhelm_benchmarks.encounters.prompts import SWAYED, is_in_markers, prompt_text, to_json
 from medhelm_benchmarks.encounters.protocol import (
     CLINICIAN,
     CONSULTATION,
@@ -97,20 +96,19 @@ def _patient(instance: Instance, messages: Sequence[Message]) -> str:
     for turn in turns:
         facts = [*turn.get("when_asked_from_now_on", ()), *facts]
     asked = turns[-1]["clinician_says"]
-    found = [fact for fact in facts if is_asked(fact["on"], asked)]
     lines = [
         fact["says"] if fact["who"] == "Patient" else f"{fact['who']}: {fact['says']}"
-        for fact in found
+        for fact in facts
+        if is_asked(fact["on"], asked)
     ]
     companions = script.get("companions", ())
     if not lines:
         otherwise = packets_of(instance).patient.otherwise
         mute = not script.get("patient_can_speak", True) and companions
         lines = [f"{companions[0]}: {otherwise}" if mute else otherwise]
-    present = {"Patient": "the script is theirs"} | dict.fromkeys(
-        companions, "the script names them"
-    )
-    return _json({"speak": list(dict.fromkeys(lines)), "actors_present": present})
+    named = dict.fromkeys(companions, "the script names them")
+    present = {"Patient": "the script is theirs"} | named
+    return to_json({"speak": list(dict.fromkeys(lines)), "actors_present": present})
 
 
 def _controller(messages: Sequence[Message]) -> str:
@@ -121,7 +119,7 @@ def _controller(messages: Sequence[Message]) -> str:
     now = orders[-1]
     lines = {action: _results(states, action) for action in now["actions"]}
     then = now.get("next_state")
-    return _json(
+    return to_json(
         {
             "feedback": list(dict.fromkeys(line for own in lines.values() for line in own)),
             "events": [],
@@ -149,9 +147,7 @@ def _results(states: Sequence[Mapping[str, Any]], action: str) -> list[str]:
     for state in reversed(states):
         found = [r for r in state.get("results", ()) if is_asked(r["asked_by"], action)]
         if found:
-            return [
-                f"{r['speaker']}: {r['text']}" if r.get("speaker") else r["text"] for r in found
-            ]
+            return [f"{r['speaker']}: {r['text']}" if "speaker" in r else r["text"] for r in found]
     return []
 
 
@@ -181,7 +177,7 @@ def _clinician(name: str, instance: Instance, messages: Sequence[Message]) -> st
 
 
 def _reply(move: Move, *, eos: bool) -> str:
-    return _json({"speak": move[0], "actions": move[1], "eos": eos})
+    return to_json({"speak": move[0], "actions": move[1], "eos": eos})
 
 
 def _nothing(packets: Packets, state: int) -> Move:
@@ -221,80 +217,72 @@ _CLINICIANS: dict[str, Callable[[Packets, int], Move]] = {
 }
 
 
-def _json(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
-def reads_packets(spec: ModelSpec) -> bool:
-    """Return whether a rule reads packets that no clinician may see."""
-    return _name(spec) in READ_PACKETS
+_RULES = {PROVIDER: tuple(_CLINICIANS), SCRIPTS: ("packet",)}
+_ROLES = {PROVIDER: (CLINICIAN,), SCRIPTS: (PATIENT, CONTROLLER)}
+MODELS = {
+    f"{provider}/{name}": ModelSpec(
+        name=f"{provider}/{name}",
+        provider=provider,
+        model=name,
+        endpoint_class="local",
+        weights="none",
+    )
+    for provider, names in _RULES.items()
+    for name in names
+}
+"""The rules as models, by name."""
 
 
 def check(spec: ModelSpec) -> None:
     """Refuse a rule that does not exist; raises UnknownName."""
-    known = _NAMES[spec.provider]
+    known = _RULES[spec.provider]
     if _name(spec) not in known:
         raise UnknownName("rule", _name(spec), known, f"The rules are {', '.join(known)}.")
 
 
-_NAMES = {PROVIDER: tuple(_CLINICIANS), SCRIPTS: ("packet",)}
-_ROLES = {PROVIDER: (CLINICIAN,), SCRIPTS: (PATIENT, CONTROLLER)}
-
-
-def providers() -> list[Provider]:
-    """Return who plays roles by rule: those of the clinician, and the script of the others."""
-    return [
-        Provider(
-            name=name,
-            help=f"rules in the role {' or '.join(roles)}",
-            open_model=RuleModel,
-            check=check,
-            is_open=False,
-            is_local=True,
-            reads_prompt=False,
-            reads_gold=reads_packets,
-            model_of=_name,
-            plays=dict.fromkeys((ENCOUNTER, CONSULTATION), roles),
-            uses=(),
-        )
-        for name, roles in _ROLES.items()
-    ]
-
-
-def models() -> list[ModelSpec]:
-    """Return the rules as models."""
-    return [
-        ModelSpec(
-            name=f"{provider}/{name}",
-            provider=provider,
-            model=name,
-            endpoint_class="local",
-            weights="none",
-        )
-        for provider, names in _NAMES.items()
-        for name in names
-    ]
-
-
+PROVIDERS = [
+    Provider(
+        name=name,
+        help=f"rules in the role {' or '.join(roles)}",
+        open_model=RuleModel,
+        check=check,
+        is_open=False,
+        is_local=True,
+        reads_prompt=False,
+        reads_gold=lambda spec: _name(spec) in READ_PACKETS,
+        model_of=_name,
+        plays=dict.fromkeys((ENCOUNTER, CONSULTATION), roles),
+        uses=(),
+    )
+    for name, roles in _ROLES.items()
+]
+"""The providers of rules: of the clinician, and of the script that plays the others."""
 PROOFS = {"oracle": "oracle", "empty": "silent"}
 PROOFS |= {name: name for name in ("ends_at_once", "asks_everything", "orders_everything")}
 """Names of the proofs, and the rule that is the clinician."""
 
 
-def play(protocol: Protocol, benchmark: Benchmark, instance: Instance, clinician: str) -> Episode:
+def with_proofs(protocol: Protocol) -> Protocol:
+    """Return a protocol that brings its proofs: the encounters of a case by name, the oracle's first."""
+
+    def proofs(benchmark: Benchmark, instance: Instance) -> Iterator[tuple[str, Episode]]:
+        for name, clinician in PROOFS.items():
+            yield name, _play(protocol, benchmark, instance, clinician)
+
+    return replace(protocol, proofs=proofs)
+
+
+def _play(protocol: Protocol, benchmark: Benchmark, instance: Instance, clinician: str) -> Episode:
     """Return the encounter of a case with a clinician by rule, all other roles by script."""
-    script = _rule(SCRIPTS, "packet")
-    players = dict.fromkeys(protocol.roles, script)
-    players[protocol.roles[0]] = _rule(PROVIDER, clinician)
+    players = dict.fromkeys(protocol.roles, RuleModel(MODELS[f"{SCRIPTS}/packet"]))
+    players[protocol.roles[0]] = RuleModel(MODELS[f"{PROVIDER}/{clinician}"])
 
     async def ask(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
         text = players[role].answer(benchmark, instance, 0, request)
         return Response(instance_id=instance.id, text=text)
 
-    terms = Terms(
-        roles={role: RoleTerms(max_output_tokens=1024) for role in protocol.roles},
-        settings=protocol.settings,
-    )
+    roles = {role: RoleTerms(max_output_tokens=1024) for role in protocol.roles}
+    terms = Terms(roles=roles, settings=protocol.settings)
     conducting = protocol.conduct(benchmark, instance, terms, ask).__await__()
     try:
         next(conducting)
@@ -306,20 +294,3 @@ def play(protocol: Protocol, benchmark: Benchmark, instance: Instance, clinician
         instance_id=instance.id, text=answer.text, finish=answer.finish, error=answer.error
     )
     return Episode(instance=instance, response=response, ending=answer.ending, state=answer.state)
-
-
-def _rule(provider: str, name: str) -> RuleModel:
-    return RuleModel(ModelSpec(name=f"{provider}/{name}", provider=provider, model=name))
-
-
-def proofs_of(
-    protocol: Protocol, benchmark: Benchmark, instance: Instance
-) -> Iterator[tuple[str, Episode]]:
-    """Yield the encounters of a case by name, the oracle's first."""
-    for name, clinician in PROOFS.items():
-        yield name, play(protocol, benchmark, instance, clinician)
-
-
-def with_proofs(protocol: Protocol) -> Protocol:
-    """Return a protocol that brings its proofs."""
-    return replace(protocol, proofs=partial(proofs_of, protocol))

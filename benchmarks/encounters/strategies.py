@@ -6,7 +6,6 @@ strategy sees what the clinician sees and nothing else.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -28,7 +27,7 @@ from medhelm import (
 )
 from medhelm.plugin import reply_form, together
 from medhelm_benchmarks.encounters.matches import words
-from medhelm_benchmarks.encounters.prompts import is_in_markers, prompt_text
+from medhelm_benchmarks.encounters.prompts import is_in_markers, prompt_text, to_json
 from medhelm_benchmarks.encounters.record import CAPPED, COMPLETED, Encounter
 from medhelm_benchmarks.encounters.replies import ClinicianReply, read_markers
 
@@ -150,11 +149,10 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
     if reply.finish not in ("stop", "length"):
         return reply
     shown = visible_text(reply.text)
-    votes = [
-        vote
-        for response in await ask_all("vote", shown)
-        if (vote := read_vote(response)) is not None
-    ]
+    votes: list[Vote] = []
+    for response in await ask_all("vote", shown):
+        with suppress(reply_form.BadReply):
+            votes.append(reply_form.read_form(response.text, Vote)[0])
     if sum(not v.agree for v in votes) > sum(v.agree for v in votes):
         remarks = [f"- {v.change}" for v in votes if v.change]
         asked = _then(request, _text("revision"), shown, *remarks)
@@ -162,14 +160,6 @@ async def panel(send: SendToRole, request: Request, step: str, attempt: int) -> 
         reply = again if again.finish in ("stop", "length") else reply
     is_finished = 2 * sum(v.finished for v in votes) > len(votes)
     return reply if is_finished else without_end(reply)
-
-
-def read_vote(response: Response) -> Vote | None:
-    """Return a vote; None for an abstention."""
-    try:
-        return reply_form.read_form(response.text, Vote)[0]
-    except reply_form.BadReply:
-        return None
 
 
 def without_end(reply: Response) -> Response:
@@ -180,9 +170,7 @@ def without_end(reply: Response) -> Response:
         return reply
     if not read.eos:
         return reply
-    text = json.dumps(
-        {"speak": read.speak, "actions": read.actions, "eos": False}, ensure_ascii=False
-    )
+    text = to_json({"speak": read.speak, "actions": read.actions, "eos": False})
     return msgspec.structs.replace(reply, text=text)
 
 

@@ -70,12 +70,11 @@ def run(args: argparse.Namespace) -> int:
         return model_calls.show_estimate([work], args.format)
     asked = model_calls.ask([work], args)
     ends = write_products(out, articles)
+    spent = asked.ledger.spent_tokens
     if args.format == "json":
-        _print_json(out, ends, asked.ledger.spent_tokens)
+        _print_json(out, ends, spent)
     else:
-        _print(
-            out, ends, asked.ledger.spent_tokens, left=len(by_name.keys() - {e.case for e in ends})
-        )
+        _print(out, ends, spent, left=len(by_name.keys() - {e.case for e in ends}))
         if (record := asked.end.endings[0].record) is not None:
             model_calls.print_usage(work, record)
     asked.raise_worst()
@@ -131,20 +130,15 @@ def _print(out: Path, ends: Sequence[CuratedArticle], tokens: int, *, left: int)
 
 def _print_json(out: Path, ends: Sequence[CuratedArticle], tokens: int) -> None:
     articles = [
-        {
-            "case": e.case,
-            "status": e.status,
-            "reasons": list(e.reasons),
-            "scenarios": e.scenarios,
-            "items": sum(len(v) for r in e.rubrics for v in r.values() if isinstance(v, list)),
-            "flags": dict(Counter(flag.kind for flag in e.flags)),
+        end.head
+        | {
+            "items": sum(len(v) for r in end.rubrics for v in r.values() if isinstance(v, list)),
+            "flags": dict(Counter(flag.kind for flag in end.flags)),
         }
-        for e in ends
+        for end in ends
     ]
-    options.print_json(
-        "curate",
-        {"cases": str(out / CASES), "articles": articles, "tokens_of_this_command": tokens},
-    )
+    found = {"cases": str(out / CASES), "articles": articles, "tokens_of_this_command": tokens}
+    options.print_json("curate", found)
 
 
 def write_products(
@@ -170,29 +164,26 @@ def write_products(
         ends[n] = msgspec.structs.replace(end, flags=(*end.flags, *changed))
     durable.write_lines(folder / RUBRICS, (rubric for end in ends for rubric in end.rubrics))
     durable.write_lines(folder / "flags.jsonl", (flag for end in ends for flag in end.flags))
-    heads = (
-        {"case": e.case, "status": e.status, "reasons": e.reasons, "scenarios": e.scenarios}
-        for e in ends
-    )
-    durable.write_lines(folder / "ends.jsonl", heads)
+    durable.write_lines(folder / "ends.jsonl", (end.head for end in ends))
     return ends
 
 
 def _write_article(folder: Path, article: Article, end: CuratedArticle) -> None:
     """Write the documents, the triage and the scenarios of an article."""
     for document in article.documents:
-        text = "\n".join(document.lines) + "\n"
-        durable.write_whole(folder / SOURCE / document.copy_name, text.encode())
+        _write(folder / SOURCE / document.copy_name, "\n".join(document.lines))
     if end.triage is not None:
-        durable.write_whole(
-            folder / "phase1.json", msgspec.json.format(msgspec.json.encode(end.triage))
-        )
-    drafts = [*end.drafts()]
-    for draft in drafts:
-        _write_scenario(folder / draft.meta.scenario_id, article, draft)
-    if drafts:
+        triage = msgspec.json.format(msgspec.json.encode(end.triage))
+        durable.write_whole(folder / "phase1.json", triage)
+    if drafts := [*end.drafts()]:
         metas = msgspec.json.encode({"scenarios": [draft.meta for draft in drafts]})
         durable.write_whole(folder / META_FILE, msgspec.json.format(metas))
+    for draft in drafts:
+        _write_scenario(folder / draft.meta.scenario_id, article, draft)
+
+
+def _write(path: Path, text: str) -> None:
+    durable.write_whole(path, f"{text}\n".encode())
 
 
 def _write_scenario(folder: Path, article: Article, draft: Draft) -> None:
@@ -203,9 +194,7 @@ def _write_scenario(folder: Path, article: Article, draft: Draft) -> None:
         for document in article.documents:
             diffs.append(diff_of(document, packet, role))
             if text := copy_of(document, packet):
-                durable.write_whole(
-                    folder / FOLDERS[role] / document.copy_name, f"{text}\n".encode()
-                )
+                _write(folder / FOLDERS[role] / document.copy_name, text)
         for place, text in sorted(packet.rewrites.items()):
             where = {"role": role, "document": place[0], "line": place[1]}
             rewrites.append({**where, "before": article.line(place), "after": text})

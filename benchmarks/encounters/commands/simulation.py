@@ -26,7 +26,7 @@ _EXAMPLES = 20
 def run(args: argparse.Namespace) -> int:
     """Print the table and return 0; else the code of what stopped the judge."""
     from medhelm_benchmarks.encounters.fidelity.stored import check_run
-    from medhelm_benchmarks.encounters.fidelity.tables import simulation_table
+    from medhelm_benchmarks.encounters.tables.simulation import simulation_table
 
     form = tables.chosen_format(args.format, args.out)
     if not 0 <= args.least <= 1:
@@ -82,8 +82,7 @@ def _judge(
             if run.benchmark == name
             for episode in stored_encounters(run)
         )
-        encounters = [instance for instance in found if by_judge.has_lines(instance)]
-        if not encounters:
+        if not (encounters := [*filter(None, found)]):
             continue
         runs.append(
             own_runs.own_run(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -95,6 +96,12 @@ class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     triage: Triage | None = None
     made: dict[str, Made] = {}
 
+    @property
+    def head(self) -> dict[str, object]:
+        """Return how the article ended."""
+        head = {"case": self.case, "status": self.status, "reasons": self.reasons}
+        return head | {"scenarios": self.scenarios}
+
     def drafts(self) -> Iterator[Draft]:
         """Yield the scenarios that were made."""
         for meta in self.triage.scenarios if self.triage else ():
@@ -104,13 +111,27 @@ class CuratedArticle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 def curation(articles: Mapping[str, Article], players: Mapping[str, ModelSpec]) -> Protocol:
     """Return the protocol for these articles, by the ids of their instances."""
+
+    async def conduct(
+        benchmark: Benchmark, instance: Instance, terms: Terms, send: Send
+    ) -> FinalAnswer:
+        writer = _Writer(articles[instance.id], instance, players, terms, send)
+        try:
+            curated = await _article(writer)
+        except questions.Unwritten as e:
+            if e.has_failed:
+                return FinalAnswer(finish="error", error="; ".join(_reasons(e)))
+            curated = CuratedArticle(case=instance.id, status="discarded", reasons=_reasons(e))
+        state = msgspec.to_builtins(curated)
+        return FinalAnswer(text=curated.status, ending=curated.status, state=state)
+
     return Protocol(
         name="curation",
         version=PROMPT_VERSION,
         roles=(CURATOR, JUDGE),
         budgets={JUDGE: PHASES["leaks"].budget},
-        conduct=partial(_conduct, articles, players),
-        forecast=partial(_forecast, articles, players),
+        conduct=conduct,
+        forecast=lambda _, instance, terms: _forecast(articles[instance.id], players),
     )
 
 
@@ -118,27 +139,6 @@ def instance_of(article: Article) -> Instance:
     """Return an article as an instance: its name, and the hashes of its files."""
     content = [(d.name, d.sha256) for d in article.documents]
     return Instance(id=article.case, context=msgspec.json.encode(content).decode())
-
-
-async def _conduct(
-    articles: Mapping[str, Article],
-    players: Mapping[str, ModelSpec],
-    benchmark: Benchmark,
-    instance: Instance,
-    terms: Terms,
-    send: Send,
-) -> FinalAnswer:
-    """Return how an article ended, with what its files are made of."""
-    article = articles[instance.id]
-    writer = _Writer(article, instance, players, terms, send)
-    try:
-        curated = await _article(writer)
-    except questions.Unwritten as e:
-        if e.has_failed:
-            return FinalAnswer(finish="error", error="; ".join(_reasons(e)))
-        curated = CuratedArticle(case=article.case, status="discarded", reasons=_reasons(e))
-    state = msgspec.to_builtins(curated)
-    return FinalAnswer(text=curated.status, ending=curated.status, state=state)
 
 
 def _reasons(ended: questions.Unwritten) -> tuple[str, ...]:
@@ -149,14 +149,13 @@ def _reasons(ended: questions.Unwritten) -> tuple[str, ...]:
 async def _article(writer: _Writer) -> CuratedArticle:
     article = writer.article
     triage: Triage = await writer.reply(
-        "triage",
-        _messages("triage", _documents(article)),
-        partial(triage_faults, article),
+        "triage", [_documents(article)], partial(triage_faults, article)
     )
     if not triage.is_simulatable:
         missing = tuple(name for name, c in triage.criteria.items() if not c.is_met)
-        status = "not simulatable"
-        return CuratedArticle(case=article.case, status=status, reasons=missing, triage=triage)
+        return CuratedArticle(
+            case=article.case, status="not simulatable", reasons=missing, triage=triage
+        )
     ends: dict[str, str] = {}
     made: dict[str, Made] = {}
     rubrics: list[dict[str, object]] = []
@@ -195,7 +194,7 @@ async def _scenario(
     stated = f"The scenario: {msgspec.json.encode(meta).decode()}"
     partition: Partition = await writer.reply(
         f"partition/{name}",
-        _messages("partition", whole, stated),
+        [whole, stated],
         partial(partition_faults, article, meta),
         partial(partition_doubts, article, meta),
     )
@@ -203,29 +202,27 @@ async def _scenario(
         return None
     draft = draft_of(meta, partition)
     audit: Audit = await writer.reply(
-        f"audit/{name}",
-        _messages("audit", whole, stated, *_kept(draft)),
-        partial(audit_faults, article, draft),
+        f"audit/{name}", [whole, stated, *_kept(draft)], partial(audit_faults, article, draft)
     )
     draft = audited(draft, audit)
     extraction: Extraction = await writer.reply(
         f"rubric/{name}",
-        _messages("rubric", _documents(article, draft.packets["evaluator"].kept)),
+        [_documents(article, draft.packets["evaluator"].kept)],
         partial(extraction_faults, article, draft),
     )
     items = tuple(RubricItem(competency=i.competency, text=i.text) for i in extraction.items)
     report: LeakReport = await writer.reply(
         f"leaks/{name}",
-        _leak_messages(article, draft, items),
+        _briefing_and_items(article, draft, items),
         partial(leak_faults, text_of(article, draft.packets["clinician"]), items),
         role=JUDGE,
     )
     texts = {role: text_of(article, draft.packets[role]) for role in PACKET_ROLES}
     place = f"{article.case}/{name}"
-    flags = list(scenario_flags(place, texts, items))
-    flags += [
-        Flag(scenario=place, kind="leak_by_judge", where=f"item {number}")
-        for number in sorted({leak.item for leak in report.leaks})
+    leaked = sorted({leak.item for leak in report.leaks})
+    flags = [
+        *scenario_flags(place, texts, items),
+        *(Flag(scenario=place, kind="leak_by_judge", where=f"item {n}") for n in leaked),
     ]
     return Made(partition, audit), items, flags
 
@@ -243,19 +240,20 @@ class _Writer:
     async def reply(
         self,
         phase: str,
-        messages: tuple[Message, ...],
+        parts: Sequence[str],
         find_faults: Callable[[Any], list[str]],
         find_doubts: Callable[[Any], list[str]] = lambda _: [],
         *,
         role: str = CURATOR,
     ) -> Any:
         """Return a phase's reply without faults, in its form; doubts go back once, and discard nothing."""
-        stage = PHASES[phase.partition("/")[0]]
+        name = phase.partition("/")[0]
+        stage = PHASES[name]
         budget = stage.budget_of(self.players[role])
         return await questions.send_until_written(
             partial(self.ask, role, step=phase),
             partial(self.terms.request, self.instance, role, max_output_tokens=budget),
-            messages,
+            (Message("system", prompt_text(name)), Message("user", "\n\n".join(parts))),
             lambda text: reply_form.read_form(text, stage.form)[0],
             rejected,
             stage.repairs,
@@ -266,20 +264,14 @@ class _Writer:
         )
 
 
-def _messages(phase: str, *parts: str) -> tuple[Message, ...]:
-    """Return what a phase is sent."""
-    return Message("system", prompt_text(phase)), Message("user", "\n\n".join(parts))
-
-
-def _leak_messages(
+def _briefing_and_items(
     article: Article, draft: Draft, items: Sequence[RubricItem]
-) -> tuple[Message, ...]:
-    """Return what the judge of leaks is sent."""
+) -> tuple[str, str]:
     copies = [copy_of(document, draft.packets["clinician"]) for document in article.documents]
     lines = "\n".join(filter(None, copies)).splitlines()
     briefing = _document("briefing", [f"{n}| {line}" for n, line in enumerate(lines, 1)])
     listed = "\n".join(f"{n}. {' '.join(item.text.split())}" for n, item in enumerate(items, 1))
-    return _messages("leaks", briefing, f"Items:\n{listed}")
+    return briefing, f"Items:\n{listed}"
 
 
 def _kept(draft: Draft) -> Iterator[str]:
@@ -312,13 +304,9 @@ def _document(name: str, lines: Sequence[str]) -> str:
 
 def _ranges(numbers: Sequence[int]) -> str:
     """Return numbers as ranges: 1-3, 7."""
-    parts: list[list[int]] = []
-    for n in numbers:
-        if parts and n == parts[-1][-1] + 1:
-            parts[-1].append(n)
-        else:
-            parts.append([n])
-    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)
+    groups = groupby(enumerate(numbers), lambda placed: placed[1] - placed[0])
+    runs = [[n for _, n in group] for _, group in groups]
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def triage_faults(article: Article, reply: Triage) -> list[str]:
@@ -413,35 +401,28 @@ def leak_faults(briefing: str, items: Sequence[RubricItem], reply: LeakReport) -
     ]
 
 
-def _forecast(
-    articles: Mapping[str, Article],
-    players: Mapping[str, ModelSpec],
-    benchmark: Benchmark,
-    instance: Instance,
-    terms: Terms,
-) -> Iterator[Forecast]:
+def _forecast(article: Article, players: Mapping[str, ModelSpec]) -> Iterator[Forecast]:
     """Yield what each role is sent with the expected number of scenarios, and with the most at most."""
-    documents = articles[instance.id].documents
-    whole = (
-        tokens.estimate_tokens("\n".join(line for d in documents for line in d.lines)) + _OWN_WORDS
-    )
+    lines = "\n".join(line for document in article.documents for line in document.lines)
+    whole = tokens.estimate_tokens(lines) + _OWN_WORDS
     part = int(0.4 * whole)  # of one packet alone
     tries, n, most = 1 + REPAIRS, _EXPECTED_SCENARIOS, MOST_SCENARIOS
     for role, once, each in (
         (CURATOR, ("triage",), ("partition", "audit", "rubric")),
         (JUDGE, (), ("leaks",)),
     ):
-        model = players[role]
         sent = sum(part if phase in ("rubric", "leaks") else whole for phase in each)
-        begin, begun = len(once) * whole, sum(PHASES[p].budget_of(model) for p in once)
-        replies = sum(PHASES[p].budget_of(model) for p in each)
+        begin = len(once) * whole
+        begun, replies = (
+            sum(PHASES[phase].budget_of(players[role]) for phase in own) for own in (once, each)
+        )
+        first, further = (sum(PHASES[phase].expected for phase in own) for own in (once, each))
         yield Forecast(
             role=role,
             calls=len(once) + n * len(each),
             calls_limit=tries * (len(once) + most * len(each)),
             input_tokens=begin + n * sent,
             input_tokens_limit=tries * (begin + begun + most * (sent + tries * replies)),
-            output_tokens=sum(PHASES[p].expected for p in once)
-            + n * sum(PHASES[p].expected for p in each),
+            output_tokens=first + n * further,
             output_tokens_limit=tries * (begun + most * replies),
         )

@@ -6,13 +6,13 @@ files themselves are only read; `Document.sha256` shows whether one was changed 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from medhelm import DataError
-from medhelm.plugin import UsageError, durable, entries
+from medhelm.plugin import UsageError, durable, entries, file_sha256
+from medhelm_benchmarks.encounters.data.layout import read_text, visible
 
 TEXTS = (".md", ".markdown", ".txt")
 Place = tuple[str, int]
@@ -55,12 +55,8 @@ class Article:
 
 def find_articles(folder: Path) -> list[Path]:
     """Return the folders of articles: those below a folder, or itself where it holds files alone."""
-    try:
+    with durable.os_errors_as(UsageError, f"cannot read {folder}"):
         shown = entries(folder)
-    except OSError as e:
-        raise UsageError(
-            f"cannot read {folder}: {durable.why(e)}; name a folder of packets"
-        ) from None
     folders = [p for p in shown if p.is_dir()]
     if folders and len(folders) < len(shown):
         file = next(p for p in shown if not p.is_dir())
@@ -98,29 +94,19 @@ def changed_since(folder: Path, documents: Sequence[Document]) -> list[str]:
 
 
 def _files(folder: Path) -> list[Path]:
-    try:
-        found = [p for p in entries(folder, is_deep=True) if p.is_file()]
-    except OSError as e:
-        raise DataError(f"cannot read {e.filename}: {durable.why(e)}") from None
-    return [p for p in found if "__MACOSX" not in p.relative_to(folder).parts]
+    return [p for p in visible(folder, folder, is_deep=True) if p.is_file()]
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
+    with durable.os_errors_as(DataError, f"cannot read {path}"):
+        return file_sha256(path)
 
 
 def _text(path: Path, name: str) -> str | None:
     """Return a file as Markdown; None for a kind that is not read."""
     suffix = path.suffix.lower()
     if suffix in TEXTS:
-        try:
-            return path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as e:
-            raise DataError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
+        return read_text(path, str(path))
     return _convert(path, name) if suffix in CONVERTED else None
 
 

@@ -18,12 +18,6 @@ from medhelm.plugin import closest, durable, entries, readers
 
 PacketRole = Literal["clinician", "patient", "controller", "evaluator"]
 PACKET_ROLES: tuple[PacketRole, ...] = get_args(PacketRole)
-FOLDERS: Mapping[PacketRole, str] = {
-    "clinician": "examinee",
-    "patient": "sp_actor",
-    "controller": "environment_controller",
-    "evaluator": "evaluator",
-}
 TEXTS = (".md", ".markdown", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".xml")
 """Files that are read; others in a role's folder are not."""
 META_FILE = "phase1_scenarios_meta.json"
@@ -31,35 +25,24 @@ META_FILE = "phase1_scenarios_meta.json"
 SOURCE = "source"
 """In a case's folder: the documents that it was made of. They are no packets, whatever their names are."""
 META_FIELDS = (
-    "specialty",
-    "department",
-    "urgency_level",
-    "patient_gender",
-    "patient_age",
-    "patient_race",
-    "patient_nationality",
-    "injury_body_part",
+    *("specialty", "department", "urgency_level", "patient_gender", "patient_age"),
+    *("patient_race", "patient_nationality", "injury_body_part"),
 )
 _TABLES = (".jsonl", ".parquet", ".csv")
-_NAMES: Mapping[PacketRole, tuple[str, ...]] = {
-    "clinician": ("examinee", "scenario_initialization", "受试者", "受试者材料"),
-    "patient": (
-        "sp_actor",
-        "sp",
-        "standardized_patient_actor",
-        "SP材料",
-        "SP角色",
-        "SP扮演者",
-    ),
-    "controller": (
+_NAMES: Mapping[PacketRole, Sequence[str]] = {
+    "clinician": ["examinee", "scenario_initialization", "受试者", "受试者材料"],
+    "patient": ["sp_actor", "sp", "standardized_patient_actor", "SP材料", "SP角色", "SP扮演者"],
+    "controller": [
         "environment_controller",
         "environment",
         "环境控制",
         "环境控制者",
         "环境控制材料",
-    ),
-    "evaluator": ("evaluator", "评估者", "评估者资料", "评分标准"),
+    ],
+    "evaluator": ["evaluator", "评估者", "评估者资料", "评分标准"],
 }
+FOLDERS: Mapping[PacketRole, str] = {role: names[0] for role, names in _NAMES.items()}
+"""The names under which cases are written."""
 _CASE_COLUMNS, _SCENARIO_COLUMNS = ("case_id", "case"), ("scenario", "scenario_id")
 _STRUCK = re.compile(r"(?<!~)~~(?!~)(?:(?!\n[ \t]*\n).)+?(?<!~)~~(?!~)", re.DOTALL)
 
@@ -100,7 +83,7 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
 
     Raises DataError, whose message holds no text of a packet.
     """
-    shown = _visible(folder, folder)
+    shown = visible(folder, folder)
     tables = [p for p in shown if p.suffix in _TABLES and p.is_file()]
     found = False
     for table in tables:
@@ -108,7 +91,7 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
             found = True
             yield _of_row(row, f"{table.name}, row {number}")
     for case in (p for p in shown if p.is_dir() and not tables):
-        places = [p for p in _visible(case, folder) if p.is_dir()]  # no link leads out of it
+        places = [p for p in visible(case, folder) if p.is_dir()]  # no link leads out of it
         meta = read_meta(case / META_FILE)
         for place in places:
             if (scenario := _of_folder(place, folder, meta.get(place.name, {}))) is not None:
@@ -123,35 +106,41 @@ def read_scenarios(folder: Path) -> Iterator[Scenario]:
 
 def read_meta(path: Path) -> dict[str, dict[str, str]]:
     """Return the known fields of each scenario by its name; none where there is no such file."""
-    try:
-        found = json.loads(path.read_bytes())
-        return {entry["scenario_id"]: _known(entry) for entry in found["scenarios"]}
-    except FileNotFoundError:
+    if not path.exists():
         return {}
+    try:
+        with durable.os_errors_as(DataError, f"cannot read {path}"):
+            found = json.loads(path.read_bytes())
+        return {entry["scenario_id"]: _known(entry) for entry in found["scenarios"]}
     except (ValueError, KeyError, TypeError):
         raise DataError(
             f'{_place(path)}: not JSON of the form {{"scenarios": [{{"scenario_id": ...}}]}}'
         ) from None
-    except OSError as e:
-        raise DataError(f"cannot read {path}: {durable.why(e)}") from None
 
 
 def _known(entry: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(entry[key]).strip() for key in META_FIELDS if entry.get(key) not in (None, "")}
 
 
-def _visible(folder: Path, root: Path, *, is_deep: bool = False) -> list[Path]:
-    """Return what lies in a folder that is, or is a part of, the one that was given."""
-    try:
+def visible(folder: Path, root: Path, *, is_deep: bool = False) -> list[Path]:
+    """Return what lies in a folder that is, or is a part of, the one that was given; raises DataError."""
+    with durable.os_errors_as(DataError, f"cannot read {folder}"):
         found = entries(folder, root, is_deep=is_deep)
-    except OSError as e:
-        raise DataError(f"cannot read {e.filename}: {durable.why(e)}") from None
-    return [p for p in found if not p.name.startswith("__MACOSX")]
+    return [p for p in found if "__MACOSX" not in p.relative_to(folder).parts]
+
+
+def read_text(path: Path, place: str) -> str:
+    """Return the text of a file; raises DataError, which names the place where it is not UTF-8."""
+    try:
+        with durable.os_errors_as(DataError, f"cannot read {path}"):
+            return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise DataError(f"{place}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
 
 
 def _of_folder(place: Path, root: Path, metadata: Mapping[str, str]) -> Scenario | None:
     """Return the scenario of a folder; None where it is not one of packets."""
-    shown = _visible(place, root)
+    shown = visible(place, root)
     roles: dict[PacketRole, Path] = {}
     for path in shown:
         role = _ROLE_OF.get(plain_name(path.name))
@@ -170,28 +159,22 @@ def _of_folder(place: Path, root: Path, metadata: Mapping[str, str]) -> Scenario
     texts: dict[PacketRole, str] = {}
     unread: list[str] = []
     for role, path in roles.items():
-        files = _files(path, root)
-        others = [f.relative_to(path).as_posix() for f in files if not _is_text(f)]
+        files = {f.relative_to(path).as_posix(): f for f in _files(path, root)}
+        others = [name for name, file in files.items() if not _is_text(file)]
         if len(others) == len(files) > 0:
             raise DataError(
                 f"{_place(path)}: {', '.join(map(repr, others[:5]))} cannot be read as text; packets are "
                 f"files of {' '.join(sorted(TEXTS))}"
             )
-        named = ((f.relative_to(path).as_posix(), _text(f, path)) for f in files if _is_text(f))
-        texts[role] = _joined(role, named)
+        read = (
+            (name, read_text(file, f"{_place(path)}/{file.name}"))
+            for name, file in files.items()
+            if _is_text(file)
+        )
+        texts[role] = _joined(role, read)
         unread += [f"{path.name}/{name}" for name in others]
     unfit = [p.name for p in shown if p not in roles.values()]
     return _scenario(place.parent.name, place.name, texts, metadata, unfit, unread)
-
-
-def _text(file: Path, folder: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as e:
-        place = f"{_place(folder)}/{file.name}"
-        raise DataError(f"{place}: not UTF-8 at byte {e.start}; save it as UTF-8") from None
-    except OSError as e:
-        raise DataError(f"cannot read {file}: {durable.why(e)}") from None
 
 
 def _refuse_other_names(place: Path, root: Path) -> None:
@@ -204,7 +187,7 @@ def _refuse_other_names(place: Path, root: Path) -> None:
             f"{place.parent.name}/{place.name}: the folder of a role lies in that of a case; put it into "
             f"{place.parent.name}/<scenario>/{place.name}"
         )
-    inner = _visible(place, root)
+    inner = visible(place, root)
     names = [p.name for p in inner if p.is_dir() and any(map(_is_text, _files(p, root)))]
     names += [p.name for p in inner if _is_text(p) and plain_name(p.stem) in _ROLE_OF]
     if names:
@@ -225,7 +208,7 @@ def _unfit(names: Sequence[str]) -> str:
 
 def _files(folder: Path, root: Path) -> list[Path]:
     """Return the files of a folder at any depth, in the order of their names, without hidden ones."""
-    return [p for p in _visible(folder, root, is_deep=True) if p.is_file()]
+    return [p for p in visible(folder, root, is_deep=True) if p.is_file()]
 
 
 def _is_text(path: Path) -> bool:
@@ -239,7 +222,7 @@ def _joined(role: PacketRole, files: Iterable[tuple[str, str]]) -> str:
 
 
 def _place(path: Path) -> str:
-    """Return the end of a path, which names case, scenario and role."""
+    """Return case, scenario and role of a path."""
     return "/".join(path.parts[-3:])
 
 
@@ -253,13 +236,14 @@ def _scenario(
 ) -> Scenario:
     """Return a scenario whose roles all have a text. `others`: names that fit no role."""
     for role in PACKET_ROLES:
+        folder = f"({FOLDERS[role]!r})"
         if role not in texts:
+            named = f"; {_unfit(others)}" if others else ""
             raise DataError(
-                f"{case}/{name}: there is no folder or column of the {role} ({FOLDERS[role]!r})"
-                + (f"; {_unfit(others)}" if others else "")
+                f"{case}/{name}: there is no folder or column of the {role} {folder}{named}"
             )
         if not texts[role].strip():
-            raise DataError(f"{case}/{name}: the packet of the {role} is empty ({FOLDERS[role]!r})")
+            raise DataError(f"{case}/{name}: the packet of the {role} is empty {folder}")
     return Scenario(case, name, texts, metadata, tuple(unread))
 
 
@@ -282,10 +266,8 @@ def _cell(row: Row, names: tuple[str, ...], place: str) -> str:
     for column, value in row.items():
         if plain_name(column) in wanted and isinstance(value, str) and value.strip():
             return value.strip()
-    raise DataError(
-        f"{place}: there is no column {' or '.join(map(repr, names))}; the columns are "
-        f"{', '.join(sorted(row))}"
-    )
+    known, wants = ", ".join(sorted(row)), " or ".join(map(repr, names))
+    raise DataError(f"{place}: there is no column {wants}; the columns are {known}")
 
 
 def _cell_text(role: PacketRole, value: object, place: str) -> str:

@@ -6,7 +6,7 @@ The bundled cases are ours, synthetic, and not validated by any clinician.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,13 +109,8 @@ def to_instance(row: Row) -> Instance | LeftOut:
         raise DataError(f"packets: {e}") from None
     if not packets.evaluator.items:
         return LeftOut("its rubric holds no item")
-    return case_instance(
-        row["case"],
-        row["clinician"],
-        packets,
-        cluster=row["article"],
-        metadata=row["metadata"],
-    )
+    more = {"cluster": row["article"], "metadata": row["metadata"]}
+    return case_instance(row["case"], row["clinician"], packets, **more)
 
 
 def read_subset(path: Path) -> frozenset[str]:
@@ -186,10 +181,15 @@ def scenario_flags(
     def flag(kind: str, where: str = "", measure: float | None = None) -> Flag:
         return Flag(scenario=scenario, kind=kind, where=where, measure=measure)
 
+    def outside(what: str, count: int, limits: tuple[int, int], where: str = "") -> Iterator[Flag]:
+        least, most = limits
+        if not least <= count <= most:
+            yield flag(f"{what}_too_{'short' if count < least else 'long'}", where, count)
+
     for role, text in texts.items():
-        yield from _outside(flag, "packet", len(text.split()), PACKET_WORDS[role], role)
+        yield from outside("packet", len(text.split()), PACKET_WORDS[role], role)
     if items:
-        yield from _outside(flag, "rubric", len(items), RUBRIC_ITEMS)
+        yield from outside("rubric", len(items), RUBRIC_ITEMS)
     first: dict[str, int] = {}
     for number, item in enumerate(items, 1):
         where, words = f"item {number}", folded(item.text)
@@ -200,22 +200,9 @@ def scenario_flags(
             yield flag("item_not_in_source", where, round(share, 3))
         if (other := first.setdefault(words, number)) != number:
             yield flag("duplicate_item", where, other)
-        yield from _outside(flag, "item", len(words.split()), ITEM_WORDS, where)
+        yield from outside("item", len(words.split()), ITEM_WORDS, where)
         if is_failure(item.text):
             yield flag("worded_as_failure", where)
-
-
-def _outside(
-    flag: Callable[[str, str, float], Flag],
-    what: str,
-    count: int,
-    limits: tuple[int, int],
-    where: str = "",
-) -> Iterator[Flag]:
-    """Yield a flag for what is shorter or longer than its limits."""
-    least, most = limits
-    if not least <= count <= most:
-        yield flag(f"{what}_too_{'short' if count < least else 'long'}", where, count)
 
 
 _COMMIT = "2806984cb331d6fedc2c0555e3c1c4a54171c77a"

@@ -55,22 +55,20 @@ def turns_of(cells: Mapping[str, str], where: str) -> tuple[int, ...]:
 
 def read_ticks(path: Path, rater: str = "") -> dict[str, list[Tick]]:
     """Return the rows that a rater has filled in, by unit; raises DataError with file and row."""
-    found: dict[str, list[Tick]] = {}
     rows = ratings.read_rows([path])
     raters = sorted({row.rater for row in rows if row.cells["value"]})
     if (rater and rater not in raters) or (not rater and len(raters) > 1):
         raise DataError(
             f"{path.name} has ratings of {', '.join(raters)}; name one: {PROVIDER}/{path}@NAME"
         )
-    for row in (row for row in rows if rater in ("", row.rater)):
-        where, cells = row.where, row.cells
-        turns = turns_of(cells, where)
-        if not cells["value"]:
+    found: dict[str, list[Tick]] = {}
+    for where, cells in ((row.where, row.cells) for row in rows if rater in ("", row.rater)):
+        turns, value = turns_of(cells, where), cells["value"]
+        if not value:
             continue
-        met = ratings.YES_NO.read(cells["value"])
-        if met is None:
+        if (met := ratings.YES_NO.read(value)) is None:
             raise DataError(
-                f"{where}: the value is {cells['value'][:20]!r}; it is {ratings.YES_NO}, or empty"
+                f"{where}: the value is {value[:20]!r}; it is {ratings.YES_NO}, or empty"
             )
         tick = Tick(cells.get("text", ""), bool(met), turns)
         found.setdefault(cells["unit"], []).append(tick)
@@ -116,15 +114,12 @@ class SheetModel:
 def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter: str) -> str:
     """Return the rows that name an item of the list, as an evaluator would write them."""
     rows = [
-        {
-            **i,
-            "met": t.met,
-            "turns": t.turns,
-            "evidence": [_evidence(encounter, n) for n in t.turns],
-        }
-        for t in ticks
-        for i in items
-        if ratings.is_same_text(t.text, item_text(i["competency"], i["item"]))
+        item
+        | {"met": tick.met, "turns": tick.turns}
+        | {"evidence": [_evidence(encounter, turn) for turn in tick.turns]}
+        for tick in ticks
+        for item in map(dict, items)
+        if ratings.is_same_text(tick.text, item_text(item["competency"], item["item"]))
     ]
     return json.dumps({"items": rows}, ensure_ascii=False)
 
@@ -153,13 +148,12 @@ def spec_of(name: str) -> ModelSpec:
             f"{PROVIDER}/{name}: there is no sheet {path}; "
             "`medhelm agreement items RESULTS --template SHEET.csv` writes one to fill in"
         ) from None
-    digest = hashlib.sha256(content).hexdigest()
     return ModelSpec(
         name=f"{PROVIDER}/{rater or path.stem}",
         provider=PROVIDER,
         model=name,
         endpoint_class="local",
-        extra_body={"sha256": digest},
+        extra_body={"sha256": hashlib.sha256(content).hexdigest()},
     )
 
 

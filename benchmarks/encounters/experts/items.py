@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from medhelm import Table, make_table
+from medhelm import Table
 from medhelm.plugin import UsageError, rating_forms, ratings, sheet, stored_decisions, two_class
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.experts.by_hand import TURNS, item_text, turns_of, unit_of
@@ -39,16 +39,7 @@ RULES = (
 )
 
 
-_COLUMNS = (
-    kinds.text("one", "a rater, or the jury of a grading", "one"),
-    kinds.text("other", "another one", "other"),
-    kinds.count("units", "encounters that both have judged", "encounters"),
-    kinds.count("items", "items that both have judged", "items"),
-    kinds.share("met_one", "items that the one finds met", "met, one", digits=0),
-    kinds.share("met_other", "and the other", "met, other", digits=0),
-    kinds.share("agree", "items on which both say the same", "agree", digits=0),
-    kinds.number("kappa", "Cohen's kappa: agreement beyond chance", "", "kappa"),
-)
+_FORM = kinds.form(__file__, "items")
 
 
 @dataclass(frozen=True)
@@ -95,14 +86,14 @@ def _judged(gradings: Sequence[stored_decisions.GradedRun]) -> Iterator[Judged]:
             unit_of(case.id, parts[0]), listed, ratings.YES_NO, (("Encounter", shown),)
         )
         key = (case.id, episode.response.repeat)
-        by_jury = {
-            jury: _verdicts(said[key], len(items)) for jury, said in ticks.items() if key in said
-        }
+        by_jury: dict[str, dict[int, bool | None]] = {}
+        for jury, said in ticks.items():
+            if (own := said.get(key)) is not None:
+                numbers = range(1, len(items) + 1)
+                by_jury[jury] = {
+                    n: n in own if own.get(n, ()) is not None else None for n in numbers
+                }
         yield Judged(unit, by_jury)
-
-
-def _verdicts(said: Mapping[int, tuple[int, ...] | None], size: int) -> Mapping[int, bool | None]:
-    return {n: n in said if said.get(n, ()) is not None else None for n in range(1, size + 1)}
 
 
 def _turn(line: str) -> str:
@@ -135,10 +126,7 @@ def items_table(rated: ratings.RatingTable[str], judged: Sequence[Judged]) -> Ta
             own = {(one.unit.name, str(n)): met for n, met in verdicts.items() if met is not None}
             said.setdefault(f"jury={jury}", {}).update(own)
     rows = [_pair(a, b, said[a], said[b]) for a, b in combinations(said, 2)]
-    notes = [
-        "An item counts as met by a rater only with a turn that shows it, as by any evaluator."
-    ]
-    return make_table("items", "Items judged by raters and evaluators", _COLUMNS, rows, notes, {})
+    return _FORM.table(rows)
 
 
 def _pair(

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from medhelm import Episode, Floats, Table, make_table
+from medhelm import Episode, Floats, Table
 from medhelm.plugin import UsageError, entries, rating_forms, ratings, sheet, stored_decisions
 from medhelm.plugin import column_kinds as kinds
 from medhelm_benchmarks.encounters.data.layout import PACKET_ROLES, SOURCE, read_scenarios
@@ -64,8 +64,9 @@ class RatedFolder:
     """Encounters whose text must not be shown."""
 
 
-def open_folder(folder: Path) -> RatedFolder:
+def open_folder(asked: rating_forms.Asked) -> RatedFolder:
     """Return the cases of a folder that `curate` made, or the encounters of a results folder."""
+    folder = Path(asked.source)
     if (folder / CASES).is_dir():
         return RatedFolder("construction", tuple(_cases(folder / CASES)))
     if not (folder / "runs").is_dir():
@@ -74,17 +75,20 @@ def open_folder(folder: Path) -> RatedFolder:
             "folder of either"
         )
     runs = [gradings[-1] for gradings in encounter_runs(folder).values()]
-    found = [(run, unit) for run in runs for unit in _encounters(run)]
+    found = [(run.record.card.data_class, unit) for run in runs for unit in _encounters(run)]
     if not found:
         raise UsageError(f"no run below {folder} has encounters")
-    units = {u.name: u for run, u in found if run.record.card.data_class == "public"}
-    hidden = sum(run.record.card.data_class != "public" for run, _ in found)
+    units = {unit.name: unit for data_class, unit in found if data_class == "public"}
+    hidden = sum(data_class != "public" for data_class, _ in found)
     return RatedFolder("runtime", tuple(units.values()), hidden)
 
 
-def unit_sheet(folder: RatedFolder, sample: sheet.Sample) -> sheet.RatingSheet:
+def unit_sheet(asked: rating_forms.Asked) -> sheet.RatingSheet:
     """Return a sheet of a sample of the units."""
-    return sheet.RatingSheet(units=sample.of(folder.units), notes=hidden_note(folder.left_out))
+    folder = open_folder(asked)
+    return sheet.RatingSheet(
+        units=asked.sample.of(folder.units), notes=hidden_note(folder.left_out)
+    )
 
 
 def hidden_note(left_out: int) -> tuple[str, ...]:
@@ -135,11 +139,15 @@ def _numbered(episode: Episode) -> Iterator[str]:
 
 
 def _material(packets: Packets) -> list[tuple[str, str]]:
-    facts = (f.answer for f in packets.patient.facts)
-    results = (r.text for state in packets.controller.states for r in state.results)
     parts = [
-        ("Material of the patient's side", "\n".join((packets.patient.text, *facts))),
-        ("Material of the surroundings", "\n".join((packets.controller.text, *results))),
+        (
+            f"Material of the {whose}",
+            "\n".join((packet.text, *(h.text for h in packets.hidden(role)))),
+        )
+        for role, whose, packet in (
+            ("patient", "patient's side", packets.patient),
+            ("controller", "surroundings", packets.controller),
+        )
     ]
     return [(heading, text) for heading, text in parts if text]
 
@@ -163,19 +171,7 @@ def _ticks(
 
 ALL = "all"
 _TITLES = {"construction": "Ratings of constructed cases", "runtime": "Ratings of encounters"}
-_COLUMNS = (
-    kinds.text("aspect", "the aspect that is rated", "aspect"),
-    kinds.count(
-        "units", "units with a rating; in the row of all aspects each aspect of a unit", "rated"
-    ),
-    kinds.count("pairs", "pairs of ratings of one unit by two raters", "pairs"),
-    kinds.number("mean", "mean of all ratings, 1 to 5", "", "mean"),
-    kinds.share("high", "ratings of 4 or 5", "4 or 5", digits=0),
-    kinds.share("exact", "pairs that are equal", "exact", digits=0),
-    kinds.share("within_one", "pairs at most one point apart", "within 1", digits=0),
-    kinds.number("difference", "mean absolute difference of a pair", "", "diff."),
-    kinds.number("alpha", "Krippendorff's alpha for ordinal ratings", "", "alpha"),
-)
+_FORM = kinds.form(__file__, "units")
 
 
 def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
@@ -193,7 +189,7 @@ def units_table(rated: ratings.RatingTable[str], folder: RatedFolder) -> Table:
     )
     if not rows[-1]["pairs"]:
         notes.append("No unit is rated by two raters: agreement needs the files of both.")
-    return make_table("units", _TITLES[folder.kind], _COLUMNS, rows, notes, {})
+    return _FORM.table(rows, notes, title=_TITLES[folder.kind])
 
 
 def _row(aspect: str, found: Floats) -> dict[str, object]:
@@ -206,7 +202,7 @@ def _row(aspect: str, found: Floats) -> dict[str, object]:
 
 
 def _tables(asked: rating_forms.Asked) -> list[Table]:
-    folder = open_folder(Path(asked.source))
+    folder = open_folder(asked)
     return [units_table(ratings.read_units(asked.files, folder.units), folder)]
 
 
@@ -217,6 +213,6 @@ FORM = rating_forms.RatingForm(
     source_help="the folder that `curate` wrote, or a results folder",
     tables=("units",),
     make_tables=_tables,
-    make_sheet=lambda asked: unit_sheet(open_folder(Path(asked.source)), asked.sample),
+    make_sheet=unit_sheet,
     sample="cases or encounters on the sheet (default: all)",
 )

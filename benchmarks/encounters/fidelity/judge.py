@@ -82,19 +82,18 @@ class Judged(msgspec.Struct, frozen=True):
         return [ln for ln in lines_of(self.encounter, self.packets) if ln.role in CAST]
 
 
-def to_judge(place: str, episode: Episode) -> Instance:
-    """Return an encounter as an instance of the judge's run. `place`: the run that it is of."""
-    return Instance(
+def to_judge(place: str, episode: Episode) -> Instance | None:
+    """Return an encounter as an instance of the judge's run; None where nobody says anything.
+
+    `place`: the run that it is of.
+    """
+    instance = Instance(
         id=f"{place}/{episode.instance.id}/{episode.repeat}",
         context=episode.instance.context,
         references=episode.instance.references,
         payload={"encounter": dict(episode.state), "packets": episode.instance.payload},
     )
-
-
-def has_lines(instance: Instance) -> bool:
-    """Return whether there is anything to judge: whether anybody said something."""
-    return bool(msgspec.convert(instance.payload, Judged).lines)
+    return instance if _judged(instance).lines else None
 
 
 def judge_folder(results: Path, benchmark: str, judge: ModelSpec) -> Path:
@@ -115,7 +114,7 @@ def judged_faults(folder: Path) -> dict[str, tuple[Fault, ...]]:
 
 async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: Send) -> FinalAnswer:
     """Return the faults that the judge finds in an encounter; none at all where it cannot be read."""
-    judged = msgspec.convert(instance.payload, Judged)
+    judged = _judged(instance)
     lines = judged.lines
     by_number = {line.number: line for line in lines}
 
@@ -137,14 +136,8 @@ async def conduct(benchmark: Benchmark, instance: Instance, terms: Terms, ask: S
 
 
 def _fault(found: Found, line: Line) -> Fault:
-    return Fault(
-        kind=found.kind,
-        role=line.role,
-        turn=line.turn,
-        line=line.number,
-        by="judge",
-        quote=found.quote[:200],
-    )
+    quote, where = found.quote[:200], {"turn": line.turn, "line": line.number}
+    return Fault(kind=found.kind, role=line.role, by="judge", quote=quote, **where)
 
 
 def report_faults(report: Report, lines: Sequence[Line], packets: Packets) -> list[str]:
@@ -187,7 +180,7 @@ def judge_messages(
 
 def forecast(benchmark: Benchmark, instance: Instance, terms: Terms) -> Iterator[Forecast]:
     """Yield the one call to the judge, and its repairs at most."""
-    judged = msgspec.convert(instance.payload, Judged)
+    judged = _judged(instance)
     messages = judge_messages(judged.encounter, judged.lines, judged.packets)
     asked = tokens.request_tokens(terms.request(instance, JUDGE, messages))
     yield questions.one_call(terms, JUDGE, asked, 200, 500, REPAIRS)
@@ -282,12 +275,12 @@ def _is_new(line: str, known: frozenset[str]) -> bool:
 
 def _sayings(role: Role, packets: Packets) -> list[Saying]:
     """Return the packet's answers to its own questions; of text alone passages, asked for in their words."""
-    if role == "patient":
-        text = packets.patient.text
-        found = [(f.asked_by[0], f.speaker, f.answer) for f in packets.patient.facts if not f.state]
-    else:
-        text, states = packets.controller.text, packets.controller.states
-        found = [(r.asked_by[0], r.speaker, r.text) for s in states for r in s.results]
+    text = (packets.patient if role == "patient" else packets.controller).text
+    found = [
+        (hidden.asked_by[0], hidden.speaker, hidden.text)
+        for hidden in packets.hidden(role)
+        if role == "controller" or not hidden.state
+    ]
     if found:
         return [(asked, f"{who}: {said}" if who else said) for asked, who, said in found]
     own = (p.lstrip("#-* ") for p in passages(text))

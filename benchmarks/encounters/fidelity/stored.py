@@ -14,15 +14,12 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     CAST,
     Fault,
     Line,
-    RoleConduct,
-    faults_by_rule,
-    lines_of,
+    counted,
     seen_roles,
 )
 from medhelm_benchmarks.encounters.grading.completion import ticked
 from medhelm_benchmarks.encounters.grading.evaluator import EVALUATIONS, RUBRIC, items_of
 from medhelm_benchmarks.encounters.packets import RubricItem, packets_of
-from medhelm_benchmarks.encounters.record import encounter_of
 
 PROTOCOLS = ("encounter", "consultation")
 COMPLETION = "encounter_completion"
@@ -37,7 +34,7 @@ class Checked:
     repeat: int
     lines: tuple[Line, ...]
     sums: Mapping[str, float]
-    """Counts by rule, as `role_conduct` has them; empty where nobody said or did anything."""
+    """Counts by rule, as `role_conduct` has them."""
     by_rule: tuple[Fault, ...]
     by_judge: tuple[Fault, ...] | None = None
     """None: not judged, or no usable reply came."""
@@ -106,16 +103,16 @@ def check_run(
     """Return a run's encounters with their faults. `judged`: those by a judge, as `to_judge` names them."""
     found = []
     for episode in stored_encounters(run):
-        packets, case = packets_of(episode.instance), episode.instance
-        lines = tuple(lines_of(encounter_of(episode), packets))
+        case = episode.instance
+        lines, faults, sums = counted(case, episode)
         found.append(
             Checked(
                 case=case.id,
                 cluster=case.cluster or case.id,
                 repeat=episode.repeat,
                 lines=lines,
-                sums=RoleConduct().score(case, episode).sums,
-                by_rule=tuple(faults_by_rule(lines, packets, case.context)),
+                sums=sums,
+                by_rule=faults,
                 by_judge=(judged or {}).get(f"{place_of(run)}/{case.id}/{episode.repeat}"),
             )
         )

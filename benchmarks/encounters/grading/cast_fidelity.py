@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -164,21 +164,18 @@ def script_sums(
     """
     told = [content(passage) for passage in passages(packets.patient.text)]
     facts = [(content(fact.answer), fact.asked_by) for fact in packets.patient.facts]
-    script = _union((*told, *(own for own, _ in facts))) - content(clinician)
-    script = script if heard else _union(())
-    shown = asked = unasked = _union(())
+    nothing = frozenset[str]()
+    script = nothing.union(*told, *(own for own, _ in facts)) - content(clinician)
+    script = script if heard else nothing
+    shown = asked = unasked = nothing
     for line, questions in heard:
         said = content(questions)
         due = [own for own in told if own & said]
         due += [own for own, asked_by in facts if is_asked(asked_by, questions)]
-        asked = script & _union((said, *due))
+        asked = script & said.union(*due)
         new = (script & content(line)) - shown
         shown, unasked = shown | new, unasked | new - asked
     return dict(zip(SCRIPT, map(float, map(len, (script, shown, asked, unasked))), strict=True))
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)
 
 
 SHOWN = 0.8
@@ -287,15 +284,24 @@ def sums_of(
     return {name: float(n) for name, n in sums.items()}
 
 
-def _counted(
-    instance: Instance, episode: Episode
-) -> tuple[list[Line], list[Fault], dict[str, float]]:
+class Counted(NamedTuple):
+    """The lines of an encounter, and what rules find in them."""
+
+    lines: tuple[Line, ...]
+    faults: tuple[Fault, ...]
+    sums: dict[str, float]
+    """By kind and role, and of the script."""
+
+
+def counted(instance: Instance, episode: Episode) -> Counted:
     """Return the lines of an encounter, their faults by rule, and the sums of both."""
     packets = packets_of(instance)
     lines = lines_of(encounter_of(episode), packets)
-    faults = [*faults_by_rule(lines, packets, instance.context)]
-    told = {role: checkable(role, lines, packets) for role in ROLES}
-    return lines, faults, sums_of(lines, faults, told)
+    faults = tuple(faults_by_rule(lines, packets, instance.context))
+    sums = sums_of(lines, faults, {role: checkable(role, lines, packets) for role in ROLES})
+    heard = [(line.text, line.asked) for line in lines if line.role == "patient"]
+    sums |= script_sums(heard, packets, instance.context)
+    return Counted(tuple(lines), faults, sums)
 
 
 def seen_roles(sums: Mapping[str, float]) -> list[Role]:
@@ -305,14 +311,13 @@ def seen_roles(sums: Mapping[str, float]) -> list[Role]:
 
 def _texts(packets: Packets, clinician: str) -> list[str]:
     """Return all that anybody may name: the packets, and the items, since a target is not a finding."""
-    states = packets.controller.states
     return [
         clinician,
         packets.patient.text,
         packets.controller.text,
         packets.patient.otherwise,
-        *(fact.answer for fact in packets.patient.facts),
-        *(text for s in states for text in (*s.changes, *(r.text for r in s.results))),
+        *(hidden.text for role in CAST for hidden in packets.hidden(role)),
+        *(change for state in packets.controller.states for change in state.changes),
         *(item.text for item in packets.evaluator.items),
     ]
 
@@ -341,20 +346,11 @@ def _said(line: Line, packets: Packets, titles: Mapping[Role, set[str]]) -> dict
 
 def _shown(line: Line, packets: Packets) -> dict[FaultKind, str]:
     """Return what a line shows without being asked for it."""
-    if line.role == "patient":
-        own = packets.patient.text
-        hidden = [(f.answer, f.asked_by, f.state) for f in packets.patient.facts]
-    else:
-        own = packets.controller.text
-        hidden = [
-            (r.text, r.asked_by, n)
-            for n, state in enumerate(packets.controller.states)
-            for r in state.results
-        ]
-    shown = [h for h in hidden if copied_share(h[0], line.text) >= SHOWN]
-    if shown and not any(is_asked(by, line.asked) and at <= line.state for _, by, at in shown):
-        return {"volunteered": shown[0][0]}
-    if shown or (len(folded(line.text).split()) > 3 and has_run(own, line.text)):
+    packet = packets.patient if line.role == "patient" else packets.controller
+    shown = [h for h in packets.hidden(line.role) if copied_share(h.text, line.text) >= SHOWN]
+    if shown and not any(is_asked(h.asked_by, line.asked) and h.state <= line.state for h in shown):
+        return {"volunteered": shown[0].text}
+    if shown or (len(folded(line.text).split()) > 3 and has_run(packet.text, line.text)):
         return {}
     for item in packets.evaluator.items:
         if copied_share(item.text, line.text) >= SHOWN > copied_share(item.text, line.asked):
@@ -365,9 +361,8 @@ def _shown(line: Line, packets: Packets) -> dict[FaultKind, str]:
 def _speaker(line: Line, packets: Packets, titles: Mapping[Role, set[str]]) -> dict[FaultKind, str]:
     """Return the fault of who speaks in a line."""
     patient = packets.patient
-    answers = (*(f.answer for f in patient.facts), patient.otherwise)
-    results = (r.text for state in packets.controller.states for r in state.results)
-    if folded(line.text) in map(folded, (*answers, *results)):
+    own_words = (h.text for role in CAST for h in packets.hidden(role))
+    if folded(line.text) in map(folded, (*own_words, patient.otherwise)):
         return {}  # the packet's own words; what is before a colon in them need not be a speaker
     title = speaker_of(line.text)
     name = title.casefold()
@@ -436,14 +431,13 @@ class SimulationFidelity(Metric):
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the share of clean lines, and the faults by kind."""
-        _, faults, counted = _counted(instance, episode)
-        seen = seen_roles(counted)
-        if not seen:
-            is_heard = any(counted[f"{role}/lines"] for role in CAST)
+        found = counted(instance, episode)
+        if not (seen := seen_roles(found.sums)):
+            is_heard = any(found.sums[f"{role}/lines"] for role in CAST)
             why = "not checkable: packets of text alone" if is_heard else "nobody answered"
             return Score(value=None, outcome="uninformative", reason=why)
-        lines, faulty = (sum(counted[f"{r}/{name}"] for r in seen) for name in ("lines", ANY))
-        kinds = Counter(fault.kind for fault in faults if fault.role in seen)
+        lines, faulty = (sum(found.sums[f"{r}/{name}"] for r in seen) for name in ("lines", ANY))
+        kinds = Counter(fault.kind for fault in found.faults if fault.role in seen)
         said = "; ".join(f"{n} {kind.replace('_', ' ')}" for kind, n in sorted(kinds.items()))
         sums = {"clean": lines - faulty, "lines": lines}
         return Score(value=sums["clean"] / lines, reason=said, sums=sums)
@@ -465,11 +459,9 @@ class RoleConduct(Metric):
 
     def score(self, instance: Instance, episode: Episode) -> Score:
         """Return the share of sound lines, and all counts by rule."""
-        lines, faults, counted = _counted(instance, episode)
+        lines, faults, sums = counted(instance, episode)
         if not lines:
             return Score(value=None, outcome="uninformative", reason="nobody said or did anything")
         unsound = {fault.line for fault in faults if fault.kind in KINDS["clinician"]}
-        heard = [(line.text, line.asked) for line in lines if line.role == "patient"]
-        sums = counted | script_sums(heard, packets_of(instance), instance.context)
         sums |= {"sound": float(len(lines) - len(unsound)), "lines": float(len(lines))}
         return Score(value=sums["sound"] / len(lines), sums=sums)

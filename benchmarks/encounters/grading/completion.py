@@ -71,13 +71,14 @@ def _by_competency(name: str, part: str, whole: str) -> Aggregation:
     )
 
 
+COMPETENCY_MEAN = _by_competency("encounter_competency_mean", "met", "items")
+COMPETENCY_CASE_MEAN = _by_competency("encounter_competency_case_mean", "rate", "cases")
 Counted = dict[str, float]
 
 
 def count(items: Sequence[RubricItem], verdicts: Sequence[Verdict]) -> Counted:
     """Return what a case adds to all sums. The denominator is the rubric, whatever was judged."""
-    names = (*TOTALS, *BY_COMPETENCY, *FAILURES, *OTHERS)
-    sums: Counted = dict.fromkeys(names, 0.0)
+    sums: Counted = dict.fromkeys((*TOTALS, *BY_COMPETENCY, *FAILURES, *OTHERS), 0.0)
     ticked = [*zip(items, verdicts, strict=True)]
     for competency in COMPETENCIES:
         met, whole = marks(own for own in ticked if own[0].competency == competency)
@@ -194,25 +195,19 @@ def ticked(extracted: str) -> dict[int, tuple[int, ...] | None]:
 
 
 def _said(sums: Counted, ending: str) -> str:
-    parts = [f"{sums[name]:g} {name.replace('_', ' ')}" for name in ("invalid", "no_evidence")]
-    return "; ".join([ending, *(part for part in parts if not part.startswith("0 "))])
+    named = ((sums[name], name.replace("_", " ")) for name in ("invalid", "no_evidence"))
+    return "; ".join([ending, *(f"{count:g} {name}" for count, name in named if count)])
 
 
-METRICS = (
-    Completion(name="encounter_completion", aggregation=CASE_MEAN),
-    Completion(
-        name="encounter_completion_highest",
-        aggregation=pooled_share("encounter_case_mean_highest", HIGHEST, "cases"),
-    ),
-    Completion(name="encounter_pooled", aggregation=POOLED),
-    Completion(
-        name="encounter_competency_mean",
-        aggregation=_by_competency("encounter_competency_mean", "met", "items"),
-    ),
-    Completion(
-        name="encounter_competency_case_mean",
-        aggregation=_by_competency("encounter_competency_case_mean", "rate", "cases"),
-    ),
-    Completion(name=TURNED, aggregation=pooled_share("encounter_case_mean_turned", *FAILURES)),
-    Completion(name=LEFT_OUT, aggregation=pooled_share("encounter_case_mean_left_out", *OTHERS)),
+_READINGS = {
+    "completion": CASE_MEAN,
+    "completion_highest": pooled_share("encounter_case_mean_highest", HIGHEST, "cases"),
+    "pooled": POOLED,
+    "competency_mean": COMPETENCY_MEAN,
+    "competency_case_mean": COMPETENCY_CASE_MEAN,
+    "completion_turned": pooled_share("encounter_case_mean_turned", *FAILURES),
+    "completion_left_out": pooled_share("encounter_case_mean_left_out", *OTHERS),
+}
+METRICS = tuple(
+    Completion(name=f"encounter_{name}", aggregation=own) for name, own in _READINGS.items()
 )

@@ -121,19 +121,22 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def read_batch(
-    text: str,
+    reply: str,
     items: Sequence[RubricItem],
     turns: Sequence[Turn],
     shown: str = "",
     form: str = QUOTED,
 ) -> Verdicts:
     """Return the verdicts on a batch of items. `shown`: the encounter, as the evaluator saw it."""
-    found = reply_form.read_object(text, reply_form.closed({"items": _ENTRIES}), shown)["items"]
+    found = reply_form.read_object(reply, reply_form.closed({"items": _ENTRIES}), shown)["items"]
+    texts = [normal(item.text) for item in items]
     seen: dict[int, list[Mapping[str, Any]]] = {n: [] for n in range(len(items))}
     moved: set[int] = set()
     extra = 0
     for entry in found:
-        places = _places(entry.get("item"), items)
+        named = entry.get("item")
+        said = normal(named) if isinstance(named, str) else None
+        places = [n for n, text in enumerate(texts) if text == said]
         own = [n for n in places if _is_at(entry, n, items[n], form)]
         if len(own) == 1:
             seen[own[0]].append(entry)
@@ -145,13 +148,6 @@ def read_batch(
         seen |= {n: [] for n in moved}
     verdicts = tuple(_verdict(seen[n], n in moved, turns, form) for n in range(len(items)))
     return Verdicts(items=verdicts, extra=extra)
-
-
-def _places(text: object, items: Sequence[RubricItem]) -> list[int]:
-    """Return the places of the items that have this text."""
-    if not isinstance(text, str):
-        return []
-    return [n for n, item in enumerate(items) if normal(item.text) == normal(text)]
 
 
 def _is_at(entry: Mapping[str, Any], place: int, item: RubricItem, form: str) -> bool:
@@ -184,15 +180,11 @@ def _turns_of(named: object, turns: Sequence[Turn], form: str) -> tuple[int, ...
     """Return the turns that show an item, of those that an entry names."""
     found = set()
     for one in named if isinstance(named, list) else []:
-        number, quote = one, None
-        if form == QUOTED:
-            number, quote = (
-                one.get(k) if isinstance(one, dict) else None for k in ("turn", "quote")
-            )
-        number = _fitted(number, reply_form.INTEGER)
+        own = {"turn": one} if form == PUBLISHED else one if isinstance(one, dict) else {}
+        number = _fitted(own.get("turn"), reply_form.INTEGER)
         if number is None or not 1 <= number <= len(turns):
             continue
-        if form == PUBLISHED or is_quoted(turns[number - 1], quote):
+        if form == PUBLISHED or is_quoted(turns[number - 1], own.get("quote")):
             found.add(number)
     return tuple(sorted(found))
 
@@ -260,26 +252,24 @@ def majority(given: Sequence[Verdicts], size: int, quorum: int = 1) -> tuple[Ver
 
 def shown_turns(encounter: Encounter) -> str:
     """Return an encounter as an evaluator reads it: a JSON object for each turn."""
-    lines = []
+    labels = dict(enumerate(encounter.states))
+    lines: list[dict[str, Any]] = [
+        {
+            "turn": number,
+            "state": labels.get(turn.state, ""),
+            "clinician_says": turn.speak,
+            "clinician_does": turn.actions,
+            "clinician_ends_the_state": turn.eos,
+            "patient_side": turn.heard,
+            "feedback": turn.feedback,
+            "events": turn.events,
+            "patient_status": turn.status,
+        }
+        for number, turn in enumerate(encounter.turns, start=1)
+    ]
     if encounter.opening:
-        lines.append({"turn": 0, "events": list(encounter.opening)})
-    for number, turn in enumerate(encounter.turns, start=1):
-        lines.append({"turn": number, **_turn(turn, encounter)})
+        lines.insert(0, {"turn": 0, "events": encounter.opening})
     return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
-
-
-def _turn(turn: Turn, encounter: Encounter) -> dict[str, Any]:
-    label = encounter.states[turn.state] if turn.state < len(encounter.states) else ""
-    return {
-        "state": label,
-        "clinician_says": turn.speak,
-        "clinician_does": list(turn.actions),
-        "clinician_ends_the_state": turn.eos,
-        "patient_side": list(turn.heard),
-        "feedback": list(turn.feedback),
-        "events": list(turn.events),
-        "patient_status": turn.status,
-    }
 
 
 def messages(
@@ -321,10 +311,8 @@ async def grade(benchmark: Benchmark, shown: grader.Shown, terms: Terms, send: S
         extra=sum(batch.extra for batch, _ in found),
         rubric=items if rubric else None,
     )
-    invalid = [verdict for verdict in verdicts.items if verdict.met is None]
-    ending = "partly invalid" if invalid else ""
-    if invalid and len(invalid) == len(verdicts.items):
-        ending = "unreadable"
+    is_valid = {verdict.met is not None for verdict in verdicts.items}
+    ending = "" if False not in is_valid else "partly invalid" if True in is_valid else "unreadable"
     return FinalAnswer(state=as_state(verdicts), ending=ending)
 
 
@@ -437,23 +425,16 @@ def is_whole(shown: grader.Shown) -> bool:
 
 
 def _items(instance: Instance, settings: Mapping[str, Any]) -> list[grader.Item]:
-    return [
-        grader.Item(text=item.text, is_in_right=grader.needs_content(item.text))
-        for item in items_of(instance, settings[RUBRIC])
-    ]
-
-
-def _decided(state: Mapping[str, Any]) -> list[bool | None]:
-    return [verdict.get("met") for verdict in state["items"]]
+    texts = (item.text for item in items_of(instance, settings[RUBRIC]))
+    return [grader.Item(text=text, is_in_right=grader.needs_content(text)) for text in texts]
 
 
 def _played(instance: Instance, *turns: Turn) -> Episode:
     """Return an encounter in which the clinician does this, and nothing comes of it."""
     labels = [state.label for state in packets_of(instance).controller.states]
     reached = max((turn.state for turn in turns), default=0) + 1
-    encounter = Encounter(turns=turns, states=tuple(labels[:reached]))
-    state = as_state(encounter)
-    return grader.answer(instance, text_of(encounter), ending=COMPLETED, state=state)
+    played = Encounter(turns=turns, states=tuple(labels[:reached]))
+    return grader.answer(instance, text_of(played), ending=COMPLETED, state=as_state(played))
 
 
 def _scripted(instance: Instance, settings: Mapping[str, Any]) -> Episode:
@@ -487,7 +468,7 @@ EVALUATIONS = grader.Grader(
     is_graded=is_whole,
     controls=grader.Controls(
         items=_items,
-        decide=_decided,
+        decide=lambda state: [verdict.get("met") for verdict in state["items"]],
         empty=lambda instance: _played(instance, Turn(eos=True)),
         right=_scripted,
         material=_material,

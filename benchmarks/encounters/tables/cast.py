@@ -12,17 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import (
-    Column,
-    Layout,
-    Part,
-    Settings,
-    Table,
-    TableRequest,
-    TableSpec,
-    make_table,
-    pooled_share,
-)
+from medhelm import Settings, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
@@ -40,72 +30,20 @@ LEAST = 0.95
 """An encounter with a smaller share of clean lines is marked."""
 
 
-def cast_columns(least: float) -> tuple[Column, ...]:
-    """Return the columns of who played a role, and of scores without encounters below `least`."""
-    return (
-        kinds.text("benchmark", "name of the benchmark"),
-        kinds.text("level", "the kind of row: role (faults of who played it), script (what the patient said of it), clinician (scores without marked cases)"),
-        kinds.text("role", "who is played", "role"),
-        kinds.text("model", "by which model; of a clinician: its own name", "model"),
-        kinds.text("fault", "kind of fault; any: any of those that rules find", "fault"),
-        kinds.text("cast", "of a clinician: who played patient and surroundings", "cast"),
-        kinds.yes("ranked", "whether the clinician is ranked"),
-        kinds.count("cases", "cases of which it can be told; of a clinician: that have a score", "cases"),
-        kinds.number("lines", "lines of the role in them; a mean over repeats where there are several", "", "lines", digits=0),
-        kinds.number("found", "lines with the fault that rules found in all cases", "", "found", digits=0),
-        *share_with_ends("share", "lines with the fault per line, by rule, where rules can tell", "share"),
-        kinds.number("words", "words of the script (four or more letters, no common ones)", "", "words", digits=0),
-        kinds.share("shown", "of these words: said by the patient", "shown"),
-        kinds.share("asked", "of these words: in passages that the clinician had asked for", "asked for"),
-        *share_with_ends("unasked", "of these words: said before they were asked for", "unasked"),
-        kinds.count("unchecked", "cases of the clinician without a clean share: text alone, or nobody answered", "not checkable", of="cases"),
-        kinds.share("clean", "lines without a fault in the other cases", "clean"),
-        kinds.count("marked", f"of the other cases those with less than {least:g} clean lines", "marked"),
-        kinds.number("mean", "mean over cases with a score, those among them in which nobody answered", "metric", "mean", digits=3),
-        kinds.number("mean_unmarked", "mean without the marked cases", "metric", "unmarked", digits=3),
-        kinds.number("difference", "mean without them less mean", "metric", "diff.", digits=3),
-    )  # fmt: skip
+def cast_form(least: float) -> kinds.Form:
+    """Return the table without rows. An encounter with fewer clean lines than `least` is marked."""
+    said = f"of the other cases those with less than {least:g} clean lines"
+    return kinds.form(__file__, "encounter_cast", marked=[kinds.count("marked", said, "marked")])
 
 
-def share_with_ends(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    """Return the column of a share in percent, and those of the ends of its interval."""
-    ends = kinds.ends(name, name, "share")
-    own = (ends[0].name, ends[1].name)
-    return (kinds.number(name, description, "share", heading, own, 1, is_percent=True), *ends)
-
-
-COLUMNS = cast_columns(LEAST)
-SAID = (
-    "Faults by rule are lower bounds. No rule can tell leaks of the diagnosis, inventions in words, "
-    "contradictions, hints and meta language of any packet, nor volunteered facts, role breaks and whether a "
-    "line is clean (any) of a packet that is text alone: not checkable. `found` counts what a rule came upon "
-    "all the same. A share is of the cases and lines beside it.",
-    "Script: a word is asked for where the clinician has said another word of its passage, so that an answer "
-    "to a question in quite other words counts as unasked. Only a large share unasked speaks of the patient.",
-)
+FORM = cast_form(LEAST)
+SAID: Sequence[str] = kinds.read_tables(__file__)["encounter_cast"]["said"]
 _SAID = (
     f"Of the clinician itself, loops and speech for another role alone. Its case is marked where less than "
     f"{LEAST:g} of the lines of patient and surroundings are without a fault by rule.",
     *SAID,
     "`medhelm qc simulation --judge MODEL` has a model read the lines, too.",
 )
-LAYOUT = Layout(
-    main=("role", "model", "fault", "share", "clean", "mean"),
-    missing={"share": "not checkable", "clean": "not checkable"},
-)
-
-
-def cast_parts(own: tuple[str, ...]) -> tuple[Part, ...]:
-    """Return the grids of text formats, each under the columns `own`."""
-    roles = ("role", "model", "fault", "cases", "lines", "found", "share")
-    script = ("model", "cases", "words", "shown", "asked", "unasked")
-    scores = ["model", "cast", "cases", "unchecked", "clean", "marked"]
-    scores += ["mean", "mean_unmarked", "difference"]
-    return (
-        Part("role", "Faults by who played", own, roles),
-        Part("script", "How much of its script the patient said", own, script),
-        Part("clinician", "Scores without marked cases", own, (*scores,)),
-    )
 
 
 def fidelity(asked: TableRequest) -> Table:
@@ -116,24 +54,15 @@ def fidelity(asked: TableRequest) -> Table:
     rows = [*role_rows(tallies, study.settings)]
     rows += [row for benchmark in found for row in _clinicians(study, benchmark)]
     none = f"No benchmark here is graded on {CONDUCT}; `medhelm score` grades stored encounters."
-    return make_table(
-        "encounter_cast",
-        "Fidelity of the cast",
-        COLUMNS,
+    return FORM.table(
         rows,
         [*notes.common(study), *(_SAID if rows else [none])],
         notes.settings(study),
-        parts=cast_parts(("benchmark",) if len(found) > 1 else ()),
-        layout=LAYOUT,
+        under=("benchmark",) if len(found) > 1 else (),
     )
 
 
-CAST_TABLE = TableSpec(
-    name="encounter_cast",
-    help="fidelity of those who played patient and surroundings; scores without marked encounters",
-    columns=COLUMNS,
-    make=fidelity,
-)
+CAST_TABLE = TableSpec(name=FORM.name, help=FORM.help, columns=FORM.columns, make=fidelity)
 
 
 def _cells(study: studies.Study, benchmark: str) -> Iterator[tuple[str, studies.Cell]]:

@@ -6,31 +6,21 @@ none is ranked. Intervals are of a bootstrap over source articles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from medhelm import (
-    Aggregation,
-    Column,
-    Floats,
-    Layout,
-    Part,
-    Table,
-    TableRequest,
-    TableSpec,
-    make_table,
-    pooled_share,
-)
+from medhelm import Aggregation, Floats, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import UsageError, aggregation, compare, instance_tags, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
 from medhelm_benchmarks.encounters.grading.completion import (
     CASE_MEAN,
+    COMPETENCY_CASE_MEAN,
+    COMPETENCY_MEAN,
     LEFT_OUT,
-    METRICS,
     POOLED,
     TURNED,
 )
@@ -44,116 +34,14 @@ BINS = 10
 _READINGS: Mapping[str, Aggregation] = {
     "case_mean": CASE_MEAN,
     "pooled": POOLED,
-    "competency_mean": METRICS[3].aggregation,
-    "competency_case_mean": METRICS[4].aggregation,
+    "competency_mean": COMPETENCY_MEAN,
+    "competency_case_mean": COMPETENCY_CASE_MEAN,
 }
 _WORDED = {"turned": TURNED, "left_out": LEFT_OUT}
 
 
-def _score(name: str, description: str, heading: str) -> tuple[Column, ...]:
-    return kinds.measured(name, description, "share", heading, 3, prefix=name)
-
-
-ENDED = "encounters that were completed or capped and have a score, of the cases of n"
-COLUMNS: tuple[Column, ...] = (
-    kinds.text("benchmark", "name of the benchmark"),
-    kinds.text(
-        "level",
-        "model: over all cases; competency: over the items of one; specialty: over the cases of one, of "
-        "at least 5; length: over one tenth of the cases by the input of the clinician; strategy: two "
-        "strategies of a model on the same cases",
-    ),
-    kinds.text("model", "name of the clinician's model; missing in a row over all models", "model"),
-    kinds.text("cast", "who played the other roles"),
-    kinds.text("group", "the competency, specialty, tenth, or the two strategies", "group"),
-    kinds.yes("ranked", "whether the model is ranked"),
-    kinds.count("n", "cases behind the row: those that every ranked model has, or every model where none is ranked", "n"),
-    kinds.count("clusters", "source articles of these cases"),
-    *_score("case_mean", "mean over cases of each case's share of items", "case mean"),
-    *_score("pooled", "items met / items, over all cases", "pooled"),
-    *_score(
-        "competency_mean", "mean over competencies of the pooled share", "mean of competencies"
-    ),
-    *_score("competency_case_mean", "mean over competencies of the mean over cases", ""),
-    *_score("turned", "case mean with items that are worded as failures counted where they are not met", "failures turned"),
-    *_score("left_out", "case mean without these items", "failures left out"),
-    kinds.number("failures", "items that are worded as failures", "", "failures", digits=0),
-    kinds.number("met", "items met; a mean over repeats where there are several", "", "met", digits=0),
-    kinds.number("items", "items of the rubrics", "", "items", digits=0),
-    kinds.number("invalid", "items without a valid verdict; they count as not met", "", "void", digits=0),
-    kinds.number("no_evidence", "of these, items said to be met without words or deeds of the clinician that show it (form=published: they count as not met, and are valid)"),
-    kinds.number("extra", "texts that evaluators judged and that are no item"),
-    *_score("accuracy", "share of cases whose diagnosis is the gold", "accuracy"),
-    kinds.number("score_one", "case mean or accuracy of the first strategy", "share", "the first"),
-    kinds.number("score_other", "that of the second, on the same cases", "share", "the second"),
-    *_score("difference", "the first less the second", "difference"),
-    kinds.number("p_holm", "p of the difference, by swaps within source articles, corrected by Holm", "", "p"),
-    kinds.number("input_chars", f"mean length of what the clinician has before it in its last turn, over {ENDED}", "characters", "input", digits=0),
-    kinds.count("attempted", "encounters asked for", "asked"),
-    kinds.count("scored", "encounters with a score", "scored", of="attempted"),
-    kinds.text("not_scored", "encounters without one, by outcome", "not scored"),
-    kinds.share("capped", f"encounters that the cap of turns ended / {ENDED}", "capped"),
-    kinds.share("failed", "encounters that patient, surroundings or network failed / encounters asked for", "failed"),
-    kinds.number("turns", f"mean turns, over {ENDED}", "", "turns", digits=1),
-    kinds.number("questions", f"mean questions asked, over {ENDED}", "", "questions", digits=1),
-    kinds.number("actions", f"mean actions ordered, over {ENDED}", "", "actions", digits=1),
-    kinds.number("unsupported", f"mean actions that the case holds nothing for, over {ENDED}"),
-    kinds.share("tests_first", f"encounters with a test ordered before the first question / {ENDED}"),
-    kinds.number("turns_to_decision", f"mean turn of the first treatment or disposition, over those with one of {ENDED}"),
-    kinds.number("corrections", f"mean corrective retries of the clinician, over {ENDED}"),
-    kinds.number("overruled", f"mean claims of the controller that were overruled, over {ENDED}"),
-    *studies.ERRORS,
-)  # fmt: skip
-
-_LAYOUT = Layout(
-    main=("group", "case_mean", "accuracy", "difference"), missing={"model": "all models"}
-)
-
-
-_PARTS = {
-    ("model", "Completion"): (
-        "model",
-        *("case_mean", "pooled", "competency_mean", "competency_case_mean", "accuracy"),
-        *("capped", "n", "scored", "not_scored"),
-    ),
-    ("model", "What the clinicians did"): (
-        "model",
-        *("failed", "turns", "questions", "actions", "tests_first", "turns_to_decision"),
-        *("overruled", "input_chars"),
-    ),
-    ("model", "Items worded as failures"): ("model", "failures", "case_mean", "turned", "left_out"),
-    ("model", "Items"): (
-        *("model", "met", "items", "invalid", "no_evidence", "extra"),
-        *("false_positives", "false_negatives"),
-    ),
-    ("competency", "By competency"): ("group", "pooled", "met", "items", "case_mean", "n"),
-    ("specialty", "By specialty"): ("group", "case_mean", "accuracy", "met", "items", "n"),
-    ("length", "By length of input"): ("group", "input_chars", "case_mean", "accuracy", "n"),
-    ("strategy", "Strategies on the same cases"): (
-        *("group", "score_one", "score_other", "difference", "p_holm", "n", "clusters"),
-    ),
-}
-"""The grids of text formats, by level and title. Those of a model's parts stand under its name."""
-
-
-def _parts(has_several: bool) -> tuple[Part, ...]:
-    """Return the grids; those of several benchmarks name each."""
-    own = ("benchmark",) if has_several else ()
-    return tuple(
-        Part(level, title, own if level == "model" else (*own, "model"), names)
-        for (level, title), names in _PARTS.items()
-    )
-
-
-_SAID = (
-    "case mean: each case counts once (equation 2 of the paper, and its figures). pooled: each item "
-    "counts once (its headline). mean of competencies: of the pooled shares (its table 1).",
-    "An encounter that patient, surroundings or network failed is in no mean; one that the clinician "
-    "failed counts as nothing met.",
-    f"capped is a share, turns and what else the clinicians did are means, of {ENDED}. failed is a share of "
-    "all encounters asked for.",
-    f"Intervals are of {DRAWS:,} bootstrap draws over source articles.",
-)
+FORM = kinds.form(__file__, "encounters", errors=studies.ERRORS)
+SAID: Sequence[str] = kinds.read_tables(__file__)["encounters"]["said"]
 
 
 def encounters(asked: TableRequest) -> Table:
@@ -161,26 +49,16 @@ def encounters(asked: TableRequest) -> Table:
     study = asked.study
     found = [b for b in study.panels if {COMPLETION, ACCURACY} & set(study.metrics(b))]
     rows = [row for b in found for row in _rows(_Encounters(study, b), asked)]
-    said = [*notes.common(study), *notes.fewer_instances(study)]
-    said += _SAID if rows else ["No benchmark here has encounters."]
-    return make_table(
-        "encounters",
-        "Encounters",
-        COLUMNS,
+    said = SAID if rows else ["No benchmark here has encounters."]
+    return FORM.table(
         rows,
-        said,
+        [*notes.common(study), *notes.fewer_instances(study), *said],
         notes.settings(study) | {"draws": DRAWS},
-        parts=_parts(len(found) > 1),
-        layout=_LAYOUT,
+        under=("benchmark",) if len(found) > 1 else (),
     )
 
 
-ENCOUNTERS = TableSpec(
-    name="encounters",
-    help="completion of rubrics in all readings, by competency, specialty, length of input; strategies paired",
-    columns=COLUMNS,
-    make=encounters,
-)
+ENCOUNTERS = TableSpec(name=FORM.name, help=FORM.help, columns=FORM.columns, make=encounters)
 
 
 class _Encounters:

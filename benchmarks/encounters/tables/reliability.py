@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from medhelm import Floats, Layout, Part, Table, TableRequest, TableSpec, make_table, pooled_share
+from medhelm import Floats, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import notes
 from medhelm.plugin import study as studies
@@ -24,30 +24,7 @@ WANTED = 0.8
 """The coefficient from which an examination is commonly taken to tell its candidates apart."""
 _TIE = 1e-9
 
-COLUMNS = (
-    kinds.text("benchmark", "name of the benchmark"),
-    kinds.text("level", "benchmark: the cases as an examination; model: its passes"),
-    kinds.text("model", "name of the clinician's model", "model"),
-    kinds.yes("ranked", "whether the model is ranked"),
-    kinds.count("models", "ranked models, by whose scores the cases are examined", "models"),
-    kinds.count("n", "cases: those that every ranked model has", "n"),
-    *kinds.measured("generalizability", "model variance / (model + rest / n): whether other cases would rank the models alike", "", "generalizability", 3, "generalizability", "by the F distribution"),
-    kinds.count("cases_needed", f"cases of this kind for a coefficient of {WANTED:g}; missing where no number of them is enough", f"cases for {WANTED:g}"),
-    kinds.number("dependability", "model variance / (model + (case + rest) / n): whether they would score them alike", "", "dependability", digits=3),
-    kinds.number("at_mark", "dependability of the decision at the pass mark (Brennan and Kane, 1977)", "", "at the mark", digits=3),
-    kinds.number("variance_model", "variance of models; one below 0 is too small to be seen", "", "var. models", digits=4),
-    kinds.number("variance_case", "variance of cases", "", "var. cases", digits=4),
-    kinds.number("variance_rest", "variance of models within cases, and what is left", "", "var. rest", digits=4),
-    *kinds.measured("score", "mean over cases", "", "mean", 3, "score"),
-    kinds.yes("passes", "whether the mean is at least the pass mark", "passes"),
-    kinds.number("consistency", "probability that two samples of as many cases give the same decision on the mean, by bootstrap over source articles", "", "consistency", digits=3),
-    *kinds.measured("pass_rate", "cases with at least the pass mark and without a critical item missed / cases", "share", "pass rate", 3, "pass_rate"),
-    kinds.share("critical_missed", "cases in which a critical item is missed / cases of n with one", "critical missed"),
-)  # fmt: skip
-_PARTS = (
-    Part(level="benchmark", title="The cases as an examination", group=("benchmark",), columns=("models", "n", "generalizability", "cases_needed", "dependability", "at_mark", "variance_model", "variance_case", "variance_rest")),
-    Part(level="model", title="Passes", group=("benchmark",), columns=("model", "score", "passes", "consistency", "pass_rate", "critical_missed", "n")),
-)  # fmt: skip
+FORM = kinds.form(__file__, "encounter_reliability")
 
 
 def reliability(scores: Floats, mark: float, confidence: float) -> dict[str, float | None]:
@@ -108,24 +85,12 @@ def table(asked: TableRequest) -> Table:
         rows += [{"benchmark": benchmark, **row} for row in _passes(panel, study, mark)]
     passing = f"The pass mark of a case, and of the mean, is {mark:g} (--pass-mark)."
     said.append(passing if rows else "No benchmark here has encounters.")
-    return make_table(
-        "encounter_reliability",
-        "Reliability of encounters",
-        COLUMNS,
-        rows,
-        said,
-        notes.settings(study) | {"pass_mark": mark},
-        parts=_PARTS,
-        layout=Layout(main=("model", "generalizability", "score", "pass_rate")),
-    )
+    settings = notes.settings(study) | {"pass_mark": mark}
+    return FORM.table(rows, said, settings)
 
 
 RELIABILITY = TableSpec(
-    name="encounter_reliability",
-    help="cases as an examination: generalizability, cases needed, pass rates and their consistency",
-    columns=COLUMNS,
-    make=table,
-    options=("pass_mark",),
+    name=FORM.name, help=FORM.help, columns=FORM.columns, make=table, options=("pass_mark",)
 )
 _MEAN, _PASSED = (pooled_share(f"encounter_{name}", name, "cases") for name in ("rate", "passed"))
 _MISSED = pooled_share("encounter_critical_missed", "critical_missed", "critical")

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from medhelm.tables.format.table import Column, Form, Part
+from medhelm.tables.format.table import Column, Part
+from medhelm.tables.format.table import Form as Form
 
 
 def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:

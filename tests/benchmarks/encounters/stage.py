@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from medhelm import Benchmark, FileDataset, Instance, LeftOut, Message, ModelSpec, SourceFile
+from medhelm import Instance, Message, ModelSpec
 from medhelm.protocols.protocol import FinalAnswer, Protocol, RoleTerms, Terms
 from medhelm.schema.episode import Call, Episode, Request, Response, request_key
+from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000 as BENCHMARK
 from medhelm_benchmarks.encounters.packets import (
     ControllerPacket,
     Deed,
@@ -24,6 +26,8 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.rules import RuleModel
+from tests.quiz import medhelm
+from tests.server import FaultServer
 
 PACKETS = Packets(
     patient=PatientPacket(
@@ -104,14 +108,6 @@ TEXT_CASE = case_instance(
         controller=ControllerPacket(text="State one: pain. State two: collapse."),
     ),
 )
-BENCHMARK = Benchmark(
-    name="stage",
-    subcategory="planning_treatments",
-    dataset=FileDataset(files=(SourceFile(name="stage.jsonl"),)),
-    to_instance=lambda row: LeftOut(""),
-    metrics=["diagnosis_named"],
-    protocol="encounter",
-)
 Say = Callable[[Sequence[Message]], str | Response]
 """What a role answers to its messages."""
 
@@ -121,23 +117,36 @@ def says(speak: str = "", *actions: str, eos: bool = False) -> str:
     return json.dumps({"speak": speak, "actions": list(actions), "eos": eos})
 
 
+def answers(*lines: str, present: Sequence[str] = ("Patient", "Mother")) -> str:
+    """Return a reply of the patient's side."""
+    return json.dumps({"speak": lines, "actors_present": dict.fromkeys(present, "here")})
+
+
+def shows(*feedback: str, staff: Sequence[str] = (), unsupported: str = "", **more: object) -> str:
+    """Return a reply of the surroundings; `more`: what it claims besides."""
+    words = {"interpreted_action": "", "status": "unsupported", "rationale": ""}
+    values = {
+        "feedback": feedback,
+        "events": [],
+        "actors_present": dict.fromkeys(staff, "here"),
+        "action_assessments": [{"raw": unsupported, **words}] if unsupported else [],
+        "patient_status": "",
+        "completion_reason": "",
+        "progress_index": 0,
+        "state_label": "arrival",
+        "should_end": False,
+    }
+    return json.dumps(values | more)
+
+
 def in_turn(*replies: str | Response) -> Say:
     """Return a role that gives these replies one after the other, then the last one again."""
     left = list(replies)
     return lambda messages: left.pop(0) if len(left) > 1 else left[0]
 
 
-def script(case: Instance) -> Say:
-    """Return the rule of the patient's side and the surroundings."""
-    return _rule(case, "script", "packet")
-
-
-def clinician(case: Instance, name: str) -> Say:
-    """Return a clinician by rule."""
-    return _rule(case, "encounter", name)
-
-
-def _rule(case: Instance, provider: str, name: str) -> Say:
+def rule(case: Instance, name: str, provider: str = "encounter") -> Say:
+    """Return a role that is played by rule."""
     model = RuleModel(ModelSpec(name=f"{provider}/{name}", provider=provider, model=name))
 
     def answer(messages: Sequence[Message]) -> str:
@@ -157,7 +166,7 @@ def play(
     **settings: Any,
 ) -> Episode:
     """Return the episode of a case with these roles, its calls in order."""
-    by_rule = script(case)
+    by_rule = rule(case, "packet", "script")
     roles: Mapping[str, Say] = {
         "clinician": clinician,
         "patient": patient or by_rule,
@@ -168,18 +177,10 @@ def play(
     async def ask(role: str, request: Request, *, step: str, attempt: int = 0) -> Response:
         said = roles[role](request.messages)
         response = said if isinstance(said, Response) else Response(instance_id=case.id, text=said)
-        name, sent = (role, step, attempt), request_key(request)
-        assert name not in [(c.role, c.step, c.attempt) for c in calls]
-        calls.append(
-            Call(
-                role=role,
-                step=step,
-                attempt=attempt,
-                sent=sent,
-                messages=request.messages,
-                response=response,
-            )
-        )
+        assert (role, step, attempt) not in [(c.role, c.step, c.attempt) for c in calls]
+        sent, messages = request_key(request), request.messages
+        own: dict[str, Any] = {"role": role, "step": step, "attempt": attempt, "sent": sent}
+        calls.append(Call(**own, messages=messages, response=response))
         return response
 
     terms = Terms(
@@ -190,14 +191,20 @@ def play(
     async def conduct() -> FinalAnswer:
         return await protocol.conduct(BENCHMARK, case, terms, ask)
 
-    answer = asyncio.run(conduct())
-    response = Response(
-        instance_id=case.id, text=answer.text, finish=answer.finish, error=answer.error
-    )
-    return Episode(
-        instance=case,
-        response=response,
-        calls=tuple(calls),
-        ending=answer.ending,
-        state=answer.state,
-    )
+    end = asyncio.run(conduct())
+    response = Response(instance_id=case.id, text=end.text, finish=end.finish, error=end.error)
+    own = {"calls": tuple(calls), "ending": end.ending, "state": end.state}
+    return Episode(instance=case, response=response, **own)
+
+
+def command(*args: str) -> tuple[int, str, str]:
+    """Return the exit code of a command, and what it prints."""
+    done = medhelm(*args)
+    return done.returncode, done.stdout, done.stderr
+
+
+def model_file(server: FaultServer, name: str, **more: Any) -> str:
+    """Write a model of a server into the working folder; return the file's name."""
+    values = {"name": f"test/{name}", "model": name, "base_url": server.base_url, "timeout_s": 5}
+    Path(f"{name}.yaml").write_text(json.dumps(values | more))  # JSON is YAML
+    return f"{name}.yaml"

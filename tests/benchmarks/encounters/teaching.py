@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from medhelm_benchmarks.encounters.data.layout import META_FIELDS
 from tests.server import Reply
 
 TITLES = {
@@ -58,35 +58,15 @@ def write_articles(folder: Path) -> Path:
 
 
 def write_docx(path: Path) -> None:
-    """Write the briefing, the script and the notes as an Office file."""
+    """Write a whole packet as an Office file."""
     from docx import Document
 
     document = Document()
-    for title, text in zip(TITLES, (BRIEFING, SCRIPT, NOTES), strict=False):
+    for title, text in zip(TITLES, (BRIEFING, SCRIPT, NOTES, CHECKLIST), strict=True):
         document.add_heading(title, level=2)
         for line in text.splitlines():
             document.add_paragraph(line)
     document.save(str(path))
-
-
-def write_pdf(path: Path) -> None:
-    """Write the checklist as a PDF of one page."""
-    lines = ["Rater checklist", *CHECKLIST.splitlines()]
-    shown = " ".join(f"({line}) Tj 0 -16 Td" for line in lines)
-    stream = zlib.compress(f"BT /F1 11 Tf 60 760 Td {shown} ET".encode())
-    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
-    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R"
-    page += b"/Resources<</Font<</F1 5 0 R>>>>>>"
-    content = b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(stream), stream)
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>"]
-    objects += [page, content, font]
-    body, places = b"%PDF-1.4\n", []
-    for number, value in enumerate(objects, 1):
-        places.append(len(body))
-        body += b"%d 0 obj%s\nendobj\n" % (number, value)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    end = b"xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF"
-    path.write_bytes(body + end % (table, len(body)))
 
 
 def lines_of(prompt: str) -> dict[str, list[tuple[int, str]]]:
@@ -120,19 +100,11 @@ def triage(prompt: str) -> dict[str, Any]:
     name = next(iter(documents))
     is_met = "Lecture" not in documents[name][0][1]
     criterion = {"is_met": is_met, "reason": "as marked", "lines": [span(name, 1, 1)]}
-    meta = dict.fromkeys(
-        ("scenario_title", "department", "urgency_level", "patient_race")
-        + ("patient_gender", "patient_nationality", "injury_body_part")
-    )
+    meta = dict.fromkeys(("scenario_title", *META_FIELDS))
     scenario = {"scenario_id": "scenario1", **meta, "specialty": "ENT", "patient_age": "44"}
-    return {
-        "documents": {d: "part of a packet" for d in documents},
-        "encounter_task": criterion,
-        "counterpart": criterion,
-        "scene": criterion,
-        "case_shape": "A walk-in clinic, as a station of an examination.",
-        "scenarios": [scenario] if is_met else [],
-    }
+    met = dict.fromkeys(("encounter_task", "counterpart", "scene"), criterion)
+    parts = {"documents": {d: "part of a packet" for d in documents}, "case_shape": "A station."}
+    return parts | met | {"scenarios": [scenario] if is_met else []}
 
 
 def partition(prompt: str) -> dict[str, Any]:

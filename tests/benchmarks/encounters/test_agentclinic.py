@@ -17,7 +17,7 @@ from medhelm_benchmarks.encounters.packets import packets_of
 from medhelm_benchmarks.encounters.prompts import biases
 from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of
-from tests.benchmarks.encounters.stage import clinician, in_turn, play, says
+from tests.benchmarks.encounters.stage import answers, in_turn, play, rule, says
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +37,12 @@ ROW = {
 }
 
 
+RESULTS = (
+    "Vital Signs: Temperature: 38.9 °C",
+    "Chest X-ray: Findings: Lobar pneumonia on the left",
+)
+
+
 def test_a_row_becomes_three_packets_and_a_gold() -> None:
     case = to_instance(ROW)
     packets = packets_of(case)
@@ -48,27 +54,18 @@ def test_a_row_becomes_three_packets_and_a_gold() -> None:
         "Primary Symptom: Cough; Secondary Symptoms: Fever, Chills",
     ]
     (state,) = packets.controller.states
-    assert [r.text for r in state.results] == [
-        "Vital Signs: Temperature: 38.9 °C",
-        "Chest X-ray: Findings: Lobar pneumonia on the left",
-    ]
+    assert tuple(r.text for r in state.results) == RESULTS
     assert "neumonia" not in packets.patient.text + packets.controller.text
 
 
 def test_a_consultation_asks_orders_and_is_scored_by_its_diagnosis() -> None:
     case = to_instance(ROW)
     asked = says("Which symptoms do you have?", "temperature", "chest x-ray", "lumbar puncture")
-    episode = play(
-        case,
-        in_turn(asked, says("", "diagnosis: left lobar pneumonia", eos=True)),
-        protocol=CONSULTATIONS,
-    )
+    named = says("", "diagnosis: left lobar pneumonia", eos=True)
+    episode = play(case, in_turn(asked, named), protocol=CONSULTATIONS)
     first = encounter_of(episode).turns[0]
     assert first.heard == ("Primary Symptom: Cough; Secondary Symptoms: Fever, Chills",)
-    assert first.feedback == (
-        "Vital Signs: Temperature: 38.9 °C",
-        "Chest X-ray: Findings: Lobar pneumonia on the left",
-    )
+    assert first.feedback == RESULTS
     assert first.unsupported == ("lumbar puncture",)
     score = DiagnosisNamed().score(case, episode)
     assert (score.value, score.extracted) == (1.0, "left lobar pneumonia")
@@ -86,10 +83,10 @@ def test_a_consultation_asks_orders_and_is_scored_by_its_diagnosis() -> None:
 def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
     case = to_instance(ROW)
     for name, value in (("oracle", 1.0), ("ends_at_once", 0.0), ("asks_everything", 0.0)):
-        episode = play(case, clinician(case, name), protocol=CONSULTATIONS, reply=reply)
+        episode = play(case, rule(case, name), protocol=CONSULTATIONS, reply=reply)
         assert DiagnosisNamed().score(case, episode).value == value
         assert episode.ending == "completed"
-    ordered = play(case, clinician(case, "orders_everything"), protocol=CONSULTATIONS, reply=reply)
+    ordered = play(case, rule(case, "orders_everything"), protocol=CONSULTATIONS, reply=reply)
     assert len(encounter_of(ordered).turns[0].feedback) == 2
 
 
@@ -97,15 +94,12 @@ def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
 def test_the_214_real_cases_are_played_stored_and_not_played_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = ["run", "-m", "model=encounter/oracle,encounter/ends_at_once", "benchmark=agentclinic"]
+    line = ["run", "model=encounter/oracle", "benchmark=agentclinic"]
     line += ["data=full", f"results_dir={tmp_path}"]
     assert run_command(line) == 0
-    rows = load_results(tmp_path).typed("benchmarks").rows
-    assert {r["model"]: (r["score"], r["scored"]) for r in rows} == {
-        "encounter/oracle": (1.0, 214),
-        "encounter/ends_at_once": (0.0, 214),
-    }
-    log = next(tmp_path.glob("runs/agentclinic/*oracle*/*/responses.jsonl"))
+    (row,) = (r for r in load_results(tmp_path).typed("benchmarks").rows if r["is_main"])
+    assert (row["score"], row["scored"]) == (1.0, 214)
+    (log,) = tmp_path.glob("runs/agentclinic/*/*/responses.jsonl")
     before = log.read_bytes()
     assert run_command(line) == 0
     assert log.read_bytes() == before
@@ -127,7 +121,7 @@ def test_biases_are_in_the_message_of_the_role_that_is_swayed_and_no_other() -> 
 
     def sent(**settings: str) -> dict[str, str]:
         says_so = in_turn(says("Hm?"), says("", "diagnosis: lobar pneumonia"))
-        answer = in_turn('{"speak": ["Yes."], "actors_present": {"Patient": "theirs"}}')
+        answer = in_turn(answers("Yes."))
         episode = play(case, says_so, patient=answer, protocol=CONSULTATIONS, **settings)
         return {c.role: c.messages[0].content for c in reversed(episode.calls)}
 
@@ -137,20 +131,14 @@ def test_biases_are_in_the_message_of_the_role_that_is_swayed_and_no_other() -> 
             swayed = sent(**{f"{role}_bias": name})
             assert text in swayed[role] and text not in plain[role]
             assert swayed | {role: ""} == plain | {role: ""}
-    with pytest.raises(
-        DataError, match=r"protocol.patient_bias=confirmation is not known; it is none, rec"
-    ):
+    with pytest.raises(DataError, match=r"patient_bias=confirmation is not known; it is none, rec"):
         sent(patient_bias="confirmation")
     with pytest.raises(DataError, match="script/packet plays by rule, and no bias sways it"):
         play(case, in_turn(says("Hm?")), protocol=CONSULTATIONS, patient_bias="race")
 
 
 def test_a_case_with_an_image_is_left_out_with_its_reason() -> None:
-    row = {
-        "image_url": "https://example.org/1",
-        "question": "What is it?",
-        "patient_info": "A rash.",
-    }
+    row = {"image_url": "https://example.org/1", "question": "?", "patient_info": "A rash."}
     assert to_instance(row) == LeftOut("it shows an image, which is only linked")
 
 

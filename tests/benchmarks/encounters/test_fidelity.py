@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import msgspec
 import pytest
 
 from medhelm import Episode, Instance, ModelSpec, Response, evaluate
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.schema.run import JurySpec
 from medhelm.tables.clinicians.rated_answers import graded_runs
@@ -31,7 +28,6 @@ from medhelm_benchmarks.encounters.fidelity.judge import (
     to_judge,
 )
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun, check_run
-from medhelm_benchmarks.encounters.fidelity.tables import cast_rows, components, variance_rows
 from medhelm_benchmarks.encounters.grading.cast_fidelity import (
     BY_ROLE,
     SCRIPT,
@@ -51,9 +47,20 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.record import encounter_of
 from medhelm_benchmarks.encounters.tables.cast import Tally, role_rows
-from tests.benchmarks.encounters.stage import CASE, clinician, in_turn, play, says
+from medhelm_benchmarks.encounters.tables.simulation import cast_rows, components, variance_rows
+from tests.benchmarks.encounters.stage import (
+    CASE,
+    answers,
+    command,
+    in_turn,
+    model_file,
+    play,
+    rule,
+    says,
+    shows,
+)
 from tests.cases import cases
-from tests.server import FaultServer, serve_in_thread
+from tests.server import serve_in_thread
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
@@ -65,37 +72,11 @@ def faults(episode: Episode) -> list[Fault]:
     return list(faults_by_rule(lines, packets, episode.instance.context))
 
 
-def patient(*lines: str) -> str:
-    return json.dumps({"speak": list(lines), "actors_present": {"Patient": "a", "Mother": "b"}})
-
-
-def controller(*feedback: str, staff: tuple[str, ...] = ("Nurse",), unsupported: str = "") -> str:
-    assessed = {
-        "raw": unsupported,
-        "interpreted_action": "",
-        "status": "unsupported",
-        "rationale": "",
-    }
-    return json.dumps(
-        {
-            "feedback": list(feedback),
-            "events": [],
-            "actors_present": dict.fromkeys(staff, "here"),
-            "action_assessments": [assessed] if unsupported else [],
-            "patient_status": "",
-            "progress_index": 0,
-            "state_label": "arrival",
-            "should_end": True,
-            "completion_reason": "",
-        }
-    )
-
-
 def test_roles_that_are_played_by_rule_have_no_fault() -> None:
     lines = 0
     for case in open_dataset(MEDSP1000, "sample", root=Path("none")).instances():
         for name in ("oracle", "asks_everything", "orders_everything"):
-            episode = play(case, clinician(case, name))
+            episode = play(case, rule(case, name))
             assert episode.ending == "completed"
             assert faults(episode) == [], f"{case.id} {name}"
             lines += len(lines_of(encounter_of(episode), packets_of(case)))
@@ -105,46 +86,28 @@ def test_roles_that_are_played_by_rule_have_no_fault() -> None:
 @pytest.mark.parametrize(("line", "kind"), cases(__file__, "a_line_of_the_patients_side"))
 def test_a_line_of_the_patients_side(line: str, kind: str | None) -> None:
     asks = says("How long has this been so?", eos=True)
-    episode = play(CASE, in_turn(asks), patient=in_turn(patient(line)), turns=1)
+    episode = play(CASE, in_turn(asks), patient=in_turn(answers(line)), turns=1)
     found = [f for f in faults(episode) if f.role == "patient"]
     assert [f.kind for f in found] == ([kind] if kind else [])
     assert all(f.quote and f.turn == 1 for f in found)
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("Heart rate 160 per minute.", None),
-        ("Nurse: The drip is running.", "volunteered"),
-        ("Heart rate 212 per minute.", "invented_finding"),
-        ("Patient: It hurts.", "mixed_speech"),
-        ("Mother: It hurts.", "mixed_speech"),
-        ("The child breathes quietly.", None),
-    ],
-)
-def test_a_line_of_the_surroundings(line: str, kind: str | None) -> None:
-    orders = says("", "heart rate")
-    episode = play(CASE, in_turn(orders), controller=in_turn(controller(line)), turns=1)
-    found = [f for f in faults(episode) if f.role == "controller"]
-    assert [f.kind for f in found] == ([kind] if kind else [])
-
-
-@pytest.mark.parametrize(
     ("line", "staff", "unsupported", "kind"),
-    cases(__file__, "who_is_present_and_what_has_no_place"),
+    cases(__file__, "a_line_of_the_surroundings"),
 )
-def test_who_is_present_and_what_has_no_place(
+def test_a_line_of_the_surroundings(
     line: str, staff: tuple[str, ...], unsupported: str, kind: str | None
 ) -> None:
     orders = says("", "heart rate", "call the surgeon", "order MRI of the brain")
-    said = controller(line, staff=staff, unsupported=unsupported)
+    said = shows(line, staff=staff, unsupported=unsupported)
     found = faults(play(CASE, in_turn(orders), controller=in_turn(said), turns=1))
     assert [f.kind for f in found] == ([kind] if kind else [])
 
 
 def test_a_companion_who_is_not_there_does_not_speak() -> None:
-    alone = json.dumps({"speak": ["Mother: I do not know."], "actors_present": {"Patient": "x"}})
-    uncle = json.dumps({"speak": ["(cries)"], "actors_present": {"Patient": "x", "Uncle": "y"}})
+    alone = answers("Mother: I do not know.", present=["Patient"])
+    uncle = answers("(cries)", present=["Patient", "Uncle"])
     for said, quote in ((alone, "Mother"), (uncle, "Uncle")):
         episode = play(CASE, in_turn(says("How is she?")), patient=in_turn(said), turns=1)
         assert [(f.kind, f.quote) for f in faults(episode)] == [("role_break", quote)]
@@ -152,16 +115,16 @@ def test_a_companion_who_is_not_there_does_not_speak() -> None:
 
 def test_what_was_asked_for_later_leaked_before() -> None:
     both = [says("Does she drink?"), says("How long has she been ill?", eos=True)]
-    leaks = in_turn(patient("Mother: Since last night."), patient("Mother: Since last night."))
+    leaks = in_turn(answers("Mother: Since last night."), answers("Mother: Since last night."))
     found = faults(play(CASE, in_turn(*both), patient=leaks, turns=2))
     assert [(f.kind, f.turn) for f in found] == [("volunteered", 1)]
 
 
 def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
-    said = patient("Mother: Since last night.", "Nurse: The drip is running.")
+    said = answers("Mother: Since last night.", "Nurse: The drip is running.")
     orders = says("How long has this been so?", "heart rate")
-    shows = controller("Heart rate 160 per minute.", "Heart rate 212 per minute.")
-    heard, seen = in_turn(said), in_turn(shows)
+    lines = shows("Heart rate 160 per minute.", "Heart rate 212 per minute.", staff=["Nurse"])
+    heard, seen = in_turn(said), in_turn(lines)
     episode = play(CASE, in_turn(orders), patient=heard, controller=seen, turns=1)
     score = SimulationFidelity().score(CASE, episode)
     assert (score.value, score.outcome) == (0.5, "scored")
@@ -177,24 +140,17 @@ def test_the_fidelity_of_an_encounter_is_the_share_of_its_clean_lines() -> None:
 
 
 def test_of_packets_of_text_alone_rules_say_what_they_cannot_tell() -> None:
-    case = case_instance(
-        "art2/scenario1",
-        "A man of 60 has chest pain.",
-        Packets(
-            patient=PatientPacket(
-                text="The pain began at breakfast.\nHe swallowed warfarin pills."
-            ),
-            controller=ControllerPacket(text="Pulse 110. Troponin 86 ng/L."),
-        ),
+    script = "The pain began at breakfast.\nHe swallowed warfarin pills."
+    packets = Packets(
+        patient=PatientPacket(text=script),
+        controller=ControllerPacket(text="Pulse 110. Troponin 86 ng/L."),
     )
-    reads = json.dumps(
-        {"speak": ["It began at breakfast.", "I swallowed warfarin."], "actors_present": {}}
-    )
-    shows = controller("Embolism of the right lung.", staff=())
-    late = controller("Troponin 86 ng/L.", staff=())
+    case = case_instance("art2/scenario1", "A man of 60 has chest pain.", packets)
+    reads = answers("It began at breakfast.", "I swallowed warfarin.", present=())
+    early, late = shows("Embolism of the right lung."), shows("Troponin 86 ng/L.")
     repeats = "So how long has this been?\nPatient: It hurts."
     moves = in_turn(says(repeats, "CT"), says(repeats, eos=True))
-    told = {"patient": in_turn(reads), "controller": in_turn(shows, late)}
+    told = {"patient": in_turn(reads), "controller": in_turn(early, late)}
     episode = play(case, moves, turns=2, **told)
     found = [(f.kind, f.role, f.turn) for f in faults(episode)]
     assert found == [
@@ -209,11 +165,12 @@ def test_of_packets_of_text_alone_rules_say_what_they_cannot_tell() -> None:
     score = RoleConduct().score(case, episode)
     assert (
         score.value == 6 / 8
-    )  # two lines of the clinician, four of the patient, two of the surroundings
+    )  # two of the clinician's, four of the patient, two of the controller
     told_of = {n for n in score.sums if n.endswith("/lines") and score.sums[n]}
-    assert told_of == {f"{r}/lines" for r in ("patient", "controller", "clinician")} | {
-        *("patient/loop/lines", "clinician/loop/lines", "clinician/mixed_speech/lines"),
-        *("controller/loop/lines", "controller/mixed_speech/lines", "clinician/any/lines"),
+    assert told_of == {
+        *("patient/lines", "patient/loop/lines", "clinician/lines", "clinician/loop/lines"),
+        *("clinician/mixed_speech/lines", "clinician/any/lines", "controller/lines"),
+        *("controller/loop/lines", "controller/mixed_speech/lines"),
         "controller/unordered_result/lines",
     }
     # began, breakfast, swallowed, warfarin, pills; "pain" is the clinician's own
@@ -236,9 +193,8 @@ def test_a_share_of_a_mixed_set_is_of_the_cases_that_can_be_checked() -> None:
     assert (row["cases"], row["lines"], row["found"], row["share"]) == (2, 10, 3, 0.1)
     assert row["share_low"] < 0.1 < row["share_high"]  # type: ignore[operator]
     assert "share" not in by_fault["hint"] and by_fault["hint"]["cases"] == 0
-    (only,) = [
-        r for r in role_rows([tally("text", 2, 9, 0)], Settings()) if r["fault"] == "volunteered"
-    ]
+    alone = role_rows([tally("text", 2, 9, 0)], Settings())
+    (only,) = [row for row in alone if row["fault"] == "volunteered"]
     assert "share" not in only and only["found"] == 2
     # none in 60 cases of one line: the exact bound, 1 - 0.05^(1/60)
     clean = role_rows([tally(str(n), 0, 1, 1) for n in range(60)], Settings())
@@ -248,22 +204,18 @@ def test_a_share_of_a_mixed_set_is_of_the_cases_that_can_be_checked() -> None:
 
 def test_a_report_of_the_judge_is_checked() -> None:
     asks = says("How long has this been so?")
-    episode = play(CASE, in_turn(asks), patient=in_turn(patient("Mother: For a week.")), turns=1)
+    episode = play(CASE, in_turn(asks), patient=in_turn(answers("Mother: For a week.")), turns=1)
     lines = lines_of(encounter_of(episode), packets_of(CASE))[1:]
 
     def found(**values: Any) -> list[str]:
         fault = {"line": 2, "kind": "hint", "quote": "for a week", "against": ""} | values
-        return report_faults(_report(fault), lines, packets_of(CASE))
+        return report_faults(msgspec.convert({"faults": [fault]}, Report), lines, packets_of(CASE))
 
     assert found() == []
     assert found(line=1) == ["there is no line 1"]  # the clinician's
     assert found(quote="for a month") == ["the quote of line 2 is not in it"]
     assert "neither in the material nor said" in found(kind="contradiction")[0]
     assert found(kind="contradiction", against="too young to answer") == []
-
-
-def _report(fault: dict[str, Any]) -> Report:
-    return msgspec.convert({"faults": [fault]}, Report)
 
 
 def test_variance_components_by_hand() -> None:
@@ -281,26 +233,10 @@ def test_variance_components_by_hand() -> None:
     assert components({}, ("case",)) == []
 
 
-def model(folder: Path, server: FaultServer, name: str, **more: Any) -> str:
-    values = {"name": name, "model": name, "base_url": server.base_url, "timeout_s": 5} | more
-    path = folder / f"{name.replace('/', '-')}.yaml"
-    path.write_text(json.dumps(values))
-    return path.name
-
-
-def command(*args: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run_command([*args])
-    return code, out.getvalue(), err.getvalue()
-
-
 def roles(prompt: str) -> str:
     """Return a patient that talks of its script, and a judge that finds it."""
     if "You check how true" not in prompt:
-        return json.dumps(
-            {"speak": ["Uncle: The script is mute."], "actors_present": {"Patient": "here"}}
-        )
+        return answers("Uncle: The script is mute.", present=["Patient"])
     lines = [line for line in prompt.splitlines() if line.startswith("[") and "script" in line]
     if not lines:
         return json.dumps({"faults": []})
@@ -315,12 +251,11 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with serve_in_thread(roles) as server:
-        who = model(tmp_path, server, "test/patient")
+        who = model_file(server, "patient")
         base = ("run", "benchmark=agentclinic", "data=sample", "results_dir=r")
         for clinic in ("encounter/oracle", "encounter/asks_everything"):
             for cast in ((), (f"cast.patient={who}",)):
-                code, out, err = command(*base, f"model={clinic}", *cast)
-                assert code == 0, (out, err)
+                assert command(*base, f"model={clinic}", *cast)[0] == 0
         args = ("qc", "simulation", "--results-dir", "r", "--format", "json")
         code, out, err = command(*args, "--examples", "e.jsonl")
         assert code == 0, err
@@ -340,7 +275,7 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         cast = ("tables", "--table", "encounter_cast", "--results-dir", "r", "--data", "sample")
         code, out, err = command(*cast, "--latest", "--format", "json")
         assert code == 0, err
-        found = {(r["level"], r["model"], r["fault"]): r for r in _tables(out)[0]["rows"]}
+        found = {(r["level"], r["model"], r["fault"]): r for r in json.loads(out)["rows"]}
         for fault in ("role_break", "any"):
             row = found["role", "test/patient", fault]
             assert (row["cases"], row["share"]) == (3, 1.0)
@@ -351,7 +286,7 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
-        judge = model(tmp_path, server, "test/judge")
+        judge = model_file(server, "judge")
         before = server.requests
         judged = (*args, "--judge", judge, "--level", "judge")
         code, out, err = command(*judged, "--model", "encounter/asks_everything")
@@ -370,7 +305,8 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
 
 def test_controls_have_lines_whose_fault_is_known() -> None:
     cases = [*open_dataset(MEDSP1000, "sample", root=Path("none")).instances()]
-    encounters = [to_judge("run", play(case, clinician(case, "asks_everything"))) for case in cases]
+    played = [to_judge("run", play(case, rule(case, "asks_everything"))) for case in cases]
+    encounters = [*filter(None, played)]
     assert [*controls_of(encounters, 0)] == []
     controls = [*controls_of(encounters, None)]
     assert controls == [*controls_of(encounters[::-1], None)] and len(controls) == 6
@@ -423,16 +359,10 @@ def ended(control: Instance, faults: object) -> Episode:
 
 
 def by_level(out: str) -> dict[str, list[dict[str, Any]]]:
-    (table,) = _tables(out)
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in table["rows"]:
+    for row in json.loads(out)["rows"]:
         found.setdefault(row["level"], []).append(row)
     return found
-
-
-def _tables(out: str) -> list[dict[str, Any]]:
-    found = json.loads(out)
-    return found if isinstance(found, list) else [found]
 
 
 def test_what_the_rules_find_is_right_and_the_docs_say_how_much_they_miss() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,11 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.grading.graders.grader import GraderVerdict, Shown, shown_of
 from medhelm.protocols.protocol import RoleTerms
 from medhelm.schema.episode import Request
-from medhelm_benchmarks.encounters.data.rubrics import read_rubrics
-from medhelm_benchmarks.encounters.grading.completion import METRICS, Completion, count
+from medhelm_benchmarks.encounters.grading.completion import METRICS, count
 from medhelm_benchmarks.encounters.grading.diagnosis import read_same
 from medhelm_benchmarks.encounters.grading.evaluator import (
     EVALUATIONS,
+    NO_EVIDENCE,
     Verdict,
     Verdicts,
     batched,
@@ -31,11 +33,19 @@ from medhelm_benchmarks.encounters.grading.evaluator import (
     read_batch,
     stand_in,
 )
-from medhelm_benchmarks.encounters.packets import RubricItem
+from medhelm_benchmarks.encounters.packets import (
+    ControllerPacket,
+    EvaluatorPacket,
+    Packets,
+    PatientPacket,
+    RubricItem,
+    case_instance,
+)
+from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.record import Turn, encounter_of
 from tests.benchmarks.encounters.players import MOVES, judge
-from tests.benchmarks.encounters.stage import BENCHMARK, CASE, clinician, in_turn, play, says
+from tests.benchmarks.encounters.stage import BENCHMARK, CASE, in_turn, play, rule, says
 
 ITEMS = (
     RubricItem(competency="PC", text="Asks about pain"),
@@ -68,15 +78,11 @@ def read(*entries: object, form: str = "quoted") -> tuple[list[tuple[bool | None
 def test_a_verdict_counts_for_the_one_item_that_number_and_text_name() -> None:
     good = [entry(0), entry(1, False), entry(2)]
     assert read(*good) == ([(True, ""), (False, ""), (True, "")], 0)
-    assert read(entry(0), entry(0), entry(1)) == (
-        [(None, "repeated"), (True, ""), (None, "missing")],
-        0,
-    )
+    void = [(None, "repeated"), (True, ""), (None, "missing")]
+    assert read(entry(0), entry(0), entry(1)) == (void, 0)
     swapped, reworded = entry(0, number=2), entry(1, item="Orders an ECG.")
-    assert read(swapped, reworded, entry(2)) == (
-        [(None, "moved"), (None, "missing"), (True, "")],
-        1,
-    )
+    void = [(None, "moved"), (None, "missing"), (True, "")]
+    assert read(swapped, reworded, entry(2)) == (void, 1)
     assert read(entry(0), entry(0, False, number=2), entry(1), entry(2))[0][0] == (None, "moved")
     bare = {k: v for k, v in entry(1).items() if k != "number"}
     assert read(entry(0), bare, entry(2)) == ([(True, "")] * 3, 0)
@@ -109,34 +115,21 @@ def test_the_published_form_takes_turns_for_evidence_and_competencies_for_number
     good = [of(0), of(1, False, []), of(2, turns=[2, 9, 2])]
     assert read(*good, form="published") == ([(True, ""), (False, ""), (True, "")], 0)
     moved, reworded = of(0, competency="MK"), of(1, item="Orders an ECG.")
-    assert read(moved, reworded, of(2), form="published") == (
-        [(None, "moved"), (None, "missing"), (True, "")],
-        1,
-    )
+    void = [(None, "moved"), (None, "missing"), (True, "")]
+    assert read(moved, reworded, of(2), form="published") == (void, 1)
     for turns in ([], [0], [4], ["x"], [True], None, "1"):
         found = read(of(0, turns=turns), of(1), of(2), form="published")
         assert found[0][0] == (False, "no evidence")
 
 
-@pytest.mark.skipif("MEDHELM_DATA_DIR" not in os.environ, reason="needs the real rubrics")
-def test_typography_loses_no_item_of_the_real_rubrics() -> None:
-    """An evaluator straightens quotation marks and dashes and collapses white space in all 24,602 items."""
-    path = Path(os.environ["MEDHELM_DATA_DIR"], "medsp1000", "rubrics.jsonl")
-    plain = str.maketrans(
-        {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-"}
+def test_typography_loses_no_item() -> None:
+    """Evaluators straighten quotation marks and dashes and collapse white space."""
+    items = (
+        RubricItem(competency="PC", text="Asks \u201cwhy\u201d  and \u2018how\u2019 \u2013 twice"),
     )
-    turns, count = (Turn(speak="Good morning."),), 0
-    evidence = [{"turn": 1, "quote": "Good morning"}]
-    for rubric in read_rubrics(path, is_whole=False).values():
-        entries = [
-            {"number": n, "item": " ".join(i.text.translate(plain).split()), "met": True}
-            for n, i in enumerate(rubric.items, start=1)
-        ]
-        reply = json.dumps({"items": [e | {"evidence": evidence} for e in entries]})
-        batch = read_batch(reply, rubric.items, turns)
-        assert all(v.met for v in batch.items) and not batch.extra
-        count += len(batch.items)
-    assert count == 24_602
+    said = entry(0) | {"item": "Asks \"why\" and 'how' - twice"}
+    (verdict,) = read_batch(json.dumps({"items": [said]}), items, SAID).items
+    assert verdict == Verdict(met=True, turns=(1,))
 
 
 @pytest.mark.parametrize("text", ["", "All met.", "[]", '{"PC": {}}', '{"items": [1]}'])
@@ -153,12 +146,8 @@ def test_of_several_evaluators_more_than_half_must_say_yes() -> None:
         return found.met
 
     assert [of(yes), of(no), of(void)] == [True, False, None]
-    assert [of(yes, no), of(yes, yes, no), of(yes, void), of(yes, no, void)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    several = [of(yes, no), of(yes, yes, no), of(yes, void), of(yes, no, void)]
+    assert several == [False, True, True, False]
     said = [Verdicts(items=(one,)) for one in (yes, void, void)]
     assert majority(said, 1, quorum=2) == (void,)  # one of three is not enough to say so
     assert majority([*said, said[0]], 1, quorum=2)[0].met is True
@@ -170,10 +159,8 @@ class Fixed:
     judges = ("one",)
 
     def __init__(self, *met: bool | None) -> None:
-        items = tuple(Verdict(met=m, turns=(1,) if m else ()) for m in met)
-        self.state: dict[str, Any] = json.loads(
-            json.dumps({"items": [{"met": v.met, "turns": v.turns} for v in items]})
-        )
+        items = [{"met": m, "turns": [1] if m else []} for m in met]
+        self.state: dict[str, Any] = {"items": items}
 
     def verdicts(self, instance: object, episode: object) -> tuple[GraderVerdict, ...]:
         return (GraderVerdict(judge="one", state=self.state),)
@@ -185,7 +172,7 @@ def values(*cases: tuple[Episode, tuple[bool | None, ...]]) -> dict[str, float]:
     for metric in METRICS:
         sums: dict[str, float] = dict.fromkeys(metric.aggregation.sums, 0.0)
         for episode, met in cases:
-            score = bound(metric, Fixed(*met)).score(episode.instance, episode)
+            score = replace(metric, panel=Fixed(*met)).score(episode.instance, episode)
             sums = {name: value + score.sums[name] for name, value in sums.items()}
         arrays = {name: np.asarray(value) for name, value in sums.items()}
         with np.errstate(invalid="ignore"):
@@ -193,27 +180,11 @@ def values(*cases: tuple[Episode, tuple[bool | None, ...]]) -> dict[str, float]:
     return found
 
 
-def bound(metric: Completion, panel: Any) -> Completion:
-    from dataclasses import replace
-
-    return replace(metric, panel=panel)
-
-
 def case_with(*items: tuple[str, str]) -> Episode:
-    from medhelm_benchmarks.encounters.packets import (
-        ControllerPacket,
-        EvaluatorPacket,
-        Packets,
-        PatientPacket,
-        case_instance,
-    )
-
     rubric = tuple(RubricItem(competency=c, text=t) for c, t in items)  # type: ignore[arg-type]
-    packets = Packets(
-        patient=PatientPacket(text="p"),
-        controller=ControllerPacket(text="c"),
-        evaluator=EvaluatorPacket(items=rubric),
-    )
+    evaluator = EvaluatorPacket(items=rubric)
+    patient, controller = PatientPacket(text="p"), ControllerPacket(text="c")
+    packets = Packets(patient=patient, controller=controller, evaluator=evaluator)
     return play(case_instance("a", "b", packets), in_turn(says("Hello?", eos=True)), turns=1)
 
 
@@ -256,14 +227,9 @@ def test_items_worded_as_failures_are_turned_and_left_out_beside_the_score_as_wr
     assert shares(True, False, True, False) == [2 / 4, 2 / 4, 1 / 2]
     assert shares(False, False, True, True) == [2 / 4, 0.0, 0.0]
     items = items_of(case.instance)
-    said = (
-        Verdict(met=True),
-        Verdict(met=False),
-        Verdict(),
-        Verdict(met=False, fault="no evidence"),
-    )
+    said = Verdict(met=True), Verdict(met=False), Verdict(), Verdict(met=False, fault=NO_EVIDENCE)
     assert count(items, said)["rate_turned"] == 1 / 4
-    silent = bound(METRICS[5], Fixed()).floor_score(case.instance, "unparsed")
+    silent = replace(METRICS[5], panel=Fixed()).floor_score(case.instance, "unparsed")
     assert (silent.value, silent.sums["failures"]) == (0.0, 2.0)
 
 
@@ -285,9 +251,7 @@ def test_items_have_weights_and_harmful_ones_cost_theirs() -> None:
     assert found(False, True, True) == [0.0, 0.0, 1.0, 0.0, 1.0]
     assert found(None, True, False) == [1 / 4, 1.0, 1.0, 0.0, 1.0]
     plain = msgspec.json.encode(RubricItem(competency="PC", text="Greets"))
-    assert (
-        plain == b'{"competency":"PC","text":"Greets"}'
-    )  # as before, so that hashes do not change
+    assert plain == b'{"competency":"PC","text":"Greets"}'  # as before: hashes do not change
 
 
 def test_the_denominator_is_the_rubric_and_too_many_void_items_are_no_score() -> None:
@@ -295,18 +259,16 @@ def test_the_denominator_is_the_rubric_and_too_many_void_items_are_no_score() ->
     metric = METRICS[0]
 
     def score(*met: bool | None) -> Score:
-        return bound(metric, Fixed(*met)).score(episode.instance, episode)
+        return replace(metric, panel=Fixed(*met)).score(episode.instance, episode)
 
-    four = score(
-        *[True] * 30, *[False] * 6, *[None] * 4
-    )  # 90 % are valid: the four count as not met
+    four = score(*[True] * 30, *[False] * 6, *[None] * 4)  # 90 % are valid: void ones are not met
     assert (four.value, four.sums["items"], four.sums["invalid"]) == (30 / 40, 40.0, 4.0)
     assert four.sums["rate_highest"] == 34 / 40
     five = score(*[True] * 35, *[None] * 5)
     assert (five.value, five.outcome) == (None, "unscored")
     assert five.reason == "a valid verdict on 35 of 40 items"
     eleven = case_with(*(("PC", str(n)) for n in range(11)))
-    lost = bound(metric, Fixed(*[True] * 10, None)).score(eleven.instance, eleven)
+    lost = replace(metric, panel=Fixed(*[True] * 10, None)).score(eleven.instance, eleven)
     assert lost.value == 10 / 11, "no encounter is lost for one item of eleven"
 
 
@@ -319,7 +281,7 @@ def test_who_fails_decides_what_counts() -> None:
     broken = play(CASE, in_turn(says("How long?")), patient=in_turn("prose"))
     assert broken.finish == "error" and shown_of(ENCOUNTERS, broken) is None
     capped = play(CASE, in_turn(says("How long?")))
-    scored = bound(metric, Fixed(True, False, False, False)).score(CASE, capped)
+    scored = replace(metric, panel=Fixed(True, False, False, False)).score(CASE, capped)
     assert (scored.value, scored.sums["capped"], scored.sums["turns"]) == (0.25, 1.0, 12.0)
     assert scored.reason == "capped"
 
@@ -341,8 +303,6 @@ def grading(
         said = say(request, attempt)
         return said if isinstance(said, Response) else Response(instance_id="x", text=said)
 
-    import asyncio
-
     terms = Terms(
         roles={"judge": RoleTerms(max_output_tokens=500)},
         settings={**EVALUATIONS.settings, "repairs": 1, **settings},
@@ -359,11 +319,8 @@ def test_the_evaluator_judges_batches_and_is_asked_again_where_one_item_is_void(
         return said.replace("Orders", "orders") if attempt == 0 else said
 
     answer, sent = grading(episode, say, batch=3)
-    assert {(step, attempt) for step, attempt, _ in sent} == {
-        ("items/1", 0),
-        ("items/2", 0),
-        ("items/1", 1),
-    }
+    asked = {(step, attempt) for step, attempt, _ in sent}
+    assert asked == {("items/1", 0), ("items/2", 0), ("items/1", 1)}
     (again,) = (request for _, attempt, request in sent if attempt)
     assert "missing: PC 'Orders an infusion'" in again.messages[-1].content
     assert [v["met"] for v in answer.state["items"]] == [True, True, True, False]
@@ -384,9 +341,8 @@ def test_who_says_yes_to_all_raises_nobody_that_was_silent() -> None:
     def yes(request: Request, attempt: int) -> str:
         listed = request.messages[1].content.rpartition("a line:\n")[2].splitlines()
         shown = [{"turn": 1, "quote": "Good morning"}]
-        rows = [
-            json.loads(line) | {"met": True, "turns": [1], "evidence": shown} for line in listed
-        ]
+        said = {"met": True, "turns": [1], "evidence": shown}
+        rows = [json.loads(line) | said for line in listed]
         return json.dumps({"items": rows})
 
     answer, sent = grading(silent, yes)
@@ -399,7 +355,7 @@ def test_who_says_yes_to_all_raises_nobody_that_was_silent() -> None:
 
 
 def test_the_evaluator_sees_the_rubric_and_the_encounter_and_no_other_packet() -> None:
-    episode = play(CASE, clinician(CASE, "oracle"))
+    episode = play(CASE, rule(CASE, "oracle"))
     text = " ".join(m.content for m in messages(encounter_of(episode), items_of(CASE)))
     assert "CANARY_RUBRIC" in text and "CANARY_RESULT" in text
     for name in ("CLINICIAN", "PATIENT", "CONTROLLER", "EVALUATOR", "LATER"):
@@ -416,7 +372,7 @@ def test_a_planted_instruction_stays_inside_of_the_transcript() -> None:
 
 
 def test_the_rule_in_place_of_an_evaluator_tells_deeds_by_their_words() -> None:
-    oracle = shown(play(CASE, clinician(CASE, "oracle")))
+    oracle = shown(play(CASE, rule(CASE, "oracle")))
     found = stand_in(oracle, EVALUATIONS.settings)["items"]
     assert [v.get("met") for v in found] == [True, True, True, None]
     early = shown(play(CASE, in_turn(says("", "sodium"), says(eos=True), says(eos=True))))
@@ -431,11 +387,9 @@ def test_another_rubric_is_read_from_a_file_in_the_public_form(tmp_path: Any) ->
     answer, _ = grading(episode, lambda r, n: judge(r.messages[1].content), rubric=str(path))
     assert answer.state["rubric"] == [{"competency": "PC", "text": "Says thank you"}]
 
-    class Panel(Fixed):
-        def __init__(self) -> None:
-            self.state = answer.state
-
-    score = bound(METRICS[0], Panel()).score(CASE, episode)
+    panel = Fixed()
+    panel.state = answer.state
+    score = replace(METRICS[0], panel=panel).score(CASE, episode)
     assert (score.value, score.sums["items"]) == (1.0, 1.0)
     with pytest.raises(DataError, match=r"no rubric of case 'art1/scenario1'"):
         path.with_name("w.jsonl").write_text(json.dumps(row | {"case_id": "art9"}) + "\n")
@@ -451,13 +405,30 @@ def test_another_rubric_is_read_from_a_file_in_the_public_form(tmp_path: Any) ->
         ('{"reason": "x", "same": true}', True),
         ('<think>no</think>{"reason": "x", "same": false}', False),
         ('{"reason": "x", "same": "true"}', True),
-        ('{"same": true}', None),
-        ("Same.", None),
     ],
 )
-def test_a_diagnosis_is_the_same_by_a_boolean_alone(text: str, same: bool | None) -> None:
-    if same is None:
-        with pytest.raises(BadReply):
-            read_same(text)
-    else:
-        assert read_same(text) is same
+def test_a_diagnosis_is_the_same_by_a_boolean_alone(text: str, same: bool) -> None:
+    assert read_same(text) is same
+
+
+@pytest.mark.parametrize("text", ['{"same": true}', "Same."])
+def test_what_is_no_verdict_on_a_diagnosis(text: str) -> None:
+    with pytest.raises(BadReply):
+        read_same(text)
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "encounters.md"
+HEAD = "| check | clinician | patient | controller | evaluator |"
+
+
+def test_each_duty_is_sent_to_its_role_and_listed_with_its_check() -> None:
+    episode = play(CASE, in_turn(*MOVES))
+    sent = {c.role: c.messages[0].content for c in reversed(episode.calls)}
+    sent["evaluator"] = messages(encounter_of(episode), items_of(CASE))[0].content
+    _, _, rest = DOCS.read_text("utf-8").partition(HEAD)
+    rows = [line.split("|")[1:-1] for line in rest.partition("\n\n")[0].splitlines()[2:]]
+    for place, role in enumerate(("clinician", "patient", "controller", "evaluator"), 1):
+        duties = prompt_text(role).splitlines()
+        listed = sorted(int(n) for row in rows for n in re.findall(r"\d+", row[place]))
+        assert listed == [*range(1, len(duties) + 1)], role
+        assert "\n".join(duties) in sent[role]

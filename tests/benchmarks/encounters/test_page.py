@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from medhelm import evaluate
 from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000
 from medhelm_benchmarks.encounters.grading.completion import ticks
@@ -24,47 +24,29 @@ def test_ticks_name_items_by_place_and_turns() -> None:
     assert ticks((unmet,)) == ""
 
 
-@pytest.mark.parametrize("is_open", [True, False])
-def test_text_of_closed_cases_never_leaves(is_open: bool, tmp_path: Path) -> None:
-    text = PLUGIN.read_text().replace("Path(__file__).parent", f"Path({str(PLUGIN.parent)!r})")
-    if not is_open:
-        text = text.replace("redistributable=True", 'data_class="private"')
-    plugin = tmp_path / "own_plugin.py"
-    plugin.write_text(text)
-    line = ["model=encounter/oracle,encounter/silent", "benchmark=stage", "data=sample"]
-    results = tmp_path / "results"
-    assert run_command(["run", *line, f"plugins=[{plugin}]", f"results_dir={results}"]) == 0
-    site = tmp_path / "site"
-    build = ["leaderboard", "build", "--results-dir", str(results), "--data", "sample"]
-    assert run_command([*build, "--plugin", str(plugin), "--out", str(site)]) == 0
-    written = {p.name: p.read_text("utf-8") for p in (site / "data").iterdir()}
-    assert "case_mean" in written["table-fixed-encounters.js"]
-    whole = "\n".join(written.values())
-    for told in ("CANARY_RESULT", "CANARY_RUBRIC", "CANARY_CLINICIAN", "Since last night"):
-        assert (told in whole) == is_open
-    for hidden in ("CANARY_PATIENT", "CANARY_CONTROLLER"):
-        assert hidden not in whole
+SAID, ITEM = "a lorry driver, has walked in", "Asks about allergies"
+SCRIPT = "Short answers, frightened"
+STAGED = ("CANARY_RESULT", "CANARY_RUBRIC", "CANARY_CLINICIAN", "Since last night")
 
 
-def site_of(results: Path, out: Path, *more: str) -> str:
-    build = ["leaderboard", "build", "--results-dir", str(results), "--data", "sample", *more]
-    assert run_command([*build, "--out", str(out)]) == 0
-    return "\n".join(p.read_text("utf-8") for p in sorted((out / "data").iterdir()))
+def site_of(folder: Path, *runs: Sequence[str], plugin: Path) -> str:
+    """Return all data of a site that shows runs of the oracle."""
+    for line in runs:
+        given = ("model=encounter/oracle", "data=sample", f"results_dir={folder / 'r'}")
+        code = run_command(["run", *given, f"plugins=[{plugin}]", *line])
+        assert code in (0, 6)  # a rule scores no item of a rubric of theirs
+    build = ["leaderboard", "build", "--results-dir", str(folder / "r"), "--data", "sample"]
+    assert run_command([*build, "--plugin", str(plugin), "--out", str(folder / "site")]) == 0
+    return "\n".join(p.read_text("utf-8") for p in sorted((folder / "site" / "data").iterdir()))
 
 
-SAID, ITEM, SCRIPT = (
-    "a lorry driver, has walked in",
-    "Asks about allergies",
-    "Short answers, frightened",
-)
-
-
-def test_bundled_cases_are_shown_turn_by_turn(tmp_path: Path) -> None:
-    """Of MedSP1000, whose own cases may not be redistributed."""
-    evaluate("encounter/oracle", "medsp1000", data="sample", results_dir=tmp_path / "r")
-    whole = site_of(tmp_path / "r", tmp_path / "site")
-    assert SAID in whole and ITEM in whole and "The cardiologist on call" in whole
-    assert SCRIPT not in whole  # what the patient is played from
+def test_open_and_bundled_cases_are_shown_turn_by_turn(tmp_path: Path) -> None:
+    """Of MedSP1000, whose own cases may not be redistributed, the bundled ones."""
+    runs = [["benchmark=stage"], ["benchmark=medsp1000"]]
+    whole = site_of(tmp_path, *runs, plugin=PLUGIN)
+    assert all(text in whole for text in (*STAGED, SAID, ITEM, "The cardiologist on call"))
+    hidden = ("CANARY_PATIENT", "CANARY_CONTROLLER", SCRIPT)  # what roles are played from
+    assert not [text for text in hidden if text in whole]
 
 
 OWN_CASES = """
@@ -79,23 +61,26 @@ def medhelm_benchmarks() -> list[Benchmark]:
 """
 
 
-@pytest.mark.parametrize("change", ["rubric", "samples"])
-def test_what_a_user_brings_beside_bundled_cases_is_never_shown(
+@pytest.mark.parametrize("change", ["private", "rubric", "samples"])
+def test_closed_cases_and_what_a_user_brings_beside_bundled_ones_are_never_shown(
     change: str, tmp_path: Path
 ) -> None:
     """A rubric of theirs for our cases; our cases with theirs among them, under a name of their own."""
     rows = MEDSP1000.samples.read_text("utf-8") if MEDSP1000.samples else ""
-    line, build = ["model=encounter/oracle", "data=sample", f"results_dir={tmp_path / 'r'}"], []
-    if change == "rubric":
+    line, text = ["benchmark=stage"], PLUGIN.read_text()
+    text = text.replace("Path(__file__).parent", f"Path({str(PLUGIN.parent)!r})")
+    if change == "private":
+        text = text.replace("redistributable=True", 'data_class="private"')
+    elif change == "rubric":
         names = [json.loads(row)["case"].split("/") for row in rows.splitlines()]
         own = [{"case_id": c, "scenario": s, "PC": ["CANARY of a ward"]} for c, s in names]
         (tmp_path / "CANARY.jsonl").write_text("\n".join(map(json.dumps, own)))
-        line += ["benchmark=medsp1000", f"grader.rubric={tmp_path / 'CANARY.jsonl'}"]
+        line = ["benchmark=medsp1000", f"grader.rubric={tmp_path / 'CANARY.jsonl'}"]
     else:
         (tmp_path / "ward.jsonl").write_text(rows.replace(SAID, "CANARY, a patient of ours"))
-        (tmp_path / "ward_plugin.py").write_text(OWN_CASES)
-        line += ["benchmark=ward_cases", f"plugins=[{tmp_path / 'ward_plugin.py'}]"]
-        build = ["--plugin", str(tmp_path / "ward_plugin.py")]
-    assert run_command(["run", *line]) in (0, 6)  # a rule scores no item of a rubric of theirs
-    whole = site_of(tmp_path / "r", tmp_path / "site", *build)
-    assert "CANARY" not in whole and ITEM not in whole and "case_mean" in whole
+        line, text = ["benchmark=ward_cases"], OWN_CASES
+    plugin = tmp_path / "own_plugin.py"
+    plugin.write_text(text)
+    whole = site_of(tmp_path, line, plugin=plugin)
+    assert not [shown for shown in ("CANARY", ITEM, *STAGED) if shown in whole]
+    assert "case_mean" in whole

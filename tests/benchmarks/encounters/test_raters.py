@@ -1,47 +1,63 @@
-"""Sheets of raters out and in, and their agreement worked out by hand."""
+"""Sheets of raters out and in: their agreement by hand, and people in the place of an evaluator."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from medhelm.cli import run_command
-from medhelm.store.records import find_gradings
+from medhelm.store.records import find_gradings, find_runs, read_record
 from tests.benchmarks.encounters.test_cases_data import write_scenario
 
+PLUGIN = Path(__file__).parent / "stage_plugin.py"
+Row = dict[str, str]
+RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")
+ITEMS = ["items", "r"]
 
-def fill(sheet: Path, rater: Path, ratings: list[int | str]) -> None:
-    rows = list(csv.DictReader(sheet.read_text(encoding="utf-8-sig").splitlines()))
-    assert len(rows) == len(ratings)
-    with rater.open("w", newline="") as file:
+
+def rows_of(name: str) -> list[Row]:
+    return list(csv.DictReader(Path(name).read_text("utf-8-sig").splitlines()))
+
+
+def fill(name: str, rows: list[Row], change: Callable[[int, int, Row], Row | None]) -> None:
+    """Write a sheet with what becomes of each row, by the places of its encounter and item."""
+    with Path(name).open("w", newline="") as file:
         out = csv.DictWriter(file, rows[0].keys())
         out.writeheader()
-        for row, rating in zip(rows, ratings, strict=True):
-            out.writerow(row | {"value": rating})
+        changed = (change(n // 4, n % 4, {**row}) for n, row in enumerate(rows))
+        out.writerows(row for row in changed if row is not None)
+
+
+def rate(name: str, values: list[int | str]) -> None:
+    rows = rows_of("s.csv")
+    assert len(rows) == len(values)
+    left = iter(values)
+    fill(name, rows, lambda unit, item, row: row | {"value": str(next(left))})
 
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for n in (1, 2):
-        write_scenario(tmp_path / "made" / "cases", scenario=f"c{n}/scenario1")
     return tmp_path
 
 
 def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for n in (1, 2):
+        write_scenario(desk / "made" / "cases", scenario=f"c{n}/scenario1")
     args = ["agreement", "encounters", "made"]
     assert run_command([*args, "--template", "s.csv"]) == 0
     assert "8 rows to rate, of 2 units" in capsys.readouterr().out
     sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     assert sheet.count("Packet of the patient") == 2
-    fill(desk / "s.csv", desk / "anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
-    fill(desk / "s.csv", desk / "bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
+    rate("anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
+    rate("bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
     assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
     rows = {r["aspect"]: r for r in json.loads(capsys.readouterr().out)["rows"]}
     # differences of the seven pairs: 0 1 2 0 | 1 0 0
@@ -53,34 +69,15 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
     assert run_command([*args, "anna.csv"]) == 0
     assert "No unit is rated by two raters" in capsys.readouterr().out
-    assert run_command([*args, "anna.csv", "anna.csv"]) == 3
-    assert "give each file once" in capsys.readouterr().err
+    assert run_command(["agreement", "encounters", ".", "anna.csv"]) != 0
+    assert "holds neither cases/" in capsys.readouterr().err
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
 
 
-def test_what_a_file_of_ratings_gets_wrong(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["agreement", "encounters", "made"]
-    assert run_command([*args, "--template", "s.csv", "--sample", "1"]) == 0
-    fill(desk / "s.csv", desk / "anna.csv", [5, 6, 5, 3])
-    assert run_command([*args, "anna.csv"]) != 0
-    assert "is not a whole number from 1 to 5" in capsys.readouterr().err
-    text = (desk / "s.csv").read_text(encoding="utf-8-sig").replace(",structure,", ",structur,")
-    (desk / "b.csv").write_text(text)
-    assert run_command([*args, "b.csv"]) != 0
-    assert "has no item 'structur'; did you mean 'structure'?" in capsys.readouterr().err
-    assert run_command(["agreement", "encounters", ".", "anna.csv"]) != 0
-    assert "holds neither cases/" in capsys.readouterr().err
-
-
 def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = [
-        "run",
-        "model=encounter/asks_everything",
-        "benchmark=agentclinic,medsp1000",
-        "data=sample",
-        "results_dir=r",
-    ]
+    run = ["run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000"]
+    run += ["data=sample", "results_dir=r"]
     assert run_command([*run, "-m"]) == 0
     args = ["agreement", "encounters", "r"]
     assert run_command([*args, "--template", "s.csv"]) == 0
@@ -98,8 +95,130 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ticked > 6 and len(re.findall(r"\[met, turns \d[\d, ]*\] [A-Z]+: ", page)) == ticked
     items = sum(int(shown.partition("/")[2].partition(":")[0]) for shown in scored)
     assert page.count("[not met] ") == items - ticked
-    fill(desk / "s.csv", desk / "anna.csv", [4] * 54)
-    fill(desk / "s.csv", desk / "bela.csv", [5] * 54)
+    rate("anna.csv", [4] * 54)
+    rate("bela.csv", [5] * 54)
     assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
     whole = json.loads(capsys.readouterr().out)["rows"][-1]
     assert (whole["exact"], whole["within_one"], whole["difference"]) == (0.0, 1.0, 1.0)
+
+
+def by_hand(*sheets: str) -> list[str]:
+    judges = ",".join(f"rater/{sheet}" for sheet in sheets)
+    return ["jury.name=by_hand", "jury.quorum=1", f"jury.judges=[{judges}]"]
+
+
+def run(*more: str) -> None:
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *more]) == 0
+
+
+def scores(*judges: str) -> dict[str, tuple[float | None, str]]:
+    """Return value and reason of each case in the grading by these judges."""
+    for grading in find_gradings(Path("r")):
+        jury = read_record(grading).grading.graders[0].jury
+        if tuple(judge.name for judge in jury.judges) == judges:
+            rows = pq.read_table(grading / "scores.parquet").to_pylist()
+            own = [r for r in rows if r["metric"] == "encounter_completion"]
+            return {r["instance_id"]: (r["value"], r["reason"]) for r in own}
+    raise AssertionError(judges)
+
+
+@pytest.fixture
+def sheet(desk: Path) -> list[Row]:
+    """Return the rows of a sheet of four encounters with four items each, in the order of the sheet."""
+    run()
+    assert run_command(["agreement", *ITEMS, "--template", "s.csv"]) == 0
+    return rows_of("s.csv")
+
+
+def yes(row: Row, turns: str = "1, 2") -> Row:
+    return row | {"value": "Yes", "turns": turns}
+
+
+def anna(unit: int, item: int, row: Row) -> Row | None:
+    if unit == 1 and item == 0:
+        return yes(row, "")
+    if unit == 2 and item == 1:
+        row["text"] += " and more"
+    if unit == 3:
+        return row
+    return yes(row) if item != 3 else row | {"value": "no"}
+
+
+def bela(unit: int, item: int, row: Row) -> Row | None:
+    if unit == 2 and item == 2:
+        row["text"] = "SBP" + row["text"][2:]
+    if unit == 3 and item == 3:
+        return None
+    return yes(row)
+
+
+@pytest.mark.slow
+def test_a_sheet_is_a_judge_and_nothing_is_run_again(
+    sheet: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path("s.csv").read_text()
+    assert "clinician does: " in page and "oracle" not in page
+    assert "art0" not in page and len(sheet) == 16
+    log = find_runs(Path("r"))[0] / "responses.jsonl"
+    before = log.read_bytes()
+    fill("anna.csv", sheet, anna)
+    fill("bela.csv", sheet, bela)
+    run(*by_hand("anna.csv"))
+    run(*by_hand("anna.csv", "bela.csv"))
+    # 3 of 4; no verdict on one that is met without a turn, or on a reworded one; nothing is filled in
+    unread = (None, "0 of 1 needed verdicts (rater/anna: error)")
+    partly = (None, "a valid verdict on 3 of 4 items")
+    own = sorted(scores("rater/anna").values(), key=str)
+    assert own == [(0.75, "completed"), unread, partly, partly]
+    # more than half: bela alone is not enough, and what anna lacks could turn bela's yes
+    both = [v for v, _ in scores("rater/anna", "rater/bela").values()]
+    assert sorted(v or -1 for v in both) == [-1, -1, -1, 0.75]
+    assert log.read_bytes() == before
+    capsys.readouterr()
+    fill("anna.csv", sheet, lambda unit, item, row: yes(row))
+    Path("carl.csv").write_bytes(Path("anna.csv").read_bytes())
+    run(*by_hand("anna.csv", "carl.csv"))  # two who agree in all are two raters
+    assert {v for v, _ in scores("rater/anna", "rater/carl").values()} == {1.0}
+    raters = [(yes({**row}) | {"rater": "anna"}) for row in sheet]
+    raters += [
+        (yes({**row}) if n % 4 else {**row, "value": "no"}) | {"rater": "dora"}
+        for n, row in enumerate(sheet)
+    ]
+    fill("all.csv", raters, lambda unit, item, row: row)  # as a review in a browser leaves it
+    run(*by_hand("all.csv@dora"))
+    assert {v for v, _ in scores("rater/dora").values()} == {0.75}
+    capsys.readouterr()
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("all.csv")]) != 0
+    assert "all.csv has ratings of anna, dora; name one: rater/all.csv@" in capsys.readouterr().err
+    run(*by_hand("anna.csv"))  # a corrected sheet is another judge
+    newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
+    assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
+
+
+@pytest.mark.slow
+def test_how_far_raters_and_evaluators_agree(
+    sheet: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"value": "no"})
+    fill("bela.csv", sheet, lambda unit, item, row: yes(row) if unit else row)
+    capsys.readouterr()
+    line = ["agreement", *ITEMS, "anna.csv", "bela.csv"]
+    assert run_command([*line, "--format", "json"]) == 0
+    rows = {(r["one"], r["other"]): r for r in json.loads(capsys.readouterr().out)["rows"]}
+    pair = rows["anna", "bela"]
+    assert (pair["units"], pair["items"], pair["met_one"], pair["met_other"]) == (3, 12, 0.75, 1.0)
+    assert (pair["agree"], pair["kappa"]) == (0.75, 0.0)
+    by_rule = rows["anna", "jury=offline"]  # the oracle meets all four items
+    assert (by_rule["items"], by_rule["agree"]) == (16, 0.75)
+    for wrong, said in (
+        ({"value": "perhaps"}, "anna.csv, row 1: the value of"),
+        ({"value": "yes", "turns": "two"}, "anna.csv, row 1: turns are numbers"),
+        ({"value": "yes", "item": "x"}, "has no item 'x'"),
+        ({"value": "yes", "text": "x"}, "was another version rated?"),
+        ({"value": "yes", "unit": "x"}, "there is no unit 'x'"),
+    ):
+        fill("anna.csv", sheet, lambda u, item, row, w=wrong: row if u + item else row | w)
+        assert run_command(line) != 0
+        assert said in capsys.readouterr().err
+    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("nobody.csv")]) != 0
+    assert "there is no sheet nobody.csv; `medhelm agreement" in capsys.readouterr().err

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
 
 from medhelm.extract.json_reply import BadReply
-from medhelm.extract.reply_form import read_form as read_reply
+from medhelm.extract.reply_form import read_form
 from medhelm_benchmarks.encounters.replies import (
     ClinicianReply,
     ControllerReply,
@@ -15,86 +15,54 @@ from medhelm_benchmarks.encounters.replies import (
     diagnosis_of,
     read_markers,
 )
+from tests.benchmarks.encounters.stage import answers, shows
 
 GOOD = '{"speak": "Hello.", "actions": ["ECG"], "eos": false}'
-CONTROLLER = {
-    "feedback": [],
-    "events": [],
-    "actors_present": {},
-    "action_assessments": [],
-    "patient_status": "",
-    "progress_index": 0,
-    "state_label": "a",
-    "should_end": False,
-    "completion_reason": "",
-}
+NOT_ONE = "not one JSON object"
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        GOOD,
-        f"<think>{{'speak': 1}} or so</think>\n{GOOD}",
-        f"```json\n{GOOD}\n```",
-        f"```\n{GOOD}\n```",
-        f"\n {GOOD} \n",
-        f"Here it is: {GOOD}",
-    ],
-)
+    [GOOD, f"<think>{{'speak': 1}} or so</think>\n{GOOD}", f"```json\n{GOOD}\n```", f"Here it is: {GOOD}"],
+)  # fmt: skip
 def test_one_object_is_read_without_thinking_or_fence(text: str) -> None:
-    reply, shown = read_reply(text, ClinicianReply)
-    assert reply == ClinicianReply("Hello.", ["ECG"], False)
-    assert shown == GOOD
+    assert read_form(text, ClinicianReply) == (ClinicianReply("Hello.", ["ECG"], False), GOOD)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "form", "why"),
     [
-        ("", "not one JSON object"),
-        ("<think>never ended " + GOOD, "not one JSON object"),
-        ("I would order an ECG.", "not one JSON object"),
-        (f"He says: {GOOD}", "not one JSON object"),
-        (GOOD + GOOD, "not one JSON object"),
-        (GOOD[:-1], "not one JSON object"),
-        (GOOD.replace("false", "0"), "eos"),
-        (GOOD.replace('["ECG"]', '"ECG"'), "actions"),
-        (GOOD.replace('["ECG"]', "[1]"), "actions"),
-        (GOOD.replace(', "eos": false', ""), "eos"),
-        (GOOD.replace("}", ', "eos": true}'), "stands twice"),
-        ("null", "not one JSON object"),
+        *((text, ClinicianReply, NOT_ONE) for text in ("", "null", "I would order an ECG.", GOOD[:-1], GOOD + GOOD)),
+        ("<think>never ended " + GOOD, ClinicianReply, NOT_ONE),
+        (f"He says: {GOOD}", ClinicianReply, NOT_ONE),
+        (GOOD.replace("false", "0"), ClinicianReply, "eos"),
+        (GOOD.replace('["ECG"]', '"ECG"'), ClinicianReply, "actions"),
+        (GOOD.replace('["ECG"]', "[1]"), ClinicianReply, "actions"),
+        (GOOD.replace(', "eos": false', ""), ClinicianReply, "eos"),
+        (GOOD.replace("}", ', "eos": true}'), ClinicianReply, "stands twice"),
+        (shows(progress_index=-1), ControllerReply, "Expected `int` >= 0"),
+        (shows(unsupported="MRI").replace('"unsupported"', '"done"'), ControllerReply, "none of executed, pending"),
     ],
-)
-def test_all_else_is_unreadable_with_the_reason(text: str, why: str) -> None:
+)  # fmt: skip
+def test_all_else_is_unreadable_with_the_reason(text: str, form: type[Any], why: str) -> None:
     with pytest.raises(BadReply, match=why):
-        read_reply(text, ClinicianReply)
+        read_form(text, form)
 
 
 def test_the_other_roles_are_read_by_their_own_fields() -> None:
-    said = '{"speak": ["Ow.", "Mother: He fell."], "actors_present": {"Patient": "x"}}'
-    assert read_reply(said, PatientReply)[0].speak == ["Ow.", "Mother: He fell."]
-    assert read_reply(json.dumps(CONTROLLER), ControllerReply)[0].state_label == "a"
-    with pytest.raises(BadReply, match="Expected `int` >= 0"):
-        read_reply(json.dumps(CONTROLLER | {"progress_index": -1}), ControllerReply)
-    odd = {"raw": "", "interpreted_action": "", "status": "done", "rationale": ""}
-    with pytest.raises(BadReply, match="none of executed, pending, unsupported"):
-        read_reply(json.dumps(CONTROLLER | {"action_assessments": [odd]}), ControllerReply)
+    said = ["Ow.", "Mother: He fell."]
+    assert read_form(answers(*said), PatientReply)[0].speak == said
+    assert read_form(shows("ECG"), ControllerReply)[0].feedback == ["ECG"]
 
 
 @pytest.mark.parametrize(
     ("text", "speak", "actions", "eos"),
     [
         ("Where does it hurt?", "Where does it hurt?", [], False),
-        ("REQUEST TEST: Chest X-ray", "", ["Chest X-ray"], False),
-        (
-            "Fine.\n**REQUEST TEST:** CBC\nrequest test: [Urinalysis]",
-            "Fine.",
-            ["CBC", "Urinalysis"],
-            False,
-        ),
-        ("DIAGNOSIS READY: Gout", "", ["diagnosis: Gout"], True),
+        ("Fine.\n**REQUEST TEST:** CBC\nrequest test: [Urinalysis]", "Fine.", ["CBC", "Urinalysis"], False),
         ("<think>x</think>So: DIAGNOSIS READY: **Gout**\nbecause", "", ["diagnosis: Gout"], True),
     ],
-)
+)  # fmt: skip
 def test_marker_lines_are_orders_and_the_diagnosis(
     text: str, speak: str, actions: list[str], eos: bool
 ) -> None:

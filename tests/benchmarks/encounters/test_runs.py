@@ -6,21 +6,22 @@ import json
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from medhelm import ModelSpec, evaluate, load_results
-from medhelm.cli import run_command
+from medhelm import Episode, ModelSpec, evaluate, load_results
 from medhelm.errors import PrivacyRefused
 from medhelm.schema.run import JurySpec, RunRecord
 from medhelm.store import records, runlog
 from tests.benchmarks.encounters.players import TURNS, reply
 from tests.benchmarks.encounters.stage import says
+from tests.benchmarks.encounters.stage_plugin import STAGE
 from tests.processes import asked, start
 from tests.quiz import medhelm
-from tests.server import Faults, FaultServer, Reply, serve_in_thread
+from tests.server import FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -71,54 +72,21 @@ def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path
         assert server.requests == sent == 8 * (sum(CALLS.values()) + 1)
     episodes = stored(tmp_path)
     assert {e.ending for e in episodes} == {"completed"} and len(episodes) == 8
-    assert Counter(c.role for e in episodes for c in e.calls) == {
-        r: 8 * n for r, n in CALLS.items()
-    }
+    calls = Counter(c.role for e in episodes for c in e.calls)
+    assert calls == {role: 8 * n for role, n in CALLS.items()}
     found = record(tmp_path)
     # by the judge's rule: "ill", "infusion", "fluids" and "respect" - the last is never said
-    assert {r.metric: round(r.value or 0, 4) for r in found.results} == {
-        "encounter_completion": 0.75,
-        "encounter_pooled": 0.75,
-        "encounter_competency_mean": round(2 / 3, 4),
-        "encounter_competency_case_mean": round(2 / 3, 4),
-        "encounter_completion_turned": 0.75,
-        "encounter_completion_left_out": 0.75,
-        "simulation_fidelity": 1.0,
-        "role_conduct": 1.0,
-    }
-    assert {p.role: p.usage.requests for p in found.parties} == {
-        "model": 48,
-        "patient": 48,
-        "controller": 48,
-        "judge": 8,
-    }
+    readings = {r.metric: round(r.value or 0, 4) for r in found.results}
+    competencies = {"encounter_competency_mean", "encounter_competency_case_mean"}
+    cast = {"simulation_fidelity": 1.0, "role_conduct": 1.0}
+    due = {name: 0.6667 if name in competencies else 0.75 for name in STAGE.metrics}
+    assert readings == due | cast
+    asked = {p.role: p.usage.requests for p in found.parties}
+    assert asked == {"model": 48, "patient": 48, "controller": 48, "judge": 8}
 
 
-@pytest.mark.parametrize("limit", [1])
-def test_all_roles_and_the_judge_at_one_slot_never_wait_for_ever(
-    tmp_path: Path, limit: int
-) -> None:
-    with serve_in_thread(by_body=reply) as server:
-        run(server, tmp_path, limit=limit)
-        assert server.in_flight_max == 1
-    assert {e.ending for e in stored(tmp_path)} == {"completed"}
-
-
-def test_faults_of_the_endpoint_change_no_result(tmp_path: Path) -> None:
-    with serve_in_thread(by_body=reply) as server:
-        run(server, tmp_path / "clean", repeats=3)
-    kinds = ("429", "429_retry_after", "500", "drop", "truncated")
-    with serve_in_thread(by_body=reply, faults=Faults(rate=0.1, kinds=kinds)) as server:
-        run(server, tmp_path / "faults", repeats=3)
-        assert server.requests > 12 * sum(CALLS.values())
-    clean, faulty = record(tmp_path / "clean"), record(tmp_path / "faults")
-    assert clean.results == faulty.results
-
-    def plain(folder: Path) -> list[Any]:
-        return sorted((e.instance_id, e.repeat, e.ending, e.state) for e in stored(folder))
-
-    assert [x[:3] for x in plain(tmp_path / "clean")] == [x[:3] for x in plain(tmp_path / "faults")]
-    assert [x[3] for x in plain(tmp_path / "clean")] == [x[3] for x in plain(tmp_path / "faults")]
+def calls_of(episode: Episode) -> dict[tuple[str, str], tuple[Any, ...]]:
+    return {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in episode.calls}
 
 
 def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
@@ -139,34 +107,33 @@ def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
             run(server, tmp_path, max_instances=1, jury="offline")
             assert server.requests - asked == (b'"call":' in line), line[:200]
             (again,) = stored(tmp_path)
-            made = {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in again.calls}
-            assert made == {
-                (c.role, c.step): (c.sent, c.messages, c.response.text) for c in before.calls
-            }
+            assert calls_of(again) == calls_of(before)
             if place in (0, 1, len(whole) - 1):
                 run(server, tmp_path, max_instances=1, jury="offline")
                 assert server.requests - asked <= 1, "what was mended stays so"
 
 
+def line_of(server: FaultServer, *more: str) -> list[str]:
+    """Return the command that runs the stage with three models of a server."""
+    roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+    given = [f"{key}=openai/{name}" for key, name in roles.items()]
+    given += [f"{key}.base_url={server.base_url}" for key in roles]
+    return [
+        "run",
+        *given,
+        "benchmark=stage",
+        "data=sample",
+        f"plugins=[{PLUGIN}]",
+        "jury=offline",
+        *more,
+    ]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [15, 50])
-def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, after: int) -> None:
-    given = {
-        "model": "openai/clinician",
-        "cast.patient": "openai/patient",
-        "cast.controller": "openai/controller",
-        "benchmark": "stage",
-        "data": "sample",
-        "jury": "offline",
-        "plugins": f"[{PLUGIN}]",
-        "results_dir": tmp_path,
-        "model.max_concurrency": 3,
-    }
+def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply, latency_s=0.02) as server:
-        for role in ("model", "cast.patient", "cast.controller"):
-            given[f"{role}.base_url"] = server.base_url
-        argv = ["run", *(f"{k}={v}" for k, v in given.items())]
-        start(*argv).kill(once=asked(server, after))
+        argv = line_of(server, f"results_dir={tmp_path}", "model.max_concurrency=3")
+        start(*argv).kill(once=asked(server, 50))
         (own,) = records.find_runs(tmp_path)
         held = (own / "responses.jsonl").read_bytes().count(b'"call":')
         while server.in_flight:
@@ -174,7 +141,7 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path, aft
         before = server.requests
         done = medhelm(*argv)
         assert done.returncode == 0, done.stderr
-        assert 0 < held <= after
+        assert 0 < held <= 50
         assert server.requests - before == 4 * sum(CALLS.values()) - held
     assert {e.ending for e in stored(tmp_path)} == {"completed"}
 
@@ -188,10 +155,8 @@ def test_a_private_case_goes_to_no_role_that_may_not_have_it(tmp_path: Path) -> 
     with serve_in_thread(by_body=reply) as server:
         local = {"endpoint_class": "local"}
         for blamed in ("clinician", "patient", "controller", "judge"):
-            specs = {
-                name: model(server, name, **({} if name == blamed else local))
-                for name in (*ROLES, "judge")
-            }
+            names = (*ROLES, "judge")
+            specs = {n: model(server, n, **({} if n == blamed else local)) for n in names}
             with pytest.raises(PrivacyRefused, match=f"lab/{blamed}"):
                 evaluate(
                     specs["clinician"],
@@ -213,10 +178,9 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
             return "I would ask how long."
         if body["model"] == "clinician" and "Number 3" in first:
             return reply(body).replace("How long", "THREE how long")
-        if "THREE" in body["messages"][-1]["content"] or "THREE" in json.dumps(
-            body["messages"][:2]
-        ):
-            return "prose" if body["model"] == "patient" else reply(body)
+        shown = (*body["messages"][:2], body["messages"][-1])
+        if body["model"] == "patient" and "THREE" in json.dumps(shown):
+            return "prose"
         return reply(body)
 
     with serve_in_thread(by_body=by_case) as server:
@@ -224,50 +188,32 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     rows = {e.instance_id: e for e in stored(tmp_path)}
     assert rows["art0/scenario1"].ending == "clinician_unreadable"
     assert [c.attempt for c in rows["art0/scenario1"].calls] == [0, 1]  # it says the same again
-    assert (rows["art1/scenario1"].ending, rows["art1/scenario1"].finish) == (
-        "patient_failed",
-        "error",
-    )
+    failed = rows["art1/scenario1"]
+    assert (failed.ending, failed.finish) == ("patient_failed", "error")
     result = record(tmp_path).results[0]
     assert result.outcomes == {"scored": 2, "unparsed": 1, "error": 1}
     assert result.value == pytest.approx((0.75 + 0.75 + 0) / 3)
     # turns and capped are of the two that ended, failed is of the four that were asked for
     table = load_results(tmp_path, plugins=[str(PLUGIN)]).typed("encounters")
     (row,) = (row for row in table.rows if row["level"] == "model")
-    assert [row[name] for name in ("n", "attempted", "turns", "capped", "failed")] == [
-        3,
-        4,
-        6,
-        0,
-        0.25,
-    ]
-    said = {column.name: column.description for column in table.columns}
-    for name in ("turns", "capped"):
-        assert "encounters that were completed or capped and have a score" in said[name]
-    assert "/ encounters asked for" in said["failed"]
+    shown = [row[name] for name in ("n", "attempted", "turns", "capped", "failed")]
+    assert shown == [3, 4, 6, 0, 0.25]
 
 
 def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    roles = {"model": "clinician", "cast.patient": "patient", "cast.controller": "controller"}
+    price = "price={input: 2, output: 8, date: '2026-01-01'}"
+    more = [f"{key}.{price}" for key in ("model", "cast.patient", "cast.controller")]
     with serve_in_thread(by_body=reply) as server:
-        given = [f"{key}=openai/{name}" for key, name in roles.items()]
-        given += [f"{key}.base_url={server.base_url}" for key in roles]
-        given += [f"{key}.price={{input: 2, output: 8, date: '2026-01-01'}}" for key in roles]
-        given += ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", "jury=offline"]
-        assert run_command(["run", *given, f"results_dir={tmp_path}", "max_instances=1"]) == 0
-    said = capsys.readouterr().out
+        done = medhelm(*line_of(server, *more, f"results_dir={tmp_path}", "max_instances=1"))
+    said = done.stdout
     assert "Other roles of stage: patient openai/patient, controller openai/controller." in said
     parties = record(tmp_path).parties
     sent = sum(p.usage.input_tokens for p in parties), sum(p.usage.output_tokens for p in parties)
     usd = 4 * (2 * sent[0] + 8 * sent[1]) / 1e6
-    assert (
-        f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
-        in said
-    )
-    assert f" tokens, {usd:,.2f} USD, with judges and other roles" in said
+    of = f"stage x openai/clinician: 1 of 4 instances; all would take about {4 * sum(sent):,} "
+    assert of in said and f" tokens, {usd:,.2f} USD, with judges and other roles" in said
 
 
 FLOODS = {
@@ -332,11 +278,8 @@ def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) ->
     none = dict.fromkeys((*ROLES, "judge"), {None})
     assert seeds("default") == none
     declared = {"patient_seed": 40, "controller_seed": 500}
-    assert seeds("seeds", protocol=declared, judged="always") == none | {
-        "patient": {43},
-        "controller": {503},
-        "judge": {0},
-    }
+    due = none | {"patient": {43}, "controller": {503}, "judge": {0}}
+    assert seeds("seeds", protocol=declared, judged="always") == due
     (spec,) = map(records.read_plan, records.find_runs(tmp_path / "seeds"))
     assert spec.spec.cast["patient"].send_seed == "always" and spec.spec.model.send_seed is True
 
@@ -352,35 +295,76 @@ def test_a_declared_seed_is_sent_to_its_role_at_temperature_0(tmp_path: Path) ->
         (["cast.patient=openai/x", "cast.patient.send_seed=false", "protocol.patient_seed=1"], "openai/x has send_seed: false"),
         (["cast.patient=hf/local", "cast.patient.model=x", "protocol.patient_seed=1"], "hf/local takes no seed at temperature 0"),
         (["cast.patient=hf/local", "cast.patient.model=x", "cast.patient.send_seed=always"], "send_seed=always is for providers"),
-        (["model=hf/local", "model.model=x", "model.send_seed=always"], "send_seed=always is for providers"),
     ],
 )  # fmt: skip
 def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
-    given: list[str],
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    given: list[str], said: str, tmp_path: Path
 ) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.setenv(name, "x")
     plain = ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
-    plain += ["jury=offline", *(["model=openai/x"] if "model=hf/local" not in given else [])]
-    assert run_command(["run", *plain, *given]) != 0
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert said in line
+    keys = {"ANTHROPIC_API_KEY": "x"}
+    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys)
+    (line,) = done.stderr.strip().splitlines()
+    assert done.returncode != 0 and said in line
 
 
-def test_an_estimate_foretells_the_replies_of_each_role(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_estimate_foretells_the_replies_of_each_role(tmp_path: Path) -> None:
     """4 encounters of (2 x 12 + 2) / 3 turns; the patient thinks 1,000 tokens a reply besides."""
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
     given = ["model=openai/a", "cast.patient=openai/b", "cast.controller=openai/c", "data=sample"]
     given += ["cast.patient.reasoning=true", "benchmark=stage", f"plugins=[{PLUGIN}]"]
-    assert run_command(["estimate", *given, f"results_dir={tmp_path}", "--format", "json"]) == 0
-    (own,) = json.loads(capsys.readouterr().out)["runs"]
+    done = medhelm("estimate", *given, f"results_dir={tmp_path}", "--format", "json")
+    (own,) = json.loads(done.stdout)["runs"]
     calls = 4 * 26 / 3
     assert own["output_tokens_expected"] == round(calls * 80)
     said = {role["role"]: role["output_tokens_expected"] for role in own["cast"]}
     assert said == {"patient": round(calls * 1_060), "controller": round(calls * 250)}
+
+
+STRICT = "strict"
+
+
+def newest(folder: Path) -> RunRecord:
+    gradings = sorted(records.find_gradings(folder), key=lambda path: path.stat().st_mtime_ns)
+    return records.read_record(gradings[-1])
+
+
+def completion(record: RunRecord) -> float | None:
+    (found,) = [r.value for r in record.results if r.metric == "encounter_completion"]
+    return found
+
+
+def rubric(path: Path, *items: str) -> str:
+    lines = [
+        {"case_id": f"art{n // 2}", "scenario": f"scenario{n % 2}", "PC": items} for n in range(4)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+def test_by_another_evaluator_a_jury_and_another_rubric(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def played(body: Mapping[str, Any]) -> str:
+        asked[body["model"]] += 1
+        said = reply(body)
+        return said.replace('"met": true', '"met": false') if body["model"] == STRICT else said
+
+    def jury(server: FaultServer, *names: str) -> JurySpec:
+        judges = tuple(model(server, name) for name in names)
+        return JurySpec(name="-".join(names), quorum=1, judges=judges)
+
+    def again(server: FaultServer, *names: str, **more: Any) -> tuple[float | None, dict[str, int]]:
+        asked.clear()
+        run(server, tmp_path / "r", jury=jury(server, *names), **more)
+        return completion(newest(tmp_path / "r")), dict(asked)
+
+    with serve_in_thread(by_body=played) as server:
+        assert again(server, "one")[0] == 0.75  # as in test_runs
+        assert again(server, STRICT) == (0.0, {STRICT: 4})
+        # of three, the two that say yes; `one` and `strict` are in the log
+        assert again(server, "one", "two", STRICT) == (0.75, {"two": 4})
+        assert again(server, "one", STRICT) == (0.0, {})  # half is not enough
+        file = rubric(tmp_path / "second.jsonl", "Asks how long she has been ill", "Shows respect")
+        second = {"grader": {"rubric": file}}
+        assert again(server, "one", **second) == (0.5, {"one": 4})
+        rubric(tmp_path / "second.jsonl", "Asks how long she has been ill", "Gives an infusion")
+        assert again(server, "one", **second) == (1.0, {"one": 4})  # the file was changed

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from medhelm import ModelSpec, evaluate, load_results
+from medhelm import ModelSpec, Table, evaluate, load_results
 from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
@@ -35,16 +35,25 @@ RULES = [
 ]
 
 
+def cases(folder: Path, count: int) -> dict[str, Any]:
+    """Write the staged case so many times; return what a run of it is given."""
+    (folder / "stage").mkdir()
+    lines = "".join(f"{json.dumps({'number': n})}\n" for n in range(count))
+    (folder / "stage" / "stage.jsonl").write_text(lines)
+    given = {"data": "full", "data_dir": folder, "results_dir": folder / "r"}
+    return {"benchmarks": "stage", "plugins": [PLUGIN], **given}
+
+
+def table(folder: Path, name: str = "encounters") -> Table:
+    return load_results(folder / "r", plugins=[PLUGIN]).typed(name)
+
+
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The staged case twelve times with four rules; items by rule of their deeds."""
     folder = tmp_path_factory.mktemp("table")
-    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
-    (folder / "stage").mkdir()
-    (folder / "stage" / "stage.jsonl").write_text(numbers)
-    given = {"data": "full", "data_dir": folder, "results_dir": folder / "r", "plugins": [PLUGIN]}
-    evaluate(RULES, "stage", **given)  # type: ignore[arg-type]
-    return [*load_results(folder / "r", plugins=[PLUGIN]).typed("encounters").rows]
+    evaluate(RULES, **cases(folder, 12))
+    return [*table(folder).rows]
 
 
 def of(rows: list[Any], level: str, model: str) -> list[Any]:
@@ -80,18 +89,15 @@ def test_competencies_and_specialties_have_rows_of_their_own(rows: list[Any]) ->
 
 def test_specialties_are_there_where_no_model_is_ranked(tmp_path: Path) -> None:
     """Two rules that read the rubric, of which one has been asked 10 of 12 cases."""
-    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
-    (tmp_path / "stage").mkdir()
-    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
-    given = {"data": "full", "data_dir": tmp_path, "results_dir": tmp_path / "r"}
+    given = cases(tmp_path, 12)
     for rule, most in (("oracle", 12), ("asks_everything", 10)):
-        evaluate(f"encounter/{rule}", "stage", plugins=[PLUGIN], max_instances=most, **given)  # type: ignore[arg-type]
+        evaluate(f"encounter/{rule}", max_instances=most, **given)
     found = load_results(tmp_path / "r", plugins=[PLUGIN])
-    table = found.typed("encounters")
-    assert any("stage 10 of up to 12" in note for note in table.notes)
-    titles = [grid.title for grid in table.grids()]
+    shown = found.typed("encounters")
+    assert any("stage 10 of up to 12" in note for note in shown.notes)
+    titles = [grid.title for grid in shown.grids()]
     assert "Completion" in titles and "Items worded as failures" not in titles  # there are none
-    rows = [*table.rows]
+    rows = [*shown.rows]
     own = {m: of(rows, "specialty", m) for m in ("oracle", "asks_everything")}
     assert {r["case_mean"] for r in own["oracle"]} == {1.0}
     assert sum(r["n"] for r in own["oracle"]) == sum(r["n"] for r in own["asks_everything"]) <= 10
@@ -118,11 +124,8 @@ def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
     given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
     evaluate("encounter/oracle", "stage", **given)  # type: ignore[arg-type]
     rubric = tmp_path / "v2.jsonl"
-    lines = [
-        json.dumps({"case_id": f"art{n}", "scenario": f"scenario{m}", "PC": ["Says so"]})
-        for n in range(2)
-        for m in range(2)
-    ]
+    own = [(f"art{n // 2}", f"scenario{n % 2}") for n in range(4)]
+    lines = [json.dumps({"case_id": c, "scenario": s, "PC": ["Says so"]}) for c, s in own]
     rubric.write_text("\n".join(lines))
     line = ["run", "model=encounter/silent", "benchmark=stage", "data=sample"]
     line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
@@ -133,16 +136,13 @@ def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
 
 
 def test_descriptive_columns_are_counted_by_hand() -> None:
-    episode = play(
-        CASE,
-        in_turn(
-            says("", "blood glucose", "vital signs"),
-            says("How long? Does she drink?"),
-            says("", "start an infusion", "hum a song"),
-            says(eos=True),
-        ),
-        turns=4,
+    said = in_turn(
+        says("", "blood glucose", "vital signs"),
+        says("How long? Does she drink?"),
+        says("", "start an infusion", "hum a song"),
+        says(eos=True),
     )
+    episode = play(CASE, said, turns=4)
     encounter = encounter_of(episode)
     found = describe(CASE.context, encounter, episode.ending)
     assert found == {
@@ -179,16 +179,11 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
             return says(eos=True)
         return reply(body)
 
-    (tmp_path / "stage").mkdir()
-    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(8))
-    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
-    given = {"data_dir": tmp_path, "results_dir": tmp_path / "r", "plugins": [PLUGIN]}
     with serve_in_thread(by_body=by_strategy) as server:
         plain = ModelSpec(name="lab/one", model="one", base_url=server.base_url)
         best = msgspec.structs.replace(plain, strategy="best_of_5")
-        evaluate([plain, best], "stage", jury="offline", **given)  # type: ignore[arg-type]
-    found = load_results(tmp_path / "r", plugins=[PLUGIN]).typed("encounters").rows
-    (row,) = [r for r in found if r["level"] == "strategy"]
+        evaluate([plain, best], jury="offline", **cases(tmp_path, 8))
+    (row,) = [r for r in table(tmp_path).rows if r["level"] == "strategy"]
     assert (row["model"], row["group"]) == ("lab/one", "best_of_5 less none")
     assert (row["n"], row["clusters"]) == (8, 4)
     assert (row["score_one"], row["score_other"], row["difference"]) == (0.5, 1.0, -0.5)
@@ -198,9 +193,6 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
 
 def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Path) -> None:
     """In the second of two repeats the clinician is not readable: it has no length."""
-    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(10))
-    (tmp_path / "stage").mkdir()
-    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
 
     def in_prose_again(body: Any) -> str:
         return "Hm." if body["seed"] == 1 else says("Hm.", eos=True)
@@ -208,9 +200,8 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
     with serve_in_thread(by_body=in_prose_again) as server:
         warm = Sampling(temperature=0.5)  # a seed is sent where the temperature is above 0
         spec = ModelSpec(name="lab/a", model="a", base_url=server.base_url, sampling=warm)
-        given = {"data": "full", "data_dir": tmp_path, "results_dir": tmp_path / "r"}
-        evaluate(spec, "stage", repeats=2, plugins=[PLUGIN], **given)  # type: ignore[arg-type]
-    rows = load_results(tmp_path / "r", plugins=[PLUGIN]).typed("encounters").rows
+        evaluate(spec, repeats=2, **cases(tmp_path, 10))
+    rows = table(tmp_path).rows
     (whole,) = [r for r in rows if r["level"] == "model"]
     assert whole["not_scored"] == "10 unparsed"
     lengths = [r["input_chars"] for r in rows if r["level"] == "length"]
@@ -244,28 +235,24 @@ def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None
     def by_model(body: Mapping[str, Any]) -> str:
         text = json.dumps(body["messages"])
         number = re.search(r"Number (\d+)\.", text)
-        is_good = body["model"] == "all" or (
-            body["model"] == "half" and number and int(number[1]) < 6
-        )
+        is_half = body["model"] == "half" and number and int(number[1]) < 6
+        is_good = body["model"] == "all" or is_half
         return reply(body) if is_good else says(eos=True)
 
-    (tmp_path / "stage").mkdir()
-    numbers = "".join(f"{json.dumps({'number': n})}\n" for n in range(12))
-    (tmp_path / "stage" / "stage.jsonl").write_text(numbers)
-    given = {"data_dir": tmp_path, "results_dir": tmp_path / "r", "plugins": [PLUGIN]}
     with serve_in_thread(by_body=by_model) as server:
-        models = [ModelSpec(name=f"lab/{n}", model=n, base_url=server.base_url) for n in ("all", "half", "none")]  # fmt: skip
-        evaluate(models, "stage", jury="offline", **given)  # type: ignore[arg-type]
+        names = ("all", "half", "none")
+        models = [ModelSpec(name=f"lab/{n}", model=n, base_url=server.base_url) for n in names]
+        evaluate(models, jury="offline", **cases(tmp_path, 12))
     results = load_results(tmp_path / "r", plugins=[PLUGIN])
-    table = results.typed("encounter_reliability")
-    (exam,) = [r for r in table.rows if r["level"] == "benchmark"]
+    found = results.typed("encounter_reliability").rows
+    (exam,) = [r for r in found if r["level"] == "benchmark"]
     assert (exam["models"], exam["n"], exam["cases_needed"]) == (3, 12, 2)
     variances = [exam[f"variance_{name}"] for name in ("model", "case", "rest")]
     assert variances == pytest.approx([8 / 33, 0, 1 / 11])
     assert exam["generalizability"] == pytest.approx(32 / 33)
-    rows = {r["model"]: r for r in table.rows if r["level"] == "model"}
-    assert [rows[f"lab/{n}"]["pass_rate"] for n in ("all", "half", "none")] == [1.0, 0.5, 0.0]
-    assert [rows[f"lab/{n}"]["critical_missed"] for n in ("all", "half", "none")] == [0.0, 0.5, 1.0]
+    rows = {r["model"]: r for r in found if r["level"] == "model"}
+    assert [rows[f"lab/{n}"]["pass_rate"] for n in names] == [1.0, 0.5, 0.0]
+    assert [rows[f"lab/{n}"]["critical_missed"] for n in names] == [0.0, 0.5, 1.0]
     half = rows["lab/half"]  # four or more of six articles are drawn from the good ones: 22 of 64
     assert half["consistency"] == pytest.approx((22 / 64) ** 2 + (42 / 64) ** 2, abs=0.03)
     assert not half["passes"] and rows["lab/all"]["passes"]
@@ -276,8 +263,7 @@ def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None
 
 
 def test_too_few_models_are_no_examination(tmp_path: Path) -> None:
-    given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
-    evaluate(RULES, "stage", **given)  # type: ignore[arg-type]
-    table = load_results(tmp_path, plugins=[PLUGIN]).typed("encounter_reliability")
-    assert {r["level"] for r in table.rows} == {"model"}
-    assert any("stage: 2 ranked model(s) share 4 case(s); reliability is" in n for n in table.notes)
+    evaluate(RULES, **cases(tmp_path, 4))
+    found = table(tmp_path, "encounter_reliability")
+    assert {r["level"] for r in found.rows} == {"model"}
+    assert any("stage: 2 ranked model(s) share 4 case(s); reliability is" in n for n in found.notes)

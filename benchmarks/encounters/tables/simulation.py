@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm import Part, Settings, Table, make_table
+from medhelm import Settings, Table
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import stored_decisions
 from medhelm_benchmarks.encounters.fidelity.stored import CheckedRun
@@ -25,54 +25,16 @@ from medhelm_benchmarks.encounters.grading.cast_fidelity import (
 )
 from medhelm_benchmarks.encounters.grading.evaluator import RUBRIC
 from medhelm_benchmarks.encounters.tables.cast import (
-    LAYOUT,
     SAID,
     Tally,
-    cast_columns,
-    cast_parts,
+    cast_form,
     role_rows,
     scores_row,
     share_row,
-    share_with_ends,
 )
 
 FACTORS = ("case", "run", "patient", "evaluator")
-_COLUMNS = (
-    kinds.count("planted", "control lines with the fault, planted", "planted"),
-    *share_with_ends("missed", "of these: not found by the judge", "missed"),
-    kinds.count("clean_lines", "control lines without a fault", "clean lines"),
-    *share_with_ends("wrong", "of these: said to have the fault", "wrongly"),
-    kinds.count("rank", "rank among the clinicians with this cast", "rank"),
-    kinds.count("moved", "ranks between the best and the worst under any cast", "moved"),
-    kinds.text(
-        "others", "who plays the surroundings, and settings of the protocol", "surroundings"
-    ),
-    kinds.text("factor", "what varies", "factor"),
-    kinds.count("levels", "levels of the factor; of the rest its degrees of freedom", "levels"),
-    kinds.number("variance", "estimated variance", "metric", "variance", digits=4),
-    kinds.number("sd", "its root, where it is above 0", "metric", "SD", digits=3),
-)
-_PARTS = {
-    "judge": ("Faults by the judge", ("role", "model", "fault", "cases", "lines", "share")),
-    "control": (
-        "What the judge misses and makes up",
-        ("fault", "planted", "missed", "clean_lines", "wrong"),
-    ),
-    "cast": ("Ranks by cast", ("model", "cast", "cases", "mean", "rank", "moved")),
-    "variance": (
-        "Where the variance comes from",
-        ("model", "others", "factor", "levels", "variance", "sd"),
-    ),
-}
-_SAID = (
-    "cast: clinicians that were run with every one of several casts, on common cases and by one evaluator: "
-    "the one that most of these runs have. A ranking that moves with the cast is one of the cast, too.",
-    "variance: random effects without interactions, on the cases that have every combination (mean "
-    "squares). run: `repeats`, all roles seeded anew. patient: the cast's patient and "
-    "`protocol.patient_seed`. Where a role is sent no seed (temperature 0 without `send_seed: always`), both "
-    "show what the server alone varies. evaluator: gradings by different evaluators. A factor with one level "
-    "has no estimate; an estimate below 0 says that it is too small to be seen.",
-)
+_SAID: Sequence[str] = kinds.read_tables(__file__)["simulation"]["said"]
 
 
 def simulation_table(
@@ -101,17 +63,13 @@ def simulation_table(
             else ["Nobody judged: add --judge MODEL."]
         ),
     ]
-    own = ("benchmark",)
-    parts = [Part(level, title, own, columns) for level, (title, columns) in _PARTS.items()]
-    return make_table(
-        "simulation",
-        "Fidelity of the simulation",
-        (*cast_columns(least), *_COLUMNS),
+    cast = cast_form(least)
+    form = kinds.form(__file__, "simulation", cast=cast.columns)
+    return replace(form, parts=(*cast.parts, *form.parts)).table(
         [row for row in rows if level in (None, row["level"]) or row["level"] == "control"],
         said,
         settings.of_draws,
-        parts=(*cast_parts(own), *parts),
-        layout=LAYOUT,
+        under=("benchmark",),
     )
 
 
@@ -137,8 +95,7 @@ def _tallies(runs: Iterable[CheckedRun]) -> Iterator[Tally]:
         players = {role: run.model(role) for role in ROLES}
         for e in run.encounters:
             of = (run.run.benchmark, players, e.case, e.cluster)
-            if e.sums:
-                yield Tally("role", *of, e.sums)
+            yield Tally("role", *of, e.sums)
             if e.by_judge is not None:
                 told = dict.fromkeys(CAST, (*BY_JUDGE, ANY))
                 yield Tally("judge", *of, sums_of(e.lines, e.by_judge, told))
