@@ -42,7 +42,7 @@ class _Converse(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Converse)
 
 
-def check_spec(spec: ModelSpec) -> None:
+def check_converse(spec: ModelSpec) -> None:
     """Refuse a setting that the protocol has no field for, and an address without a region."""
     if spec.sampling.reasoning_effort is not None:
         raise UsageError(

@@ -47,7 +47,7 @@ class _Response(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Response)
 
 
-def check_spec(spec: ModelSpec) -> None:
+def check_responses(spec: ModelSpec) -> None:
     """Refuse stop sequences, for which the protocol has no field."""
     if spec.sampling.stop:
         raise UsageError(
