@@ -79,7 +79,7 @@ ANTHROPIC = Api(
     "https://api.anthropic.com",
     "claude-test-1",
     lambda *asked: json.loads(anthropic.MESSAGES.write(*asked)),
-    anthropic.read_message,
+    anthropic.MESSAGES.read,
     anthropic.MESSAGES.read_failure,
 )
 GOOGLE = Api(
@@ -88,7 +88,7 @@ GOOGLE = Api(
     "https://generativelanguage.googleapis.com",
     "gemini-test-1",
     lambda *asked: json.loads(google.GEMINI.write(*asked)),
-    google.read_candidates,
+    google.GEMINI.read,
     google.GEMINI.read_failure,
 )
 A, G = ANTHROPIC, GOOGLE

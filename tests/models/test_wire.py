@@ -17,7 +17,6 @@ from medhelm.models.codecs.wire import (
     Answer,
     Codec,
     Failure,
-    read_answer,
     read_failure,
     read_usage,
 )
@@ -110,7 +109,7 @@ def completion(message: Any, finish: Any = "stop", **more: Any) -> bytes:
 
 
 def answer_of(payload: bytes) -> Answer:
-    answer = read_answer(payload)
+    answer = CHAT.read(payload)
     assert isinstance(answer, Answer)
     return answer
 
@@ -130,7 +129,7 @@ ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "tool_
 
 @pytest.mark.parametrize("finish", [*BROKEN, "server_error", "ERROR"])
 def test_a_generation_that_broke_off_is_no_answer(finish: str) -> None:
-    failure = read_answer(completion({"content": "The answer is B"}, finish))
+    failure = CHAT.read(completion({"content": "The answer is B"}, finish))
     assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
     assert failure.error == f"finish reason '{finish.lower()}'"
 
@@ -138,7 +137,7 @@ def test_a_generation_that_broke_off_is_no_answer(finish: str) -> None:
 def test_an_error_inside_a_choice_is_no_answer() -> None:
     for message in ({"content": "The an"}, None):
         choice = {"message": message, "finish_reason": "stop", "error": {"code": 502}}
-        failure = read_answer(json.dumps({"choices": [choice]}).encode())
+        failure = CHAT.read(json.dumps({"choices": [choice]}).encode())
         assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
 
 
@@ -177,14 +176,14 @@ def test_served_model_and_fingerprint_are_kept() -> None:
      b'{"choices": [{"message": {"content": 5}}]}', b"<html>502</html>", b"[" * 100_000],
 )  # fmt: skip
 def test_anything_else_is_worth_another_try_and_may_have_been_billed(payload: bytes) -> None:
-    failure = read_answer(payload)
+    failure = CHAT.read(payload)
     assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
 
 
 def test_an_error_inside_a_success_counts_as_that_error() -> None:
-    throttled = read_answer(b'{"error": {"code": 429, "message": "upstream"}}')
+    throttled = CHAT.read(b'{"error": {"code": 429, "message": "upstream"}}')
     assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_refusal
-    other = read_answer(b'{"error": {"message": "?"}}')
+    other = CHAT.read(b'{"error": {"message": "?"}}')
     assert isinstance(other, Failure) and other.kind == "retry"
 
 
@@ -196,7 +195,7 @@ def test_half_a_surrogate_pair_and_nan_do_not_lose_an_answer() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_reader_fail(payload: bytes) -> None:
-    assert isinstance(read_answer(payload), Answer | Failure)
+    assert isinstance(CHAT.read(payload), Answer | Failure)
     assert isinstance(read_failure(400, payload, ("temperature",)), Failure)
 
 
@@ -355,7 +354,7 @@ def test_runs_of_one_character_are_no_cut() -> None:
 
 @pytest.mark.parametrize("payload", [b'"\x80"', b'{"choices": "\xff\xfe"}', b"\x80"])
 def test_bytes_that_are_no_utf8_are_a_failure_not_a_defect(payload: bytes) -> None:
-    assert isinstance(read_answer(payload), Failure)
+    assert isinstance(CHAT.read(payload), Failure)
     read_failure(400, payload)
 
 

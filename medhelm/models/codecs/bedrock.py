@@ -17,7 +17,6 @@ from medhelm.models.codecs.wire import (
     Codec,
     Failure,
     count,
-    decode_answer,
     decoding,
     end_answer,
     parted,
@@ -37,9 +36,6 @@ class _Converse(msgspec.Struct):
     output: dict[str, Any] = {}
     stopReason: str | None = None
     usage: Any = None
-
-
-_DECODER = msgspec.json.Decoder(_Converse)
 
 
 def check_converse(spec: ModelSpec) -> None:
@@ -81,11 +77,8 @@ def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     return body
 
 
-def read_converse(payload: bytes) -> Answer | Failure:
-    """Return the text of an answer, without what the model thought. No model's name comes with it."""
-    answer = decode_answer(_DECODER, payload)
-    if isinstance(answer, Failure):
-        return answer
+def _answer(answer: _Converse) -> Answer | Failure:
+    """Return the text of an answer. No model's name comes with it."""
     message = answer.output.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if answer.stopReason is None and not content:
@@ -122,4 +115,6 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-CONVERSE = Codec(_body, read_converse, "outputConfig.textFormat", told=_told)
+CONVERSE = Codec(
+    _body, msgspec.json.Decoder(_Converse), _answer, "outputConfig.textFormat", told=_told
+)
