@@ -132,13 +132,25 @@ def test_a_generation_that_broke_off_is_no_answer(finish: str) -> None:
     failure = CHAT.read(completion({"content": "The answer is B"}, finish))
     assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
     assert failure.error == f"finish reason '{finish.lower()}'"
-
-
-def test_an_error_inside_a_choice_is_no_answer() -> None:
     for message in ({"content": "The an"}, None):
         choice = {"message": message, "finish_reason": "stop", "error": {"code": 502}}
         failure = CHAT.read(json.dumps({"choices": [choice]}).encode())
         assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
+
+
+@pytest.mark.parametrize(
+    ("finish", "remark"),
+    [
+        *((finish, "") for finish in (*ENDED, "function_call", None)),
+        ("OTHER", "finish reason 'OTHER'"),
+        ("Mrs Miller's note", "finish reason unknown"),
+    ],
+)
+def test_any_other_ending_counts_and_an_unknown_one_is_told(finish: Any, remark: str) -> None:
+    said = completion({"content": "B"}, finish, model="x-1-0613", system_fingerprint="fp_1")
+    answer = answer_of(said)
+    assert (answer.text, answer.finish, answer.error) == ("B", "stop", remark)
+    assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
 
 
 @pytest.mark.parametrize(
@@ -148,26 +160,6 @@ def test_an_answer_that_the_server_held_back_is_a_refusal(finish: str) -> None:
     assert answer_of(completion({"content": "B"}, finish)).finish == "refusal"
     silent = json.dumps({"choices": [{"finish_reason": finish}]}).encode()
     assert answer_of(silent).finish == "refusal"
-
-
-@pytest.mark.parametrize("finish", [*ENDED, "function_call", None])
-def test_usual_endings_leave_no_remark(finish: str | None) -> None:
-    answer = answer_of(completion({"content": "B"}, finish))
-    assert (answer.finish, answer.error) == ("stop", "")
-
-
-@pytest.mark.parametrize(
-    ("finish", "remark"),
-    [("OTHER", "finish reason 'OTHER'"), ("Mrs Miller's note", "finish reason unknown")],
-)
-def test_an_unknown_ending_counts_and_is_told(finish: str, remark: str) -> None:
-    answer = answer_of(completion({"content": "B"}, finish))
-    assert (answer.text, answer.finish, answer.error) == ("B", "stop", remark)
-
-
-def test_served_model_and_fingerprint_are_kept() -> None:
-    answer = answer_of(completion({"content": "A"}, model="x-1-0613", system_fingerprint="fp_1"))
-    assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
 
 
 @pytest.mark.parametrize(
@@ -339,23 +331,10 @@ def test_a_prompt_that_the_server_cut_is_noticed() -> None:
     assert cut(note, 2048)  # more than 12 bytes per token
     assert not cut(note, None)
     assert not cut("short " * 100, 3)  # fits every window
-
-
-def test_a_prompt_as_large_as_the_window_was_cut() -> None:
     assert cut("The patient was seen. " * 800, 4096, window=4096)
     assert not cut("The patient was seen. " * 700, 3900, window=4096)
-
-
-def test_runs_of_one_character_are_no_cut() -> None:
     ruled = ("-" * 200 + "\n" + "Sodium 140 mmol/l" + " " * 100 + "\n") * 60
-    assert len(ruled) > 12 * 900
-    assert not cut(ruled, 900)
-
-
-@pytest.mark.parametrize("payload", [b'"\x80"', b'{"choices": "\xff\xfe"}', b"\x80"])
-def test_bytes_that_are_no_utf8_are_a_failure_not_a_defect(payload: bytes) -> None:
-    assert isinstance(CHAT.read(payload), Failure)
-    read_failure(400, payload)
+    assert len(ruled) > 12 * 900 and not cut(ruled, 900)  # runs of one character
 
 
 BATCHED = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "model": "m"}
