@@ -19,7 +19,7 @@ from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool, access, check_model, open_model
 from medhelm.models.catalogue import load_models
-from medhelm.models.decoding import BatchRow, Draws, Generated
+from medhelm.models.decoding import BatchRow, Draws
 from medhelm.models.hf import HFModel
 from medhelm.models.weights import Weights, cut_at_stop
 from medhelm.schema.episode import Message, Request, Response, Sampling
@@ -278,7 +278,7 @@ def test_requests_that_wait_are_generated_together_and_the_loop_goes_on(
     sizes: list[int] = []
     generate = Weights.generate
 
-    def slow(self: Weights, rows: Sequence[BatchRow]) -> list[Generated]:
+    def slow(self: Weights, rows: Sequence[BatchRow]) -> list[Response]:
         sizes.append(len(rows))
         time.sleep(0.2)
         return generate(self, rows)
@@ -340,7 +340,7 @@ def test_loading_and_writing_are_states_and_the_speed_is_that_of_writing(
         time.sleep(0.3)
         load(self)
 
-    def watched(self: Weights, rows: Sequence[BatchRow]) -> list[Generated]:
+    def watched(self: Weights, rows: Sequence[BatchRow]) -> list[Response]:
         seen.append(pool.statuses())
         return generate(self, rows)
 
@@ -401,7 +401,7 @@ def test_too_large_a_batch_is_halved(
 
     run, sizes = Weights._run, []
 
-    def short_of_memory(self: Weights, batch: Sequence[Any]) -> list[Generated]:
+    def short_of_memory(self: Weights, batch: Sequence[Any]) -> list[Response]:
         sizes.append(len(batch))
         is_never = kind == "device" and any("90" in row.request.instance_id for row, _ in batch)
         if len(batch) > 2 or is_never:
@@ -425,7 +425,7 @@ def test_too_large_a_batch_is_halved(
 def test_a_fault_of_the_library_is_an_error_without_its_text(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: Weights, batch: Sequence[Any]) -> list[Generated]:
+    def broken(self: Weights, batch: Sequence[Any]) -> list[Response]:
         raise RuntimeError("Mrs Miller")
 
     monkeypatch.setattr(Weights, "_run", broken)
