@@ -17,6 +17,9 @@ def need_transformers() -> None:
     """Skip a test where the extra is not installed."""
     for name in ("torch", "transformers", "accelerate"):
         pytest.importorskip(name, reason="needs local weights: pip install '.[hf]'")
+    import torch
+
+    torch.set_num_threads(1)  # the other cores are those of other tests
 
 
 def make_tiny_model(folder: Path, template: str | None = TEMPLATE, window: int = 4096) -> Path:

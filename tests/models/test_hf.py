@@ -28,7 +28,7 @@ from medhelm.store import records
 from tests.models.asking import ask_all, request
 from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, smollm2
 
-LENGTHS = (3, 40, 9, 90, 1, 22, 60, 5)
+LENGTHS = (3, 40, 9, 90, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def converse(model: Path | str, requests: Iterable[Request], **spec: Any) -> lis
 
 
 def various(**more: Any) -> list[Request]:
-    return [request(n, "word " * n, **{"max_output_tokens": 24, **more}) for n in LENGTHS]
+    return [request(n, "word " * n, **{"max_output_tokens": 12, **more}) for n in LENGTHS]
 
 
 # Without weights ------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def test_drawn_answers_depend_on_the_seed_and_on_nothing_beside(tiny: Path) -> N
     assert all(a != b for a, b in zip(together, other, strict=True))
     assert all(a != b for a, b in zip(together, greedy, strict=True))
     # cold and hot ones in one batch
-    mixed = [*various(sampling=hot, seed=3)[:4], *various()[4:]]
-    assert [r.text for r in converse(tiny, mixed)] == together[:4] + greedy[4:]
+    mixed = [*various(sampling=hot, seed=3)[:2], *various()[2:]]
+    assert [r.text for r in converse(tiny, mixed)] == together[:2] + greedy[2:]
 
 
 @pytest.mark.extra
