@@ -32,13 +32,14 @@ from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
 from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.sending import Desk, Sender
-from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
+from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, is_answered, read_log
+from tests.made import benchmark, scripted
 from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
@@ -57,26 +58,14 @@ TERMS = JuryTerms(
     ),
     version="1",
 )
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="s",
-    dataset=FileDataset(files=()),
-    to_instance=lambda _: EPISODE.instance,
-    metrics=["jury"],
-)
+BENCHMARK = benchmark(to_instance=lambda _: EPISODE.instance, metrics=["jury"])
 EPISODE = Episode(
     instance=Instance(id="i", question="Why?"), response=Response(instance_id="i", text="Flu.")
 )
 
 
 def judge(name: str, reply: str = GOOD, **more: Any) -> ModelSpec:
-    return ModelSpec(
-        name=name,
-        model=name,
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={"default": reply} | more,
-    )
+    return scripted(name, **{"default": reply, **more})
 
 
 def unreachable(name: str, **more: Any) -> ModelSpec:
@@ -190,16 +179,12 @@ def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Pat
     shutil.copytree(INTERVIEW.parent / "samples", tmp_path / "samples")
     rated = '{"accuracy": 4, "completeness": 4, "clarity": 4}'
     with serve_in_thread(lambda prompt: rated if "clarity" in prompt else play(prompt)) as server:
-
-        def at(name: str) -> ModelSpec:
-            return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
-
         results = medhelm.evaluate(
-            at("under-test"),
+            server.model("lab/under-test"),
             "interview",
             data="sample",
-            cast={"questioner": at("asks"), "referee": at("referees")},
-            jury=jury(at("a"), reasons=False, quorum=1),
+            cast={"questioner": server.model("lab/asks"), "referee": server.model("lab/referees")},
+            jury=jury(server.model("lab/a"), reasons=False, quorum=1),
             controls=0,
             results_dir=tmp_path,
             plugins=str(plugin),

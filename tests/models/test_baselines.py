@@ -13,21 +13,14 @@ from hypothesis import strategies as st
 
 from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
-from medhelm.schema.data import Benchmark, FileDataset, Instance, Items
+from medhelm.schema.data import Benchmark, Instance, Items
 from medhelm.schema.model import InstanceModel, ModelSpec
 from medhelm.tables.study.selection import is_ranked
+from tests import made
 
 
 def benchmark(answer: str, labels: tuple[str, ...] = ()) -> Benchmark:
-    return Benchmark(
-        name="b",
-        subcategory="s",
-        dataset=FileDataset(files=()),
-        to_instance=lambda row: None,
-        metrics=["exact_match"],
-        answer=answer,  # type: ignore[arg-type]
-        labels=labels,
-    )
+    return made.benchmark(answer=answer, labels=labels)
 
 
 def baseline(name: str) -> InstanceModel:

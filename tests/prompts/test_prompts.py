@@ -13,22 +13,15 @@ from medhelm.prompts.messages import (
     render_prompt,
     resolve_prompt,
 )
-from medhelm.schema.data import Benchmark, FileDataset, Instance, Prompt
+from medhelm.schema.data import Instance, Prompt
 from medhelm.schema.episode import Message
+from tests.made import benchmark
 
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="s",
-    dataset=FileDataset(files=()),
-    to_instance=lambda row: None,
-    metrics=["exact_match"],
-    instruction="Do the task.",
-)
+BENCHMARK = benchmark(instruction="Do the task.")
 
 
 def text(instance: Instance, prompt: str | Prompt = "multiple_choice") -> str:
-    benchmark = dataclasses.replace(BENCHMARK, prompt=prompt)
-    (message,) = render_prompt(benchmark, instance)
+    (message,) = render_prompt(dataclasses.replace(BENCHMARK, prompt=prompt), instance)
     assert message.role == "user"
     return message.content
 

@@ -22,6 +22,7 @@ from medhelm.store import records
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
+from tests.made import scripted
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'
@@ -41,19 +42,9 @@ def plugin(folder: Path, **script: Any) -> Path:
 
 def answering(name: str, good: set[int]) -> ModelSpec:
     """Return a model that gives the gold of some instances and nonsense for the others."""
-    return ModelSpec(
-        name=name,
-        model=name,
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={
-            "default": "zebra",
-            "replies": {
-                f"e{i}": f"Give fluids, look for the source, and measure again after {i + 1} hours."
-                for i in good
-            },
-        },
-    )
+    gold = "Give fluids, look for the source, and measure again after {} hours."
+    replies = {f"e{i}": gold.format(i + 1) for i in good}
+    return scripted(name, default="zebra", replies=replies)
 
 
 def command(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:

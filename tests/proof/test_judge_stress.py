@@ -17,6 +17,7 @@ from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.clinicians.test_stored_decisions import PLUGIN
+from tests.made import scripted
 from tests.server import FaultServer, serve_in_thread
 
 CASES, CRITERIA, MODELS = 15, 4, ("m/a", "m/b")
@@ -77,23 +78,12 @@ def server() -> Iterator[FaultServer]:
 
 
 def judges(server: FaultServer, *names: str) -> JurySpec:
-    specs = [
-        ModelSpec(name=f"j/{n}", model=n, base_url=server.base_url, endpoint_class="local")
-        for n in names
-    ]
-    return JurySpec(name="test", judges=tuple(specs), quorum=1, repairs=0)
+    specs = tuple(server.model(f"j/{n}", endpoint_class="local") for n in names)
+    return JurySpec(name="test", judges=specs, quorum=1, repairs=0)
 
 
 def answering(ids: Mapping[int, str]) -> list[ModelSpec]:
-    return [
-        ModelSpec(
-            name=m,
-            provider="scripted",
-            endpoint_class="local",
-            extra_body={"replies": {i: ANSWERS[m, n] for n, i in ids.items()}},
-        )
-        for m in MODELS
-    ]
+    return [scripted(m, replies={i: ANSWERS[m, n] for n, i in ids.items()}) for m in MODELS]
 
 
 def stress(results: Path, benchmark: str, plugin: Path, *more: str) -> list[dict[str, Any]]:

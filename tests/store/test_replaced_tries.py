@@ -22,7 +22,7 @@ UNREADABLE = Reply(body=b'{"choices": [{"mess')
 
 
 def model(server: FaultServer, name: str) -> ModelSpec:
-    return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url, max_attempts=1)
+    return server.model(f"lab/{name}", max_attempts=1)
 
 
 def spent(folder: Path) -> dict[str, Any]:
