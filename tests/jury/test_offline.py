@@ -26,7 +26,7 @@ from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms
-from tests.graded import grade
+from tests.graded import grade, said
 from tests.made import benchmark
 
 RUBRIC = Rubric(
@@ -36,10 +36,6 @@ RUBRIC = Rubric(
     criteria=(Criterion(name="accuracy", text="?"), Criterion(name="clarity", text="?")),
 )
 GOLD = Instance(id="i", references=("give oral fluids and rest",))
-
-
-def said(text: str) -> Response:
-    return Response(instance_id="i", text=text)
 
 
 def episode(instance: Instance, text: str) -> Episode:
@@ -104,8 +100,8 @@ def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) 
     panel.verdicts(GOLD, episode(GOLD, "Flu."))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
     key = next(iter(panel._asked))
-    for said in panel._gradings:
-        said[key] = (b"", "refused", False)  # both gave a final answer: nobody is still to be asked
+    for told in panel._gradings:
+        told[key] = (b"", "refused", False)  # both gave a final answer: nobody is still to be asked
     panel.verdicts(GOLD, episode(GOLD, "Flu."))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,17 +24,11 @@ from medhelm.models.weights import Weights, cut_at_stop
 from medhelm.schema.episode import Message, Request, Response, Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.store import records
-from tests.models.asking import ask_all, request
-from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, smollm2
+from tests.models.asking import ask_all, request, said_by
+from tests.models.local_model import TEMPLATE, make_tiny_model, need_transformers, no_hub, smollm2
 
+__all__ = ["no_hub"]
 LENGTHS = (3, 40, 9, 90, 1)
-
-
-@pytest.fixture(autouse=True)
-def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    if constants := sys.modules.get("huggingface_hub.constants"):  # read once, at its import
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
 @pytest.fixture(scope="session")
@@ -56,14 +49,7 @@ def opened(spec: ModelSpec) -> HFModel:
 
 
 def converse(model: Path | str, requests: Iterable[Request], **spec: Any) -> list[Response]:
-    async def run() -> list[Response]:
-        opening = opened(spec_for(model, **spec))
-        try:
-            return await ask_all(opening, requests)
-        finally:
-            await opening.close()
-
-    return asyncio.run(run())
+    return asyncio.run(said_by(spec_for(model, **spec), requests, {}))
 
 
 def various(**more: Any) -> list[Request]:
@@ -82,18 +68,16 @@ def test_the_template_is_local_and_its_place_must_be_named() -> None:
         check_model(spec, {})
 
 
-@pytest.mark.parametrize("model", ["./none", "/none/at/all", "~/none", "a/b/c", "none.gguf"])
-def test_a_place_that_does_not_exist_is_said_before_anything_is_loaded(model: str) -> None:
-    with pytest.raises(ModelError, match="no folder or file") as caught:
-        check_model(spec_for(model), {})
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_gguf_names_the_fix(tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(b"")
-    with pytest.raises(ModelError, match="is no .gguf file; name its folder"):
-        check_model(spec_for(file), {})
+def test_a_place_without_weights_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
+    why = dict.fromkeys(
+        ("./none", "/none/at/all", "~/none", "a/b/c", "none.gguf"), "no folder or file"
+    )
+    why[str(tmp_path / "model.safetensors")] = "is no .gguf file; name its folder"
+    for model, said in why.items():
+        with pytest.raises(ModelError, match=said) as caught:
+            check_model(spec_for(model), {})
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("model", ["org/name", "name", "org/name/file-Q4.gguf"])

@@ -16,8 +16,8 @@ from medhelm.errors import ModelError
 from medhelm.models import access, check_model, open_model
 from medhelm.models.providers import built_in
 from medhelm.schema.episode import Message, Request, Response, Sampling, Usage
-from medhelm.schema.model import Model, ModelSpec
-from tests.models.asking import ask_all, request
+from medhelm.schema.model import ModelSpec
+from tests.models.asking import ask_all, request, said_by
 from tests.models.sdk_server import (
     KINDS,
     LOST,
@@ -132,19 +132,9 @@ def converse(
 ) -> list[Response]:
     async def run() -> list[Response]:
         async with server:
-            model = opened(spec_for(sdk, server.base_url, **spec))
-            try:
-                return await ask_all(model, requests)
-            finally:
-                await model.close()
+            return await said_by(spec_for(sdk, server.base_url, **spec), requests, {"K": KEY})
 
     return asyncio.run(run())
-
-
-def opened(spec: ModelSpec, environ: dict[str, str] | None = None) -> Model:
-    model = open_model(spec, environ={"K": KEY} if environ is None else environ)
-    assert not hasattr(model, "answer")
-    return model  # type: ignore[return-value]
 
 
 # With or without the package ------------------------------------------------------------------
@@ -277,7 +267,7 @@ def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
 
     async def run() -> str:
         async with server:
-            model: Any = opened(spec_for(sdk, server.base_url), {"K": f" {KEY}\n"})
+            model: Any = open_model(spec_for(sdk, server.base_url), environ={"K": f" {KEY}\n"})
             (response,) = await ask_all(model, [request("a")])
             await model.close()
             return f"{response} {model!r} {model.__dict__} {model.endpoint.__dict__}"
@@ -299,9 +289,8 @@ def test_a_key_of_the_environment_goes_to_no_host_that_it_was_not_given_for(
 
     async def run() -> None:
         async with server:
-            model = opened(spec_for(sdk, server.base_url, api_key_env=None), {sdk.key_env: KEY})
-            await ask_all(model, [request("a")])
-            await model.close()
+            spec = spec_for(sdk, server.base_url, api_key_env=None)
+            await said_by(spec, [request("a")], {sdk.key_env: KEY})
 
     asyncio.run(run())
     assert server.paths == [sdk.path] and KEY not in str(server.headers)

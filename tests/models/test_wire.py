@@ -93,15 +93,12 @@ def test_a_schema_is_sent_to_be_held_strictly_in_the_order_of_its_keys() -> None
 
 
 def test_further_fields_are_merged_and_cannot_replace_the_prompt() -> None:
+    body = body_of(SPEC, ask(Sampling(top_p=0.9, stop=("\n", "END"))))
+    assert body["top_p"] == 0.9 and body["stop"] == ["\n", "END"]
     extra = {"chat_template_kwargs": {"enable_thinking": False}, "messages": [], "model": "other"}
     body = body_of(ModelSpec(name="e", model="e", extra_body=extra))
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
     assert body["model"] == "e" and len(body["messages"]) == 2
-
-
-def test_top_p_and_stop_are_sent_where_set() -> None:
-    body = body_of(SPEC, ask(Sampling(top_p=0.9, stop=("\n", "END"))))
-    assert body["top_p"] == 0.9 and body["stop"] == ["\n", "END"]
 
 
 def completion(message: Any, finish: Any = "stop", **more: Any) -> bytes:
@@ -177,6 +174,8 @@ def test_an_error_inside_a_success_counts_as_that_error() -> None:
     assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_refusal
     other = CHAT.read(b'{"error": {"message": "?"}}')
     assert isinstance(other, Failure) and other.kind == "retry"
+    failure = read_failure(400, error_body(message="bad prompt: Mrs Miller", code="Mrs Miller"))
+    assert "Miller" not in repr(failure), "the server's prose is not kept"
 
 
 def test_half_a_surrogate_pair_and_nan_do_not_lose_an_answer() -> None:
@@ -311,11 +310,6 @@ def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(status: int, payloa
     failure = read_failure(status, payload, (*SENT, "response_format"))
     assert (failure.kind, failure.param) == ("model", "response_format")
     assert read_failure(status, payload, SENT).kind == "error"  # none was sent: this prompt only
-
-
-def test_the_servers_prose_is_not_kept() -> None:
-    failure = read_failure(400, error_body(message="bad prompt: Mrs Miller", code="Mrs Miller"))
-    assert "Miller" not in repr(failure)
 
 
 def cut(text: str, tokens: int | None, window: int | None = None) -> bool:

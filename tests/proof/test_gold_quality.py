@@ -23,6 +23,7 @@ from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
 from tests.made import scripted
+from tests.quiz import at
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'
@@ -92,13 +93,9 @@ def test_means_and_ranks_with_and_without_flagged_golds(
 ) -> None:
     plugin(tmp_path, default=YES, replies={"e0": NO, "e1": NO, "e2": NO})
     models = {"m/a": {0, 1, 2, 3}, "m/b": {3, 4, 5}, "m/c": {3, 4}}
+    all_models = [*(answering(name, good) for name, good in models.items()), "baseline/oracle"]
     medhelm.evaluate(
-        [*(answering(name, good) for name, good in models.items()), "baseline/oracle"],
-        "essay",
-        data="sample",
-        plugins=PLUGIN,
-        results_dir=tmp_path / "results",
-        jury="offline",
+        all_models, "essay", **at(tmp_path, plugins=PLUGIN, data="sample", jury="offline")
     )
     found = judge(capsys, tmp_path)
     assert found["metric"] == "jury"
