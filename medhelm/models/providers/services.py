@@ -112,7 +112,7 @@ _LOGINS: Mapping[str, Callable[[ModelSpec], Credentials]] = {
     "google": _google_login,
 }
 """Make what signs requests where no key is named."""
-_FUNCTIONS: Mapping[str, Mapping[str, Any]] = {
+_FUNCTIONS: Mapping[str, dict[str, Any]] = {
     "azure": {"check": _check_azure},
     "baseline": {
         "open_model": open_baseline,
@@ -142,7 +142,8 @@ def _fields(name: str) -> dict[str, Any]:
 
 def _provider(name: str) -> Provider:
     row, words = _fields(name), _rows()["words"] | {"no_logprobs": NO_LOGPROBS}
-    http = {key: row.pop(key) for key in ("codec", "key_header", "headers", "login") if key in row}
+    ours = ("codec", "key_header", "headers", "login")
+    http: dict[str, Any] = {key: row.pop(key) for key in ours if key in row}
     for field in ("own_fields", "fixes"):
         row[field] = {key: words.get(said, said) for key, said in row.get(field, {}).items()}
     row["uses"] = [one for said in row["uses"] for one in words.get(said, [said])]
@@ -150,7 +151,7 @@ def _provider(name: str) -> Provider:
         row["spec_of"] = partial(named_openai, name)
     if http:
         row["open_host"] = partial(_open_http, http)
-    values = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
     return Provider(name=name, origin=__file__, **values | _FUNCTIONS.get(name, {}))
 
 
