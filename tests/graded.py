@@ -8,6 +8,11 @@ from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Metric, Score
 
 
+def said(text: str) -> Response:
+    """Return a reply."""
+    return Response(instance_id="i", text=text)
+
+
 def grade(metric: Metric, instance: Instance, response: Response) -> Score:
     """Return what a metric says of a response."""
     return core.grade(metric, Episode(instance=instance, response=response))

@@ -38,6 +38,12 @@ def write_quiz(folder: Path, n: int, *, context: str = "Case {i}.", start: int =
     return folder / "data"
 
 
+def at(folder: Path, **more: Any) -> dict[str, Any]:
+    """Return where the data and the results of a folder lie, for `evaluate` and its like."""
+    places = {"data_dir": folder / "data", "results_dir": folder / "results", "plugins": PLUGIN}
+    return places | more
+
+
 def arguments(folder: Path, base_url: str, **settings: Any) -> list[str]:
     """Return what follows `medhelm` to run the quiz against a server."""
     given = {

@@ -25,6 +25,8 @@ from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
 
+from medhelm.schema.model import ModelSpec
+
 KINDS = ("429", "429_retry_after", "500", "drop", "hang", "invalid_json", "truncated", "slow")
 """Faults that go away: a later try of the same prompt is answered."""
 
@@ -158,6 +160,11 @@ class FaultServer:
     def base_url(self) -> str:
         """Return what a model's `base_url` is set to."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}/v1"
+
+    def model(self, name: str, **own: Any) -> ModelSpec:
+        """Return a model that is asked here, under the last part of its name."""
+        given = {"model": name.rpartition("/")[2], "base_url": self.base_url}
+        return ModelSpec(name=name, **{**given, **own})
 
     @property
     def duplicates(self) -> dict[str, int]:

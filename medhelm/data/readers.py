@@ -329,18 +329,13 @@ def _kind(value: Any) -> str:
 
 def _not_utf8(path: Path) -> str:
     """Return the message that names the first byte that is not UTF-8, and its line."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    offset, line = 0, 1
+    offset = 0
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            pending = len(decoder.getstate()[0])
+        for number, line in enumerate(file, 1):
             try:
-                decoder.decode(chunk)
+                line.decode()
             except UnicodeDecodeError as e:
-                start = e.start - pending
-                offset, line = offset + start, line + chunk.count(b"\n", 0, max(0, start))
-                break
-            offset, line = offset + len(chunk), line + chunk.count(b"\n")
-        else:
-            offset -= len(decoder.getstate()[0])
-    return f"{path.name}: not UTF-8 at byte {offset}; it is in line {line}; save the file as UTF-8"
+                where = f"byte {offset + e.start}; it is in line {number}"
+                return f"{path.name}: not UTF-8 at {where}; save the file as UTF-8"
+            offset += len(line)
+    return f"{path.name}: not UTF-8; save the file as UTF-8"

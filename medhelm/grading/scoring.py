@@ -164,7 +164,7 @@ class Tally:
         """Return the metric over the run; raises PluginError where its aggregation fails."""
         return MetricResult(
             metric=ref.name,
-            value=self._value(ref),
+            value=self.value(ref),
             counted=self._counted,
             scored=self._outcomes["scored"],
             outcomes=dict(sorted(self._outcomes.items())),
@@ -172,19 +172,25 @@ class Tally:
             refused_in_words=self._declined,
         )
 
-    def _value(self, ref: MetricRef) -> float | None:
-        import numpy as np
-
-        from medhelm.stats.aggregation import Pooling
-
+    def sums(self) -> dict[str, float]:
+        """Return the sums over instances, by name; empty where no score has a value."""
         for repeats in (self._by_instance or {}).values():
             columns = zip(*repeats, strict=True)
             self._count([math.fsum(column) / len(repeats) for column in columns])
         self._by_instance = None
-        if not self._sums:
+        rounded = (total.rounded() for total in self._sums)
+        return dict(zip(self._order.names, rounded, strict=False))
+
+    def value(self, ref: MetricRef) -> float | None:
+        """Return the value of the run; raises PluginError where it is not in the metric's range."""
+        import numpy as np
+
+        from medhelm.stats.aggregation import Pooling
+
+        if not (sums := self.sums()):
             return None
-        sums = np.asarray([total.rounded() for total in self._sums])
-        value = float(Pooling(aggregation_of(self._metric, ref), self._order.names)(sums))
+        pooling = Pooling(aggregation_of(self._metric, ref), self._order.names)
+        value = float(pooling(np.asarray([*sums.values()])))
         if math.isnan(value):
             return None
         slack = _SLACK * (ref.maximum - ref.minimum)

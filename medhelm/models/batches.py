@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from medhelm.errors import ModelError, RecordError
-from medhelm.files.durable import make_private, why, write_whole
+from medhelm.files.durable import make_private, os_errors_as, write_whole
 from medhelm.models.access import explain
 from medhelm.models.batch_services import ENDED, BatchJob, BatchState, ServiceError, open_service
 from medhelm.models.codecs.batch_lines import CANCELLED, EXPIRED, read_line
@@ -317,11 +317,9 @@ class Batches:
 
     def _file(self) -> BinaryIO:
         """Return a file beside the batches that leaves nothing behind."""
-        try:
+        with os_errors_as(RecordError, f"cannot write {self._folder}"):
             make_private(self._folder)
             return TemporaryFile(dir=self._folder)
-        except OSError as e:
-            raise RecordError(f"cannot write {self._folder}: {why(e)}") from None
 
     def _write(self, job: BatchJob) -> None:
         write_whole(self._folder / f"{job.name}.json", msgspec.json.encode(job))

@@ -6,10 +6,10 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from medhelm.schema.episode import Finish, Likelihood, Request, Usage
+from medhelm.schema.episode import Request
 
 _TAIL = 16
 """Tokens that are decoded beyond the longest stop sequence to find it."""
@@ -25,18 +25,6 @@ class BatchRow:
     timeout_s: float = float("inf")
     is_dropped: Callable[[], bool] = lambda: False
     """True if nobody waits for it any more. It is read after every token."""
-
-
-@dataclass(frozen=True)
-class Generated:
-    """The outcome of a row."""
-
-    text: str = ""
-    finish: Finish = "stop"
-    error: str = ""
-    usage: Usage = field(default_factory=Usage)
-    seconds: float = 0.0
-    likelihoods: tuple[Likelihood, ...] = ()
 
 
 class Draws:

@@ -246,7 +246,18 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
                     endpoint.answered(stamp)
                     seconds = asyncio.get_running_loop().time() - stamp.at
                     result = self._believed(request, sent, result)
-                    response = _answered(request, result, attempt, lost, seconds)
+                    response = request.reply(
+                        text=result.text,
+                        finish=result.finish,
+                        error=result.error,
+                        usage=result.usage,
+                        attempts=attempt,
+                        lost=lost,
+                        latency_s=seconds,
+                        served_model=result.model,
+                        fingerprint=result.fingerprint,
+                        likelihoods=result.likelihoods,
+                    )
                     if len(self._ways) > 1:
                         response = replace(response, address=way._address)
                     return response
@@ -332,23 +343,6 @@ class EndpointModel(ABC, Generic[_E, _Sent]):
 def unanswered(request: Request, finish: Finish, error: str, attempts: int, lost: int) -> Response:
     """Return the response of a request that has no answer."""
     return request.reply(finish=finish, error=error, attempts=attempts, lost=lost)
-
-
-def _answered(
-    request: Request, answer: Answer, attempts: int, lost: int, seconds: float
-) -> Response:
-    return request.reply(
-        text=answer.text,
-        finish=answer.finish,
-        error=answer.error,
-        usage=answer.usage,
-        attempts=attempts,
-        lost=lost,
-        latency_s=seconds,
-        served_model=answer.model,
-        fingerprint=answer.fingerprint,
-        likelihoods=answer.likelihoods,
-    )
 
 
 def believable(usage: Usage, input_tokens: int, output_tokens: int) -> Usage:

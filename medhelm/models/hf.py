@@ -11,7 +11,7 @@ import msgspec
 
 from medhelm.errors import ModelError
 from medhelm.models.access import require_packages
-from medhelm.models.decoding import BatchRow, Generated
+from medhelm.models.decoding import BatchRow
 from medhelm.models.hosts import LOADING, Host
 from medhelm.models.pacing.limits import AdaptiveLimiter
 from medhelm.models.weights import Weights, locate, read_options
@@ -44,7 +44,7 @@ class Batcher(Host):
         self.weights = Weights(spec)
         self._size = spec.max_concurrency or _BATCH
         self.limiter = AdaptiveLimiter(_BATCHES * self._size, start=_BATCHES * self._size)
-        self._waiting: deque[tuple[BatchRow, asyncio.Future[Generated]]] = deque()
+        self._waiting: deque[tuple[BatchRow, asyncio.Future[Response]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="medhelm-hf")
         self._task: asyncio.Task[None] | None = None
         self._fatal = ""
@@ -80,11 +80,11 @@ class Batcher(Host):
         """Return a model of these weights."""
         return HFModel(spec, self, owns_host=owns_host)
 
-    async def ask(self, spec: ModelSpec, request: Request) -> Generated:
+    async def ask(self, spec: ModelSpec, request: Request) -> Response:
         """Return what the weights write; raises ModelError where they cannot be used."""
         if self._fatal:
             raise ModelError(self._fatal)
-        future: asyncio.Future[Generated] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
         def is_dropped() -> bool:
             return self._is_closing or future.cancelled()
@@ -105,7 +105,7 @@ class Batcher(Host):
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
-        batch: list[tuple[BatchRow, asyncio.Future[Generated]]] = []
+        batch: list[tuple[BatchRow, asyncio.Future[Response]]] = []
         try:
             while self._waiting:
                 if len(self._waiting) < self._size:
@@ -130,7 +130,7 @@ class Batcher(Host):
             self._is_closing = True  # the thread stops after the token that it is at
             raise
 
-    def _generate(self, rows: list[BatchRow]) -> list[Generated]:
+    def _generate(self, rows: list[BatchRow]) -> list[Response]:
         self._is_loading = True
         try:
             self.weights.load()
@@ -141,8 +141,8 @@ class Batcher(Host):
             return self.weights.generate(rows)
         except Exception as error:  # a boundary: one bad batch must not end the run
             # The text of the error may hold the prompt.
-            failed = Generated(finish="error", error=f"{type(error).__name__} while generating")
-            return [failed] * len(rows)
+            said = f"{type(error).__name__} while generating"
+            return [row.request.reply(finish="error", error=said) for row in rows]
         finally:
             self._written_s += time.monotonic() - self._began
             self._began = None
@@ -170,16 +170,8 @@ class HFModel:
             request = msgspec.structs.replace(request, seed=None)
         answer = await self._batcher.ask(self.spec, request)
         weights = self._batcher.weights
-        return request.reply(
-            text=answer.text,
-            finish=answer.finish,
-            error=answer.error,
-            usage=answer.usage,
-            attempts=0 if answer.finish == "oversize" else 1,
-            latency_s=answer.seconds,
-            served_model=weights.name,
-            fingerprint=weights.fingerprint,
-            likelihoods=answer.likelihoods,
+        return msgspec.structs.replace(
+            answer, served_model=weights.name, fingerprint=weights.fingerprint
         )
 
     async def close(self) -> None:

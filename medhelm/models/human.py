@@ -27,7 +27,7 @@ class _Line(msgspec.Struct):
     answer: str
 
 
-def spec_of(file: str) -> ModelSpec:
+def human_spec(file: str) -> ModelSpec:
     """Return the spec of a file of answers; raises UsageError where it cannot be read."""
     path = Path(file)
     content = _content(path)

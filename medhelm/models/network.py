@@ -34,61 +34,40 @@ class BodyReader:
     """Collects a body as it comes. A bomb is stopped at the bound and never held as a whole."""
 
     def __init__(self, encoding: str, most: int) -> None:
-        self._most = most
-        self._chunks: list[bytes] = []
-        self._size = self._received = 0
         name = encoding.strip().lower()
         if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise BadBody("unknown content encoding")
-        is_plain = name in ("", "identity")
-        self._inflater = None if is_plain else _Inflater(is_gzip="gzip" in name)
+        self._most, self._received, self._body = most, 0, bytearray()
+        self._is_deflate = name == "deflate"
+        self._inflater = zlib.decompressobj(31) if "gzip" in name else None
 
     def feed(self, chunk: bytes) -> None:
         """Add what was received; raises `BadBody` beyond the bound and where it is damaged."""
+        if chunk and self._is_deflate and self._inflater is None:  # with its header or without
+            self._inflater = zlib.decompressobj(15 if chunk[0] & 0x0F == 8 else -15)
         self._received += len(chunk)
-        room = self._most - self._size
+        room = self._most - len(self._body)
         if self._inflater is not None:
-            chunk = self._inflater.feed(chunk, room + 1)
-        self._chunks.append(chunk[:room])
-        self._size += len(chunk[:room])
+            try:
+                chunk = self._inflater.decompress(chunk, room + 1)
+            except zlib.error:
+                raise BadBody("damaged body") from None
+            if self._inflater.unused_data:
+                raise BadBody("damaged body")
+        self._body += chunk[:room]
         if len(chunk) > room or self._received > self._most:
             raise BadBody(f"body over {self._most} bytes")
 
     def end(self) -> bytes:
         """Return the whole body."""
-        if self._inflater is not None and self._received and not self._inflater.is_complete:
+        if self._inflater is not None and self._received and not self._inflater.eof:
             raise BadBody("truncated body")
         return self.part
 
     @property
     def part(self) -> bytes:
         """Return what there is so far."""
-        return b"".join(self._chunks)
-
-
-class _Inflater:
-    """Decompresses gzip, and deflate with or without its header."""
-
-    def __init__(self, *, is_gzip: bool) -> None:
-        self._member = zlib.decompressobj(31) if is_gzip else None
-
-    @property
-    def is_complete(self) -> bool:
-        return self._member is not None and self._member.eof
-
-    def feed(self, chunk: bytes, most: int) -> bytes:
-        """Return at most so many bytes of what a chunk holds."""
-        if not chunk:
-            return b""
-        if self._member is None:
-            self._member = zlib.decompressobj(15 if chunk[0] & 0x0F == 8 else -15)
-        try:
-            found = self._member.decompress(chunk, most)
-        except zlib.error:
-            raise BadBody("damaged body") from None
-        if self._member.unused_data:
-            raise BadBody("damaged body")
-        return found
+        return bytes(self._body)
 
 
 async def read_body(chunks: AsyncIterable[bytes], encoding: str, status: int) -> bytes:

@@ -23,14 +23,6 @@ DECIDING = (
 )
 """All settings that can decide an answer: names, prices and limits are not among them. Whether an
 answer is held to a JSON Schema is up to the requests, which few protocols give one."""
-SERVED = ("base_url", "reasoning", "system_prompt", "sampling", "extra_body", "context_window")
-"""The settings besides provider and model that a request to any service carries."""
-
-PROMPT = "the benchmark's prompt"
-WHOLE_ANSWERS = "nothing, medhelm reads whole answers"
-BUDGET = "model.max_output_tokens"
-"""Settings of which a field of the body may be, for `own_fields`."""
-
 
 NO_LOGPROBS = "set form=line or form=text, or ask a server that gives log-probabilities"
 """The fix of a form that an endpoint cannot serve."""

@@ -20,9 +20,9 @@ import msgspec
 
 from medhelm.config import convert
 from medhelm.errors import ModelError
-from medhelm.models.decoding import BatchRow, Draws, Endings, Generated
+from medhelm.models.decoding import BatchRow, Draws, Endings
 from medhelm.models.likelihoods import continued, plain_text, plain_texts, shared_tokens
-from medhelm.schema.episode import Finish, Likelihood, Message, Request, Usage
+from medhelm.schema.episode import Finish, Likelihood, Message, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -128,13 +128,13 @@ class Weights:
         """Free the memory."""
         self._model = None
 
-    def generate(self, rows: Sequence[BatchRow]) -> list[Generated]:
+    def generate(self, rows: Sequence[BatchRow]) -> list[Response]:
         """Return what comes of each row; together or one by one gives the same."""
-        done: dict[int, Generated] = {}
+        done: dict[int, Response] = {}
         asked: dict[int, _Encoded] = {}
         for n, row in enumerate(rows):
             found = self._encode(row)
-            if isinstance(found, Generated):
+            if isinstance(found, Response):
                 done[n] = found
             else:
                 asked[n] = (row, found)
@@ -212,14 +212,14 @@ class Weights:
     def _is_templated(self) -> bool:
         return self._options.chat_template and bool(self._tokenizer.chat_template)
 
-    def _encode(self, row: BatchRow) -> list[list[int]] | Generated:
+    def _encode(self, row: BatchRow) -> list[list[int]] | Response:
         """Return the tokens of a prompt, then those with each candidate, or why there is nothing to ask."""
         request = row.request
         try:
             for part in (*(message.content for message in request.messages), *request.candidates):
                 part.encode()
         except UnicodeEncodeError:
-            return Generated(finish="error", error="the prompt is not valid Unicode")
+            return request.reply(finish="error", error="the prompt is not valid Unicode")
         if is_templated := self._is_templated:
             text = self._render(request)
             texts = continued(text, request.candidates) if request.candidates else [text]
@@ -236,7 +236,7 @@ class Weights:
             if not (start := shared_tokens(found)):  # what begins a text needs something before it
                 found = [first + ids for ids in found]
             if start >= min(map(len, found[1:])):
-                return Generated(finish="error", error="a candidate has no token of its own")
+                return request.reply(finish="error", error="a candidate has no token of its own")
         config = self._model.config.get_text_config()
         window = row.window or getattr(config, "max_position_embeddings", None)
         longest = max(map(len, found))
@@ -244,7 +244,7 @@ class Weights:
             error = (
                 f"{longest} tokens of prompt and {budget} of answer exceed the window of {window}"
             )
-            return Generated(finish="oversize", error=error)
+            return request.reply(finish="oversize", error=error, attempts=0)
         return found
 
     def _render(self, request: Request) -> str:
@@ -271,8 +271,8 @@ class Weights:
         return render([Message(first.role, plain_text([*system, first])), *rest])
 
     def _complete(
-        self, run: Callable[[Sequence[_Encoded]], list[Generated]], batch: Sequence[_Encoded]
-    ) -> list[Generated]:
+        self, run: Callable[[Sequence[_Encoded]], list[Response]], batch: Sequence[_Encoded]
+    ) -> list[Response]:
         """Return what comes of a batch; halves it where the memory does not suffice."""
         import torch
 
@@ -284,7 +284,7 @@ class Weights:
             if not _CPU_IS_FULL.search(str(error)):
                 raise
         if len(batch) == 1:
-            return [Generated(finish="error", error="out of memory")]
+            return [batch[0][0].request.reply(finish="error", error="out of memory")]
         middle = len(batch) // 2
         return self._complete(run, batch[:middle]) + self._complete(run, batch[middle:])
 
@@ -301,7 +301,7 @@ class Weights:
             "attention_mask": torch.tensor(mask, device=model.device),
         }
 
-    def _run(self, batch: Sequence[_Encoded]) -> list[Generated]:
+    def _run(self, batch: Sequence[_Encoded]) -> list[Response]:
         import torch
         import transformers
 
@@ -331,11 +331,17 @@ class Weights:
             failed = why not in ("stop", "length")
             finish: Finish = "error" if failed else "length" if why == "length" else "stop"
             answers.append(
-                Generated("" if failed else text, finish, why if failed else "", usage, seconds)
+                row.request.reply(
+                    text="" if failed else text,
+                    finish=finish,
+                    error=why if failed else "",
+                    usage=usage,
+                    latency_s=seconds,
+                )
             )
         return answers
 
-    def _rate(self, batch: Sequence[_Encoded]) -> list[Generated]:
+    def _rate(self, batch: Sequence[_Encoded]) -> list[Response]:
         """Return the log-probabilities of candidates; those of one token share a pass over what is before them."""
         import torch
 
@@ -364,12 +370,13 @@ class Weights:
             rated = [found[n, place] for place in range(len(texts) - 1) if (n, place) in found]
             usage = Usage(input_tokens=starts[n], cached_tokens=0, output_tokens=0)
             if any(not math.isfinite(own.logprob) for own in rated):
-                done = Generated(finish="error", error="an option has no finite log-probability")
+                why = "an option has no finite log-probability"
+                done = row.request.reply(finish="error", error=why)
             elif len(rated) == len(texts) - 1:
-                done = Generated(usage=usage, seconds=seconds, likelihoods=tuple(rated))
+                done = row.request.reply(usage=usage, latency_s=seconds, likelihoods=tuple(rated))
             else:
                 why = "stopped" if row.is_dropped() else "timeout"
-                done = Generated(finish="error", error=why)
+                done = row.request.reply(finish="error", error=why)
             answers.append(done)
         return answers
 

@@ -8,12 +8,10 @@ Both readings stream. A finding shows text of bundled samples and public data on
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -26,7 +24,7 @@ from medhelm.grading.grade import MEAN_OF_PARTS, grade, in_parts, metric_ref
 from medhelm.grading.graders.grader import GradedMetric
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import with_stand_ins
-from medhelm.grading.scoring import SumOrder, aggregation_of
+from medhelm.grading.scoring import Tally
 from medhelm.grading.survey import Answer, Survey, embedded_answers, survey
 from medhelm.plugins.registry import Registry
 from medhelm.prompts.messages import render_prompt
@@ -53,7 +51,6 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.run import MetricRef
 from medhelm.schema.score import Metric, Score, Scoring
-from medhelm.stats.aggregation import Pooling
 
 Data = Literal["sample", "full"]
 ManifestState = Literal["agrees", "differs", "absent", "written", ""]
@@ -137,33 +134,20 @@ def _compare(benchmark: Benchmark, data: Data, facts: Facts, findings: Findings)
 _Key = tuple[str, Scoring]
 
 
-@dataclass
-class _Tally:
+class _Sums(NamedTuple):
     """One answer under one metric."""
 
     metric: Metric
     ref: MetricRef
-    order: SumOrder
-    sums: list[float] = field(default_factory=list)
-
-    def add(self, instance: Instance, score: Score) -> None:
-        if score.value is not None:
-            row = self.order.row(instance, score)
-            before = self.sums or [0.0] * len(row)
-            self.sums = [a + b for a, b in zip(before, row, strict=True)]
+    tally: Tally
 
     def value(self) -> float | None:
-        if not self.sums:
-            return None
-        import numpy as np
-
-        pooling = Pooling(aggregation_of(self.metric, self.ref), self.order.names)
-        value = float(pooling(np.asarray(self.sums)))
-        return round(value, 6) if math.isfinite(value) else None
+        value = self.tally.value(self.ref)
+        return None if value is None else round(value, 6)
 
     def of_parts(self, parts: Iterable[str]) -> dict[str, float | None]:
         """Return the mean of each part."""
-        sums = dict(zip(self.order.names, self.sums, strict=True))
+        sums = self.tally.sums()
         counted = {part: sums.get(f"count/{part}", 0.0) for part in parts}
         return {p: round(sums[f"sum/{p}"] / n, 6) if n else None for p, n in counted.items()}
 
@@ -263,7 +247,7 @@ def _answered(
 
 
 def _values(
-    tallies: Mapping[str, Mapping[_Key, _Tally]], metrics: list[Metric]
+    tallies: Mapping[str, Mapping[_Key, _Sums]], metrics: list[Metric]
 ) -> dict[str, dict[str, float | None]]:
     return {
         answer: {m.name: own[m.name, m.scoring].value() for m in metrics}
@@ -272,7 +256,7 @@ def _values(
 
 
 def _of_parts(
-    tallies: Mapping[str, Mapping[_Key, _Tally]], main: Metric, parts: Sequence[str]
+    tallies: Mapping[str, Mapping[_Key, _Sums]], main: Metric, parts: Sequence[str]
 ) -> dict[str, dict[str, float | None]]:
     """Return what each answer gets in each part, where the main metric is the mean of theirs."""
     if not parts or metric_ref(main, parts).aggregation != MEAN_OF_PARTS:
@@ -391,10 +375,10 @@ class _Grader:
 
     def grade_all(
         self, dataset: Dataset, proofs: _Proofs, metrics: list[Metric], *, has_prompt: bool
-    ) -> dict[str, dict[_Key, _Tally]]:
+    ) -> dict[str, dict[_Key, _Sums]]:
         """Return the sums of each proof under each metric."""
         refs = [metric_ref(m, self._benchmark.parts) for m in metrics]
-        tallies: dict[str, dict[_Key, _Tally]] = {}
+        tallies: dict[str, dict[_Key, _Sums]] = {}
         digest = hashlib.sha256()
         for instance in dataset.instances():
             digest.update(msgspec.json.encode(instance))
@@ -403,28 +387,28 @@ class _Grader:
             for name, episode in proofs(instance):
                 if name not in tallies:
                     tallies[name] = {
-                        (m.name, m.scoring): _Tally(m, ref, SumOrder(m.name))
+                        (m.name, m.scoring): _Sums(m, ref, Tally(m, has_repeats=False))
                         for m, ref in zip(metrics, refs, strict=True)
                     }
-                for tally in tallies[name].values():
-                    self._grade(tally, name, episode)
+                for sums in tallies[name].values():
+                    self._grade(sums, name, episode)
                 if has_prompt and name == "oracle" and self._benchmark.asked is None:
                     self.trial.add(instance, episode.text)
         self.digest = digest.hexdigest()
         return tallies
 
-    def _grade(self, tally: _Tally, answer: str, episode: Episode) -> None:
-        metric, instance = tally.metric, episode.instance
+    def _grade(self, sums: _Sums, answer: str, episode: Episode) -> None:
+        metric, instance = sums.metric, episode.instance
         try:
             score = grade(metric, episode)
-            score = in_parts(score, tally.ref.aggregation, instance, self._benchmark.parts)
+            score = in_parts(score, sums.ref.aggregation, instance, self._benchmark.parts)
         except MedhelmError as e:
             message = f"the answer '{answer}' cannot be graded: {e}"
             self._findings.add(
                 "failure", "metric", message, instance=instance.id, metric=metric.name
             )
             return
-        tally.add(instance, score)
+        sums.tally.add(episode, score)
         if answer == "oracle" and score.outcome != "uninformative":
             self.informed.add(metric.name)
         if answer == "oracle" and metric is self._main:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medhelm.errors import RecordError
-from medhelm.files.durable import AtomicFile, make_private, why
+from medhelm.files.durable import AtomicFile, make_private, os_errors_as
 
 _GROW = (".jsonl", ".log")
 """Of these files whole lines are taken."""
@@ -91,7 +91,7 @@ def put(root: Path, pieces: Iterable[Piece]) -> None:
         path = root / name
         if not path.resolve().is_relative_to(root.resolve()):
             raise RecordError(f"a worker sent a file outside {root}: {name}")
-        try:
+        with os_errors_as(RecordError, f"cannot write {path}"):
             make_private(path.parent)
             if start == _GONE:
                 path.unlink(missing_ok=True)
@@ -105,5 +105,3 @@ def put(root: Path, pieces: Iterable[Piece]) -> None:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
-        except OSError as e:
-            raise RecordError(f"cannot write {path}: {why(e)}") from None

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from medhelm.errors import OtherVersion, RecordError
-from medhelm.files.durable import AtomicFile, make_private, why
+from medhelm.files.durable import make_private, os_errors_as, why, write_whole
 from medhelm.files.seals import is_broken, sealed, unsealed
 from medhelm.models.identity import identity, reads_prompt, without_unused
 from medhelm.schema.episode import SCHEMA
@@ -296,12 +296,9 @@ def folder_name(model: str) -> str:
 
 def write_struct(path: Path, value: msgspec.Struct) -> None:
     """Write a struct as indented JSON with its hash, atomically; raises RecordError."""
-    try:
+    with os_errors_as(RecordError, f"cannot write {path}"):
         make_private(path.parent)
-        with AtomicFile(path) as handle:
-            handle.write(sealed(value))
-    except OSError as e:
-        raise RecordError(f"cannot write {path}: {why(e)}") from None
+        write_whole(path, sealed(value))
 
 
 def read_plan(run: Path) -> Plan:

@@ -7,7 +7,6 @@ import os
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +105,45 @@ def encode_line(episode: Episode) -> bytes:
     return with_checksum(msgspec.json.encode(line))
 
 
-@dataclass(frozen=True)
 class Scan:
     """The content of a log: keys already answered, and repairs made on opening it."""
 
-    answered: set[int]
-    """Keys that are not asked again."""
-    failed: set[int]
-    """Keys that were asked without an answer."""
-    torn: int
-    quarantined: int
-    begun: dict[int, OpenEpisode] = field(default_factory=dict)
-    """Episodes of many calls that have not ended, or ended with a failure, by their key."""
+    def __init__(self) -> None:
+        self.answered: set[int] = set()
+        """Keys that are not asked again."""
+        self.failed: set[int] = set()
+        """Keys that were asked without an answer."""
+        self.torn = self.quarantined = 0
+        self._parts = _Parts()
+
+    @property
+    def begun(self) -> dict[int, OpenEpisode]:
+        """Return the episodes of many calls that have not ended, or ended with a failure, by their key."""
+        return self._parts.open
+
+    def take(self, line: bytes) -> bool:
+        """Add a line; returns whether it can be read."""
+        if (found := _read_line(line)) is None:
+            return False
+        parsed, body = found
+        if parsed.episode and not self._parts.take(parsed, body):
+            return False
+        if parsed.response is not None:
+            is_final = is_answered(parsed.response)
+            (self.answered if is_final else self.failed).add(parsed.key)
+            (self.failed if is_final else self.answered).discard(parsed.key)  # the last one counts
+            if is_final:
+                self.begun.pop(parsed.key, None)
+        return True
+
+    def add_others(self, logs: Iterable[Path]) -> None:
+        """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
+        for other in map(_scanned, logs):
+            self.answered.update(other.answered)
+            for key, episode in other.begun.items():
+                episode.is_begun = False  # in one's own log
+                self.begun.setdefault(key, episode)
+        self.failed.difference_update(self.answered)
 
 
 class RunFolder(AppendLog):
@@ -141,11 +167,10 @@ class RunFolder(AppendLog):
             self._refuse_later_judges()
             if self._shard is None:
                 gather(self.path)
-            held = _Held()
-            counts = mend_log(self.log_path, self.path / "quarantine.jsonl", held.take)
-            scan = Scan(held.answered, held.failed, *counts, held.begun())
+            scan, aside = Scan(), self.path / "quarantine.jsonl"
+            scan.torn, scan.quarantined = mend_log(self.log_path, aside, scan.take)
             if self._shard is not None:
-                _add_others(scan, [log for log in logs_of(self._whole) if log != self.log_path])
+                scan.add_others(log for log in logs_of(self._whole) if log != self.log_path)
             self._open_log()
         except OSError as e:
             self.close()
@@ -196,69 +221,34 @@ class RunFolder(AppendLog):
         self._append_line(with_checksum(body))
 
 
-def _held(log: Path) -> _Held:
-    held = _Held()
+def _scanned(log: Path) -> Scan:
+    scan = Scan()
     with suppress(FileNotFoundError), open(log, "rb") as lines:
         for line in lines:
-            held.take(line)
-    return held
-
-
-def _add_others(scan: Scan, logs: Iterable[Path]) -> None:
-    """Add what logs hold that others write, or have left: what is answered there, and what has begun."""
-    for held in map(_held, logs):
-        scan.answered.update(held.answered)
-        for key, episode in held.begun().items():
-            episode.is_begun = False  # in one's own log
-            scan.begun.setdefault(key, episode)
-    scan.failed.difference_update(scan.answered)
+            scan.take(line)
+    return scan
 
 
 def read_answered(run: Path) -> set[int]:
     """Return the keys that a run and its shards have answered."""
-    scan = Scan(set(), set(), 0, 0)
-    _add_others(scan, logs_of(run))
+    scan = Scan()
+    scan.add_others(logs_of(run))
     return scan.answered
-
-
-class _Held:
-    """The episodes that the lines of a log have answered, have failed and have begun."""
-
-    def __init__(self) -> None:
-        self.answered: set[int] = set()
-        self.failed: set[int] = set()
-        self._parts = _Parts()
-
-    def take(self, line: bytes) -> bool:
-        if (found := _read_line(line)) is None:
-            return False
-        parsed, body = found
-        if parsed.episode and not self._parts.take(parsed, body):
-            return False
-        if parsed.response is not None:
-            is_final = is_answered(parsed.response)
-            (self.answered if is_final else self.failed).add(parsed.key)
-            (self.failed if is_final else self.answered).discard(parsed.key)  # the last one counts
-            if is_final:
-                self._parts.open.pop(parsed.episode, None)
-        return True
-
-    def begun(self) -> dict[int, OpenEpisode]:
-        return {int(key, 16): episode for key, episode in self._parts.open.items()}
 
 
 class _Parts:
     """Episodes of many calls, put together from their lines in the order of the log."""
 
     def __init__(self) -> None:
-        self.open: dict[str, OpenEpisode] = {}
+        self.open: dict[int, OpenEpisode] = {}
+        """By their key."""
         self._begun = msgspec.json.Decoder(Begun).decode
         self._called = msgspec.json.Decoder(Called).decode
         self._ended = msgspec.json.Decoder(Ended).decode
 
     def take(self, head: _Line, body: bytes) -> bool:
         """Add a line, its JSON, to its episode; False for a last line where one before it is missing."""
-        episode = self.open.setdefault(head.episode, OpenEpisode(head.episode))
+        episode = self.open.setdefault(head.key, OpenEpisode(head.episode))
         if head.instance:
             begun = self._begun(body)
             episode.of(begun.instance, begun.repeat).is_begun = True
@@ -292,7 +282,7 @@ def read_log(run: Path) -> Iterator[Episode]:
 
 def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     """Return the episodes of many calls that a log holds and that have not ended, by their key."""
-    return _held(run / "responses.jsonl").begun()
+    return _scanned(run / "responses.jsonl").begun
 
 
 def read_keyed(folder: Path, retried: Retried | None = None) -> Iterator[tuple[int, Episode]]:
@@ -384,7 +374,7 @@ def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, 
                 yield number, 0, whole
                 continue
             head = _LINES.decode(body)
-            is_taken, own = parts.take(head, body), parts.open[head.episode]
+            is_taken, own = parts.take(head, body), parts.open[head.key]
             while own.retried:
                 failed = own.retried.pop()
                 if retried is not None:
@@ -392,7 +382,7 @@ def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, 
             if is_taken and head.response is not None:
                 yield number, head.key, own.episode(ended(body))
                 if is_answered(head.response):
-                    del parts.open[head.episode]
+                    del parts.open[head.key]
 
 
 _EPISODES, _LINES = msgspec.json.Decoder(Episode), msgspec.json.Decoder(_Line)

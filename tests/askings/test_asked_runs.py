@@ -15,10 +15,9 @@ from medhelm.errors import MedhelmError, UsageError
 from medhelm.plugins.askings import load_askings
 from medhelm.plugins.registry import load_registry
 from medhelm.proof.validation import validate
-from medhelm.schema.model import ModelSpec
 from medhelm.store.records import find_runs, read_plan
 from tests.cases import cases
-from tests.quiz import PLUGIN, arguments, write_quiz
+from tests.quiz import arguments, at, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
 PLAIN, COT = Asking(name="default"), load_askings()["chain_of_thought"]
@@ -64,13 +63,10 @@ def test_four_askings_stand_beside_each_other_by_name(
 def test_prompts_that_are_echoed_count_once_more_with_each_option(tmp_path: Path) -> None:
     """In an estimate as in what a budget sets aside."""
     write_quiz(tmp_path, 3)
-    more: dict[str, Any] = {"data_dir": tmp_path / "data", "plugins": PLUGIN, "form": "logprobs"}
-    more |= {"results_dir": tmp_path / "r"}
+    more = at(tmp_path, form="logprobs")
     with serve_in_thread(answer="A") as server:
         chat, echoed = (
-            ModelSpec(
-                name="m", provider=p, model="m", base_url=server.base_url, endpoint_class="local"
-            )
+            server.model("m", provider=p, endpoint_class="local")
             for p in ("openai", "openai_completions")
         )
         (once,), (often,) = (estimate(one, "quiz", **more) for one in (chat, echoed))
@@ -94,11 +90,8 @@ def test_a_schema_is_sent_where_the_endpoint_takes_one(tmp_path: Path) -> None:
 
 def test_rules_are_asked_as_ever(tmp_path: Path) -> None:
     write_quiz(tmp_path, 4)
-    evaluate(
-        "baseline/first_option", "quiz", data_dir=tmp_path / "data", ask="chain_of_thought",
-        results_dir=tmp_path / "r", plugins=PLUGIN,
-    )  # fmt: skip
-    (run,) = find_runs(tmp_path / "r")
+    evaluate("baseline/first_option", "quiz", **at(tmp_path, ask="chain_of_thought"))
+    (run,) = find_runs(tmp_path / "results")
     spec = read_plan(run).spec
     assert spec.model.name == "baseline/first_option" and spec.asking is None
 
@@ -106,32 +99,21 @@ def test_rules_are_asked_as_ever(tmp_path: Path) -> None:
 def test_python_takes_a_value_and_what_is_chosen_beside_it(tmp_path: Path) -> None:
     write_quiz(tmp_path, 3)
     with serve_in_thread(answer="Reply: A") as server:
-        model = ModelSpec(
-            name="openai/test", model="test", base_url=server.base_url, endpoint_class="local"
-        )
-        own = Asking(
-            name="mine", template="{question}\n\n{choices}\n\n{context}", instruction="Pick."
-        )
-        more: dict[str, Any] = {
-            "results_dir": tmp_path / "r",
-            "data_dir": tmp_path / "data",
-            "plugins": PLUGIN,
-        }
+        model = server.model("openai/test", endpoint_class="local")
+        template = "{question}\n{choices}\n{context}"
+        own = Asking(name="mine", template=template, instruction="Pick.")
+        more = at(tmp_path)
         with pytest.raises(UsageError, match="instruction"):  # the template has no place for it
             evaluate(model, "quiz", ask=own, **more)
         assert server.requests == 0
-        own = Asking(
-            name="mine",
-            template="{instruction}\n{question}\n{choices}\n{context}",
-            instruction="Pick.",
-        )
+        own = Asking(name="mine", template="{instruction}\n" + template, instruction="Pick.")
         evaluate(model, "quiz", ask=own, **more)
         (message,) = bodies(server)[0]["messages"]
     assert (
         message["content"].startswith("Pick.\nWhich drug")
         and "Exactly one" not in message["content"]
     )
-    (run,) = find_runs(tmp_path / "r")
+    (run,) = find_runs(tmp_path / "results")
     assert read_plan(run).spec.model.name == "openai/test+mine"
 
 

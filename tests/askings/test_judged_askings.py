@@ -12,7 +12,6 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.regrading import stored_run
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_runs, read_plan
 from medhelm.tables.clinicians.rated_answers import RunChoice, answer_sheet
@@ -45,10 +44,7 @@ def test_verdicts_are_found_wherever_they_are_read(
     plugin, results = tmp_path / "ward.py", tmp_path / "results"
     plugin.write_text(PLUGIN)
     with serve_in_thread(says) as server:
-        model, judge = (
-            ModelSpec(name=name, model="m", base_url=server.base_url, endpoint_class="local")
-            for name in ("openai/m", "j/one")
-        )
+        model, judge = (server.model(n, endpoint_class="local") for n in ("openai/m", "j/one"))
         jury = JurySpec(name="test", judges=(judge,), quorum=1, repairs=0)
         more: dict[str, Any] = {"data": "sample", "plugins": plugin, "results_dir": results}
         more |= {"form": "line", "jury": jury}
@@ -105,10 +101,7 @@ def test_answers_in_parts_of_a_metric_are_read_wherever_verdicts_are(tmp_path: P
         return json.dumps({"answer": parts})
 
     with serve_in_thread(in_parts) as server:
-        model, judge = (
-            ModelSpec(name=name, model="m", base_url=server.base_url, endpoint_class="local")
-            for name in ("openai/m", "j/one")
-        )
+        model, judge = (server.model(n, endpoint_class="local") for n in ("openai/m", "j/one"))
         jury = JurySpec(name="test", judges=(judge,), quorum=1, repairs=0)
         more: dict[str, Any] = {"data": "sample", "plugins": plugin, "results_dir": results}
         for name in ("ward", "notes"):

@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from medhelm.errors import DataError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
 from tests.cli.test_cli_commands import Shell, shell
+from tests.made import benchmark
 
 __all__ = ["shell"]
 
@@ -94,13 +94,13 @@ def test_every_benchmark_with_columns_reads_its_own_template(
     names = [b.name for b in registry.benchmarks.values() if b.columns]
     assert len(names) == 14
     for name in names:
-        benchmark = registry.benchmark(name)
-        assert isinstance(benchmark.dataset, FileDataset)
-        file = Path(benchmark.dataset.files[0].name).with_suffix(suffix)
-        assert file.name in " ".join(benchmark.how_to_get)
+        found = registry.benchmark(name)
+        assert isinstance(found.dataset, FileDataset)
+        file = Path(found.dataset.files[0].name).with_suffix(suffix)
+        assert file.name in " ".join(found.how_to_get)
         shell("data", "template", name, "--output", str(folder / "data" / name / file))
-        dataset = open_dataset(benchmark, "full", root=folder / "data")
-        samples = open_dataset(benchmark, "sample", root=folder / "data")
+        dataset = open_dataset(found, "full", root=folder / "data")
+        samples = open_dataset(found, "sample", root=folder / "data")
         assert [*dataset.instances()] == [*samples.instances()][:2], name
 
 
@@ -154,14 +154,8 @@ def own(**changes: object) -> Benchmark:
     def to_instance(row: Row) -> Instance:
         return Instance(context=row["note"])
 
-    benchmark = Benchmark(
-        name="own",
-        subcategory="planning_treatments",
-        dataset=FileDataset(files=(SourceFile(name="own.csv"),)),
-        to_instance=to_instance,
-        metrics=["exact_match"],
-    )
-    return replace(benchmark, **changes)  # type: ignore[arg-type]
+    dataset = FileDataset(files=(SourceFile(name="own.csv"),))
+    return benchmark("own", dataset=dataset, to_instance=to_instance, **changes)
 
 
 @pytest.mark.parametrize(

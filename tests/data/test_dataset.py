@@ -7,7 +7,6 @@ import re
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from medhelm.data.dataset import (
     open_dataset,
 )
 from medhelm.data.fetch import verify
-from medhelm.data.instance_ids import copies_note
+from medhelm.data.instance_ids import copies_note, hash64
 from medhelm.data.readers import read_csv
 from medhelm.errors import DataError, PluginError, UnknownName
 from medhelm.proof.checks import is_data_present
@@ -35,6 +34,7 @@ from medhelm.schema.data import (
     Row,
     SourceFile,
 )
+from tests import made
 
 
 def to_instance(row: Row) -> Instance | LeftOut:
@@ -49,15 +49,9 @@ def to_instance(row: Row) -> Instance | LeftOut:
 
 
 def benchmark(*names: str, **changes: Any) -> Benchmark:
-    base = Benchmark(
-        name="bench",
-        subcategory="s",
-        dataset=FileDataset(files=tuple(SourceFile(name=n) for n in names)),
-        to_instance=to_instance,
-        metrics=["exact_match"],
-        answer="text",
-    )
-    return replace(base, **changes)
+    files = FileDataset(files=tuple(SourceFile(name=n) for n in names))
+    own = {"dataset": files, "to_instance": to_instance, "answer": "text"}
+    return made.benchmark("bench", **{**own, **changes})
 
 
 def put(root: Path, name: str, content: str | bytes) -> Path:
@@ -204,16 +198,21 @@ def test_ids_of_the_source_are_kept_and_rows_left_out(tmp_path: Path) -> None:
     assert [i.id for i in dataset.instances()] == ["p/1", "p/2"]
 
 
-def test_a_missing_id_is_a_hash_of_the_content(tmp_path: Path) -> None:
-    rows = [{"context": "a"}, {"context": "b"}, {"context": "a"}, {"context": "a"}]
-    ids = [i.id for i in jsonl(tmp_path, *rows).instances()]
+def test_a_missing_id_is_a_hash_of_the_content_and_copies_are_counted(tmp_path: Path) -> None:
+    rows = [{"context": c} for c in ("a", "b", "a", "a", "c", "c")]
+    counts = RowCounts()
+    ids = [i.id for i in jsonl(tmp_path, *rows).instances(counts)]
     parts = [b"0", b"a", b"", b"gold"]  # number of choices, context, question, reference
     framed = b"".join(len(p).to_bytes(8, "big") + p for p in parts)
     assert ids[0] == hashlib.sha256(framed).hexdigest()[:16]
-    assert ids[2:] == [f"{ids[0]}-2", f"{ids[0]}-3"]
-    assert len(set(ids)) == 4
-    other_order = jsonl(tmp_path, rows[1], rows[0], rows[3], rows[2], name="b.jsonl")
+    assert ids[2:4] == [f"{ids[0]}-2", f"{ids[0]}-3"]
+    assert len(set(ids)) == 6
+    other_order = jsonl(tmp_path, *rows[::-1], name="b.jsonl")
     assert sorted(i.id for i in other_order.instances()) == sorted(ids)
+    assert counts.copies == {ids[0]: 2, ids[4]: 1}
+    note = copies_note(counts.copies)
+    assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
+    assert copies_note(Counter()) == ""
 
 
 def test_content_cannot_move_between_fields(tmp_path: Path) -> None:
@@ -315,19 +314,20 @@ def test_what_is_allowed(tmp_path: Path) -> None:
 # Ids that repeat, memory -------------------------------------------------------------------
 
 
-def test_duplicate_ids_are_found(tmp_path: Path) -> None:
-    names = ["a", "b", "a", "c", "b", "a"]
-    dataset = jsonl(tmp_path, *({"id": n, "context": "x"} for n in names))
-    assert find_duplicate_ids(dataset) == ["a", "b"]
-    assert find_duplicate_ids(jsonl(tmp_path, {"id": "a", "context": "x"}, name="b.jsonl")) == []
-
-
-def test_equal_hashes_of_different_ids_are_no_duplicates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("names", "found", "hashed"),
+    [
+        (["a", "b", "a", "c", "b", "a"], ["a", "b"], hash64),
+        (["a"], [], hash64),
+        (["aa", "bb", "c", "aa"], ["aa"], len),  # equal hashes of different ids
+    ],
+)
+def test_duplicate_ids_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], found: list[str], hashed: Any
 ) -> None:
-    monkeypatch.setattr("medhelm.data.dataset.hash64", lambda data: len(data))
-    rows = ({"id": n, "context": "x"} for n in ("aa", "bb", "c", "aa"))
-    assert find_duplicate_ids(jsonl(tmp_path, *rows)) == ["aa"]
+    monkeypatch.setattr("medhelm.data.dataset.hash64", hashed)
+    rows = ({"id": n, "context": "x"} for n in names)
+    assert find_duplicate_ids(jsonl(tmp_path, *rows)) == found
 
 
 @pytest.mark.slow
@@ -377,21 +377,16 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     source = SourceFile(name="a.csv", url="https://example.org/a.csv", sha256=right)
     pinned = benchmark(dataset=FileDataset(files=(source,)))
     assert len(list(open_dataset(pinned, "full", root=tmp_path).instances())) == 1
+    by_hand = benchmark("a.csv")
+    put(tmp_path, "a.csv.sha256", f"{right}  a.csv\n")
+    open_dataset(by_hand, "full", root=tmp_path)
     path.write_text("context\nother\n")
+    told = failure(lambda: open_dataset(by_hand, "full", root=tmp_path))
+    assert "put the right file there" in told, "an unpinned file is held to its record"
     wrong = hashlib.sha256(path.read_bytes()).hexdigest()
     told = failure(lambda: open_dataset(pinned, "full", root=tmp_path))
     assert f"sha256 {wrong[:12]}..., expected {right[:12]}..." in told
     assert told.endswith("to replace it")
-
-
-def test_an_unpinned_file_is_held_to_its_record(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.csv", "context\nx\n")
-    put(tmp_path, "a.csv.sha256", hashlib.sha256(path.read_bytes()).hexdigest() + "  a.csv\n")
-    open_dataset(benchmark("a.csv"), "full", root=tmp_path)
-    path.write_text("context\nother\n")
-    assert "put the right file there" in failure(
-        lambda: open_dataset(benchmark("a.csv"), "full", root=tmp_path)
-    )
 
 
 @pytest.mark.parametrize("name", ["../a.csv", "/etc/passwd", "x/../../a.csv", ""])
@@ -527,16 +522,3 @@ def test_where_hub_data_lie_is_one_truth(tmp_path: Path) -> None:
     assert found[0].sha256 == hashlib.sha256(first.read_bytes()).hexdigest()
     dev = put(tmp_path, "dev.csv", "context\nthree\n")
     assert is_data_present(hub, tmp_path, "dev") and verify(hub, tmp_path)[2].path == dev
-
-
-def test_rows_without_ids_that_repeat_others_are_counted(tmp_path: Path) -> None:
-    rows = [{"context": c} for c in ("a", "b", "a", "a", "c", "c")]
-    put(tmp_path, "test.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
-    dataset = open_dataset(benchmark("test.jsonl"), "full", root=tmp_path)
-    counts = RowCounts()
-    ids = [i.id for i in dataset.instances(counts)]
-    assert len(set(ids)) == 6 and ids[2:4] == [f"{ids[0]}-2", f"{ids[0]}-3"]
-    assert counts.copies == {ids[0]: 2, ids[4]: 1}
-    note = copies_note(counts.copies)
-    assert note.startswith("3 row(s) repeat the content of 2 other(s) and have no ids")
-    assert copies_note(Counter()) == ""

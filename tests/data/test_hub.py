@@ -15,7 +15,16 @@ from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import fetch, verify
 from medhelm.errors import DataError
 from medhelm.proof.checks import is_data_present
-from medhelm.schema.data import Benchmark, FileDataset, HubDataset, HubSource, Instance, SourceFile
+from medhelm.schema.data import (
+    Benchmark,
+    FileDataset,
+    HubDataset,
+    HubSource,
+    Instance,
+    Row,
+    SourceFile,
+)
+from tests import made
 from tests.hub_server import REPO, Hub, serving
 from tests.quiz import medhelm
 
@@ -36,14 +45,10 @@ configs:
 
 
 def benchmark(dataset: FileDataset) -> Benchmark:
-    return Benchmark(
-        name="bench",
-        subcategory="s",
-        dataset=dataset,
-        to_instance=lambda row: Instance(id=row["id"], context=row["text"], references=("x",)),
-        metrics=["exact_match"],
-        answer="text",
-    )
+    def to_instance(row: Row) -> Instance:
+        return Instance(id=row["id"], context=row["text"], references=("x",))
+
+    return made.benchmark("bench", dataset=dataset, to_instance=to_instance, answer="text")
 
 
 # A local folder --------------------------------------------------------------------------------

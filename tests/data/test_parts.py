@@ -7,6 +7,7 @@ import pytest
 
 import medhelm
 from medhelm.cli import run_command
+from tests.quiz import at
 
 PLUGIN = """\
 name: ward_quiz
@@ -33,32 +34,18 @@ def test_a_part_is_named_and_never_in_a_column_with_the_set(
         lines = "".join(json.dumps(row) + "\n" for row in rows[:count])
         (folder / name).write_text(lines, "utf-8")
 
-    def run(model: str) -> medhelm.Results:
-        return medhelm.evaluate(
-            model,
-            "ward_quiz",
-            data_dir=tmp_path / "data",
-            results_dir=tmp_path / "results",
-            plugins=plugin,
-        )
-
-    write("some.jsonl", 2)
-    (row,) = run("baseline/first_option").typed("benchmarks").rows
-    assert (row["benchmark"], row["n"]) == ("ward_quiz.part_2", 2)
-    write("all.jsonl", 4)
-    (row,) = run("baseline/first_option").typed("benchmarks").rows
-    assert (row["benchmark"], row["n"]) == ("ward_quiz", 4)
+    for file, count, name in (
+        ("some.jsonl", 2, "ward_quiz.part_2"),
+        ("all.jsonl", 4, "ward_quiz"),
+    ):
+        write(file, count)
+        own = at(tmp_path, plugins=plugin)
+        found = medhelm.evaluate("baseline/first_option", "ward_quiz", **own)
+        (row,) = found.typed("benchmarks").rows
+        assert (row["benchmark"], row["n"]) == (name, count)
     for name in ("ward_quiz", "ward_quiz.part_2"):
-        words = [
-            "tables",
-            "--results-dir",
-            str(tmp_path / "results"),
-            "--benchmark",
-            name,
-            "--table",
-            "benchmarks",
-        ]
-        assert run_command([*words, "--format", "csv"]) == 0
+        words = f"tables --results-dir {tmp_path / 'results'} --benchmark {name} --format csv"
+        assert run_command([*words.split(), "--table", "benchmarks"]) == 0
         shown = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
         wanted = {"ward_quiz", "ward_quiz.part_2"} if name == "ward_quiz" else {name}
         assert shown == wanted

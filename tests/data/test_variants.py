@@ -74,22 +74,24 @@ def test_other_labels(how: Variant, labels: tuple[str, ...], shown: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("language", "none"),
-    [("en", "None of these"), ("pt", "Nenhuma destas"), ("es", "Ninguna de estas")],
+    ("part", "none"),
+    [
+        ("en", "None of these"),
+        ("pt", "Nenhuma destas"),
+        ("es", "Ninguna de estas"),
+        ("am", None),
+    ],
 )
-def test_the_right_option_is_replaced_in_its_place(language: str, none: str) -> None:
-    one = changed(question(), "none_of_these", language=language)
+def test_the_right_option_is_replaced_in_its_place_in_the_language_of_the_part(
+    part: str, none: str | None
+) -> None:
+    languages = {name: name for name in ("pt", "es", "am")}
+    one = varied(question(metadata={"part": part}), "none_of_these", 0, languages)
+    if none is None:
+        assert one is None
+        return
+    assert one is not None and one.references == ("B",)
     assert one.choices == ("aspirin", none, "heparin", "warfarin")
-    assert one.references == ("B",)
-
-
-def test_the_language_is_that_of_the_part() -> None:
-    languages = {"es": "es", "am": "am"}
-    for part, expected in (("es", "Ninguna de estas"), ("en", "None of these")):
-        found = varied(question(metadata={"part": part}), "none_of_these", 0, languages)
-        assert found is not None
-        assert found.choices[1] == expected
-    assert varied(question(metadata={"part": "am"}), "none_of_these", 0, languages) is None
 
 
 def test_all_of_the_above_stays_last() -> None:
@@ -119,11 +121,8 @@ def test_what_has_no_such_form(choices: tuple[str, ...], without: tuple[Variant,
     assert tuple(how for how in OF_OPTIONS if varied(one, how, 0, {}) is None) == without
 
 
-def test_facts_that_may_be_of_letters_keep_a_question_as_it_is() -> None:
+def test_several_right_options_and_facts_that_may_be_of_letters() -> None:
     assert varied(question(answer_key={"B": "0.5"}), "shuffled", 0, {}) is None
-
-
-def test_several_right_options() -> None:
     one = Instance(id="q", question="Which?", choices=DRUGS, references=("A", "C"))
     found = changed(one, "shuffled")
     assert {found.choices["ABCD".index(r)] for r in found.references} == {"aspirin", "heparin"}
@@ -172,9 +171,7 @@ def test_another_patient(how: Variant, before: str, after: str) -> None:
 
 def test_a_name_fits_the_sex_and_is_drawn_by_seed() -> None:
     one = question(context="A 7-year-old girl has a cough. She sleeps well.")
-    names = Counter(
-        changed(one, "patient_name", seed).context.split(" has")[0] for seed in range(99)
-    )
+    names = {changed(one, "patient_name", seed).context.split(" has")[0] for seed in range(99)}
     assert len(names) > 20
     assert all(name.startswith("A 7-year-old girl named ") for name in names)
     assert not any("James" in name for name in names)
@@ -203,9 +200,8 @@ def test_real_vignettes_come_back() -> None:
     """A man who is asked as a woman and back is the same man: `her` is read right in each of his sentences."""
     benchmark = load_registry().benchmarks["med_qa"]
     men, others = 0, []
-    for one in open_dataset(
-        benchmark, "full", root=Path(os.environ["MEDHELM_DATA_DIR"])
-    ).instances():
+    root = Path(os.environ["MEDHELM_DATA_DIR"])
+    for one in open_dataset(benchmark, "full", root=root).instances():
         if isinstance(woman := rewrite(one, "patient_female", 0, {}), str):
             continue
         back = rewrite(woman, "patient_male", 0, {})

@@ -234,12 +234,7 @@ class Asked:
     def __init__(self, server: FaultServer, data: Path) -> None:
         self.server = server
         jury = JurySpec(name="test", judges=(judge(server),), quorum=1)
-        self.more: dict[str, Any] = {
-            "data": "full",
-            "data_dir": data,
-            "plugins": PLUGIN,
-            "jury": jury,
-        }
+        self.more: dict[str, Any] = {"data_dir": data, "plugins": PLUGIN, "jury": jury}
 
     def run(self, folder: Path, **more: Any) -> tuple[RunRecord, int]:
         """Return the record, and how many requests were sent."""
@@ -300,15 +295,7 @@ def test_the_estimate_and_the_gate_know_them(
         assert (before.judges[0].calls, after.judges[0].calls) == (server.requests, 0)
     profile = tmp_path / "ward.yaml"
     lines = "description: d\n{}thresholds:\n  - {{benchmark: checklist, metric: rubric_accuracy, minimum: 0.5}}\n"
-    argv = [
-        "gate",
-        "--profile",
-        str(profile),
-        "--results-dir",
-        str(folder),
-        "--plugin",
-        str(PLUGIN),
-    ]
+    argv = f"gate --profile {profile} --results-dir {folder} --plugin {PLUGIN}".split()
     for limit, code in (("", 2), ("max_false_positives: 1.0\n", 0)):
         profile.write_text(lines.format(limit))
         assert run_command([*argv, "--model", "baseline/lead"]) == code

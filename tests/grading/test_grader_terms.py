@@ -10,18 +10,13 @@ from typing import Any
 
 from medhelm.grading.graders.grader import GradedMetric, grader_terms
 from medhelm.grading.rubric.grader import RUBRIC
-from medhelm.schema.data import Benchmark, CriteriaRules, FileDataset, Instance
+from medhelm.schema.data import CriteriaRules, Instance
 from medhelm.schema.episode import Episode
 from medhelm.schema.run import JurySpec
 from medhelm.schema.score import Score
+from tests.made import benchmark
 
-BENCHMARK = Benchmark(
-    name="by_file",
-    subcategory="",
-    dataset=FileDataset(files=()),
-    to_instance=lambda _: None,
-    metrics=(),
-)
+BENCHMARK = benchmark()
 JURY = JurySpec(name="one", quorum=1, judges=())
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import medhelm
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import instance_of, serve_in_thread
 
@@ -43,24 +42,10 @@ def test_a_schema_is_sent_where_the_judge_holds_to_one(
     sent: list[list[dict[str, Any]]] = []
     for is_held in (True, False):
         with serve_in_thread(by_body=by_body) as server:
-            judge = ModelSpec(
-                name="j/one",
-                model="one",
-                base_url=server.base_url,
-                endpoint_class="local",
-                json_schema=is_held,
-            )
+            judge = server.model("j/one", endpoint_class="local", json_schema=is_held)
             jury = JurySpec(name="house", judges=(judge,), quorum=1, repairs=0)
-            where = tmp_path / str(is_held)
-            medhelm.evaluate(
-                model,
-                benchmark,
-                data="sample",
-                max_instances=1,
-                jury=jury,
-                results_dir=where,
-                **more,
-            )
+            own = {"data": "sample", "max_instances": 1, "results_dir": tmp_path / str(is_held)}
+            medhelm.evaluate(model, benchmark, jury=jury, **own, **more)
             sent.append(sorted(server.bodies, key=lambda body: str(body["messages"])))
     held, plain = sent
     for body in held:

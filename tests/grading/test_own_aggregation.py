@@ -22,7 +22,7 @@ from medhelm.stats.aggregation import Pooling
 from medhelm.stats.intervals import bootstrap, cluster_sums
 from medhelm.store.records import find_gradings
 from tests.poolings import pooling
-from tests.quiz import PLUGIN, write_quiz
+from tests.quiz import PLUGIN, at, write_quiz
 
 pytestmark = pytest.mark.slow
 
@@ -58,15 +58,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("found")
     (folder / "found.py").write_text(FOUND)
     data = write_quiz(folder, 60)
-    for model in ("baseline/random", "baseline/first_option"):
-        medhelm.evaluate(
-            models=model,
-            benchmarks="quiz",
-            data="full",
-            data_dir=data,
-            results_dir=folder / "results",
-            plugins=PLUGIN,
-        )
+    medhelm.evaluate(["baseline/random", "baseline/first_option"], "quiz", **at(folder))
     medhelm.score(
         folder / "results", metrics="found", data_dir=data, plugins=[PLUGIN, folder / "found.py"]
     )
@@ -195,14 +187,7 @@ def test_a_site_leaves_out_the_runs_of_a_metric_that_fails_and_names_its_plugin(
     assert told in line and "no graded run to publish" in line
     write_quiz(tmp_path, 20).joinpath("quiz").rename(tmp_path / "data" / "other")
     (tmp_path / "other.py").write_text(PLUGIN.read_text().replace('name="quiz"', 'name="other"'))
-    medhelm.evaluate(
-        models="baseline/random",
-        benchmarks="other",
-        data="full",
-        data_dir=tmp_path / "data",
-        results_dir=tmp_path / "results",
-        plugins=tmp_path / "other.py",
-    )
+    medhelm.evaluate("baseline/random", "other", **at(tmp_path, plugins=tmp_path / "other.py"))
     assert run_command(argv) == 0
     out, err = capsys.readouterr()
     lines = [line for line in err.splitlines() if "not on the site" in line]

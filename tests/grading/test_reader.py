@@ -19,24 +19,18 @@ from medhelm.extract.json_reply import BadReply
 from medhelm.grading import reader
 from medhelm.grading.reader import is_quoted, read_reading
 from medhelm.plugins.registry import load_registry
-from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.data import Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.tables.loading import load_results
-from tests.quiz import PLUGIN, write_quiz
+from tests.made import benchmark, scripted
+from tests.quiz import PLUGIN, at, write_quiz
 from tests.tables.shown import notes
 
 CHOICES = ("aspirin", "insulin", "heparin", "warfarin")
 ASKED = Instance(id="q", question="Which drug?", choices=CHOICES, references=("D",))
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="s",
-    dataset=FileDataset(files=()),
-    to_instance=lambda _: ASKED,
-    metrics=["exact_match"],
-    instruction="Choose the drug.",
-)
+BENCHMARK = benchmark(instruction="Choose the drug.")
 VAGUE = "Either insulin or warfarin would do; with that heart I lean to warfarin, all things considered."
 QUOTE = "with that heart I lean to warfarin"
 
@@ -145,24 +139,14 @@ def test_the_options_stand_in_an_order_of_the_instances_own() -> None:
 # Whole runs
 
 
-def model(name: str, endpoint_class: Any = "local", **script: Any) -> ModelSpec:
-    return ModelSpec(
-        name=name, model=name, provider="scripted", endpoint_class=endpoint_class, extra_body=script
-    )
-
-
 def evaluate(folder: Path, reads: ModelSpec | str = "", **more: Any) -> RunRecord:
     """Return the record of four questions: one answered plainly, one vaguely, one not, one refused."""
     write_quiz(folder, 4)
     replies = {"q0": "Answer: A", "q1": VAGUE, "q2": "Who knows.", "q3": "x"}
     medhelm.evaluate(
-        [model("asked", replies=replies, finish={"q3": "refusal"})],
+        [scripted("asked", replies=replies, finish={"q3": "refusal"})],
         "quiz",
-        data_dir=folder / "data",
-        results_dir=folder / "results",
-        plugins=PLUGIN,
-        **({"reader": reads} if reads else {}),
-        **more,
+        **at(folder, **({"reader": reads} if reads else {}), **more),
     )
     newest = records.stored_records(next((folder / "results" / "runs" / "quiz").glob("*/*")))
     return newest[0]
@@ -172,7 +156,7 @@ def said(quote: str, option: str) -> str:
     return json.dumps({"quote": quote, "option": option})
 
 
-READS = model(
+READS = scripted(
     "reads", replies={"q1": said(QUOTE, "D")}, default=said("", "none")
 )  # q1's gold is D: "ABCD"[1 * 7 % 4]
 
@@ -206,7 +190,7 @@ def test_grading_again_keeps_the_reader_and_asks_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reply", [said("heparin", "C"), "The answer is D.", said(QUOTE, "E")])
 def test_a_reading_that_does_not_hold_leaves_a_reply_unparsed(tmp_path: Path, reply: str) -> None:
     with pytest.warns(UserWarning, match="reader reads has no valid verdict on 2 of 2"):
-        read = evaluate(tmp_path, model("reads", default=reply))
+        read = evaluate(tmp_path, scripted("reads", default=reply))
     assert read.results[0].outcomes == {"scored": 1, "unparsed": 2, "refused": 1}
     (party,) = read.graders
     assert party.ends == {"unreadable": 2} and party.usage.requests == 6  # two repairs each
@@ -214,7 +198,7 @@ def test_a_reading_that_does_not_hold_leaves_a_reply_unparsed(tmp_path: Path, re
 
 def test_a_reader_that_fails_is_no_score_and_is_asked_again(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="reader reads is missing on 1 of 2"):
-        evaluate(tmp_path, model("reads", finish={"q1": "error"}, default=said("", "none")))
+        evaluate(tmp_path, scripted("reads", finish={"q1": "error"}, default=said("", "none")))
     (folder,) = records.find_gradings(tmp_path / "results")
     record = records.read_record(folder)
     assert record.state == "partial" and record.results[0].outcomes["unscored"] == 1
@@ -223,13 +207,7 @@ def test_a_reader_that_fails_is_no_score_and_is_asked_again(tmp_path: Path) -> N
 
 def test_models_read_with_and_without_one_share_no_table(tmp_path: Path) -> None:
     evaluate(tmp_path, READS)
-    medhelm.evaluate(
-        [model("other", default="Answer: B")],
-        "quiz",
-        data_dir=tmp_path / "data",
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-    )
+    medhelm.evaluate([scripted("other", default="Answer: B")], "quiz", **at(tmp_path))
     with pytest.raises(UsageError, match=r"differ in reader: .*by reads.* and none.*reader=MODEL"):
         load_results(tmp_path / "results")
 
@@ -241,18 +219,12 @@ def test_who_may_not_read_is_refused_before_anything_is_sent(tmp_path: Path) -> 
     )
     write_quiz(tmp_path, 2).joinpath("quiz").rename(tmp_path / "data" / "ward")
     for reads, error, words in (
-        (model("far", "external"), PrivacyRefused, r"far.*reader.endpoint_class=local"),
+        (scripted("far", "external"), PrivacyRefused, r"far.*reader.endpoint_class=local"),
         ("baseline/random", UsageError, "rule"),
     ):
         with pytest.raises(error, match=words):
-            medhelm.evaluate(
-                [model("asked", default="x")],
-                "ward",
-                data_dir=tmp_path / "data",
-                results_dir=tmp_path / "results",
-                plugins=private,
-                reader=reads,
-            )
+            own = at(tmp_path, plugins=private, reader=reads)
+            medhelm.evaluate([scripted("asked", default="x")], "ward", **own)
     with pytest.raises(UsageError, match="published scorers"):
         evaluate(tmp_path, READS, scoring="helm")
     with pytest.raises(UsageError, match="nothing is left to it on mtsamples_procedures"):
@@ -268,13 +240,6 @@ def test_who_may_not_read_is_refused_before_anything_is_sent(tmp_path: Path) -> 
 
 def test_an_estimate_takes_every_reply_for_one_that_cannot_be_read(tmp_path: Path) -> None:
     write_quiz(tmp_path, 40)
-    (found,) = medhelm.estimate(
-        [model("asked")],
-        "quiz",
-        data_dir=tmp_path / "data",
-        results_dir=tmp_path / "results",
-        plugins=PLUGIN,
-        reader=READS,
-    )
+    (found,) = medhelm.estimate([scripted("asked")], "quiz", **at(tmp_path, reader=READS))
     (judge,) = found.judges
     assert judge.judge == "reads" and judge.calls == 40 and judge.calls_limit == 120

@@ -8,20 +8,9 @@ from medhelm.grading.jury.metric import default_jury
 from medhelm.grading.scoring import Tally, _UsageSum
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Message, Response, Usage
-from medhelm.schema.run import MetricRef
 from medhelm.schema.score import Score
+from tests.build_runs import EXACT
 from tests.store.test_records import SPEC
-
-MEAN = MetricRef(
-    name="m",
-    version="1",
-    scoring="fixed",
-    minimum=0.0,
-    maximum=1.0,
-    floor=0.0,
-    higher_is_better=True,
-    aggregation="mean",
-)
 
 
 def episode(id: str, repeat: int = 0, **response: object) -> Episode:
@@ -42,7 +31,7 @@ def test_an_instance_weighs_the_same_whatever_number_of_its_repeats_was_read() -
         tally.add(episode("a", repeat), score(value))
     tally.add(episode("b", 0), score(0.0))
     tally.add(episode("b", 1), score(None, "error"))
-    found = tally.result(MEAN)
+    found = tally.result(EXACT)
     assert found.value == (2 / 3 + 0) / 2 and found.counted == 4
     assert found.outcomes == {"scored": 4, "error": 1}
 
@@ -52,7 +41,7 @@ def test_cut_answers_are_those_that_were_scored_all_the_same() -> None:
     tally.add(episode("a", finish="length"), score(1.0))
     tally.add(episode("b", finish="length"), score(0.0, "truncated"))
     tally.add(episode("c"), score(0.0))
-    assert tally.result(MEAN).cut == 1
+    assert tally.result(EXACT).cut == 1
 
 
 def test_what_an_endpoint_does_not_report_is_unknown_and_not_0() -> None:

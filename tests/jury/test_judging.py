@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import threading
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,14 @@ from medhelm.plugins.registry import load_registry
 from medhelm.runs import judges
 from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.sending import Desk, Sender
-from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
+from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Request, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, is_answered, read_log
+from tests.made import benchmark, scripted
 from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
@@ -57,26 +58,14 @@ TERMS = JuryTerms(
     ),
     version="1",
 )
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="s",
-    dataset=FileDataset(files=()),
-    to_instance=lambda _: EPISODE.instance,
-    metrics=["jury"],
-)
+BENCHMARK = benchmark(to_instance=lambda _: EPISODE.instance, metrics=["jury"])
 EPISODE = Episode(
     instance=Instance(id="i", question="Why?"), response=Response(instance_id="i", text="Flu.")
 )
 
 
 def judge(name: str, reply: str = GOOD, **more: Any) -> ModelSpec:
-    return ModelSpec(
-        name=name,
-        model=name,
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={"default": reply} | more,
-    )
+    return scripted(name, **{"default": reply, **more})
 
 
 def unreachable(name: str, **more: Any) -> ModelSpec:
@@ -190,16 +179,12 @@ def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Pat
     shutil.copytree(INTERVIEW.parent / "samples", tmp_path / "samples")
     rated = '{"accuracy": 4, "completeness": 4, "clarity": 4}'
     with serve_in_thread(lambda prompt: rated if "clarity" in prompt else play(prompt)) as server:
-
-        def at(name: str) -> ModelSpec:
-            return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
-
         results = medhelm.evaluate(
-            at("under-test"),
+            server.model("lab/under-test"),
             "interview",
             data="sample",
-            cast={"questioner": at("asks"), "referee": at("referees")},
-            jury=jury(at("a"), reasons=False, quorum=1),
+            cast={"questioner": server.model("lab/asks"), "referee": server.model("lab/referees")},
+            jury=jury(server.model("lab/a"), reasons=False, quorum=1),
             controls=0,
             results_dir=tmp_path,
             plugins=str(plugin),
@@ -365,17 +350,13 @@ def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
     path = grade_logs(tmp_path)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     place = next(n for n in range(6, 36) if b'"scores":[5' in lines[n])
-    lines[place] = lines[place].replace(
-        b'"scores":[5', b'"scores":[1'
-    )  # not what the checksum says
+    lines[place] = lines[place].replace(b'"scores":[5', b'"scores":[1')  # against its checksum
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     (grading,) = records.find_gradings(tmp_path)
     (grading / "summary.json").unlink()
     again = run(tmp_path, who)
     assert len(list(read_log(path.parent))) == 12
-    assert (
-        path.with_name("quarantine.jsonl").read_bytes() == lines[place]
-    )  # what was paid for stays
+    assert path.with_name("quarantine.jsonl").read_bytes() == lines[place], "paid for, so kept"
     assert [p.usage.requests for p in again.graders] == [12, 12], "the calls are there"
     assert value(again) == value(first) == 4.0
 
@@ -485,22 +466,14 @@ def test_with_some_keys_of_the_default_jury_the_others_are_named(
     file.parent.mkdir()
     file.write_text('{"id": "a", "question": "Why?", "gold": "Flu."}\n')
 
-    def asked(who: str | None) -> None:
-        medhelm.evaluate(
-            "baseline/lead",
-            "essay",
-            plugins=PLUGIN,
-            data_dir=tmp_path,
-            results_dir=tmp_path / "r",
-            jury=who,
-        )
-
-    asked("offline")  # warnings are errors
+    where: dict[str, Any] = {"data_dir": tmp_path, "results_dir": tmp_path / "r", "plugins": PLUGIN}
+    ask = partial(medhelm.evaluate, "baseline/lead", "essay", **where)
+    ask(jury="offline")  # warnings are errors
     if not given:
-        asked(None)
+        ask()
         return
     with pytest.warns(UserWarning, match="offline jury, a stand-in") as caught:
-        asked(None)
+        ask()
     said = str(caught[0].message)
     assert [n for n in names if n in said] == [n for n in names if n != given]
     assert "4711" not in said
@@ -557,40 +530,21 @@ def test_a_usd_cap_needs_the_price_of_every_judge(
 # The command line --------------------------------------------------------------------------
 
 
-def write_jury(folder: Path, delay_s: float) -> Path:
-    """Write DIR/jury/slow.yaml with two scripted judges; returns DIR."""
-    judges = [
-        {
-            "name": f"j/{n}",
-            "model": n,
-            "provider": "scripted",
-            "endpoint_class": "local",
-            "max_concurrency": 1,
-            "extra_body": {"default": GOOD, "delay_s": delay_s},
-        }
-        for n in "ab"
-    ]
-    path = folder / "conf" / "jury" / "slow.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"name": "slow", "judges": judges}))
-    return folder / "conf"
+ESSAY = ("model=baseline/lead", "benchmark=essay", "data=sample", "controls=0")
 
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
-    conf = write_jury(tmp_path, 0.15)
-    argv = (
-        "run",
-        "model=baseline/lead",
-        "benchmark=essay",
-        "data=sample",
-        "jury=slow",
-        "controls=0",
-        f"plugins=[{PLUGIN}]",
-        f"results_dir={tmp_path / 'results'}",
-        "--config-dir",
-        conf,
+    conf = tmp_path / "conf"
+    (conf / "jury").mkdir(parents=True)
+    judges = [
+        msgspec.structs.replace(judge(f"j/{n}", delay_s=0.15), max_concurrency=1) for n in "ab"
+    ]
+    (conf / "jury" / "slow.yaml").write_bytes(
+        msgspec.json.encode({"name": "slow", "judges": judges})
     )
+    where = (f"plugins=[{PLUGIN}]", f"results_dir={tmp_path / 'results'}", "--config-dir", conf)
+    argv = ("run", *ESSAY, "jury=slow", *where)
     start(*argv).kill(once=lambda: len(logs_if_any(tmp_path / "results")) >= 6)
     before = logs_if_any(tmp_path / "results")
     assert 6 <= len(before) < 24

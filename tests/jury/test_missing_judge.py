@@ -15,10 +15,10 @@ import pytest
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.store.runlog import read_log
+from tests.jury.test_judging import ESSAY, PLUGIN
 from tests.quiz import medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
 
-PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
 VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
 GONE = Reply(status=404, body={"error": {"message": "no such model", "code": "model_not_found"}})
 
@@ -42,20 +42,9 @@ class World:
         path = self.folder / "conf" / "jury" / "house.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"name": "house", "judges": specs}))
-        argv = (
-            "model=baseline/lead",
-            "benchmark=essay",
-            "data=sample",
-            "jury=house",
-            "controls=0",
-            *more,
-        )
         where = (f"plugins=[{PLUGIN}]", f"results_dir={self.folder / 'results'}")
-        return self.ask("run", *argv, *where, "--config-dir", str(path.parent.parent))
-
-    def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line."""
-        return medhelm(*argv)
+        config = ("--config-dir", str(path.parent.parent))
+        return medhelm("run", *ESSAY, "jury=house", *more, *where, *config)
 
     def record(self) -> RunRecord:
         """Return the only record."""
@@ -82,7 +71,7 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     assert record.results[0].value == 4.0 and record.results[0].outcomes == {"scored": 12}
     assert [j.ends for j in record.graders] == [{"scored": 12}] * 2 + [{"not asked": 12}]
     results = ("--results-dir", str(world.folder / "results"))
-    table = world.ask("tables", "--table", "jury", *results).stdout
+    table = medhelm("tables", "--table", "jury", *results).stdout
     assert "judge j/gone is missing on some answers (12 not asked)" in " ".join(table.split())
     assert "judges" in _flags(world)
     world.gone.answer = lambda _: json.dumps(VERDICT)  # the maker brings it back
@@ -105,19 +94,12 @@ def test_a_judge_is_named_by_its_file_in_a_folder_of_configs(
         path.parent.mkdir(parents=True)
     model.write_text(f"base_url: {world.there.base_url}\nmodel: paper\nendpoint_class: local\n")
     jury.write_text("name: ours\njudges: [ward/paper]\nquorum: 1\n")
-    argv = (
-        "model=baseline/lead",
-        "benchmark=essay",
-        "data=sample",
-        "jury=ours",
-        "controls=0",
-        *workers,
-    )
+    argv = (*ESSAY, "jury=ours")
     where = (f"plugins=[{PLUGIN}]", f"results_dir={world.folder / 'results'}")
     config = ("--config-dir", str(world.folder / "conf"))
-    estimate = world.ask("estimate", *argv[:4], *where[:1], *config)
+    estimate = medhelm("estimate", *argv, *where[:1], *config)
     assert estimate.returncode == 0 and "ward/paper" in estimate.stdout
-    done = world.ask("run", *argv, *where, *config)
+    done = medhelm("run", *argv, *workers, *where, *config)
     assert done.returncode == 0, done.stderr
     assert [(j.model.name, j.ends) for j in world.record().graders] == [
         ("ward/paper", {"scored": 12})
@@ -165,7 +147,7 @@ def test_every_status_is_given_with_a_reason(
 
 def _flags(world: World) -> str:
     argv = ("tables", "--table", "benchmarks", "--format", "json")
-    done = world.ask(*argv, "--results-dir", str(world.folder / "results"))
+    done = medhelm(*argv, "--results-dir", str(world.folder / "results"))
     document = json.loads(done.stdout)
     (row,) = [r for r in document["rows"] if r["metric"] == "jury"]
     return str(row["flags"])
@@ -180,7 +162,7 @@ def test_below_the_quorum_the_command_fails_and_the_run_is_not_complete(world: W
     assert record.state == "partial" and record.results[0].outcomes == {"unscored": 12}
     assert "j/gone-1" in done.stderr and "j/gone-2" in done.stderr
     results = ("--results-dir", str(world.folder / "results"))
-    table = " ".join(world.ask("tables", "--table", "jury", *results).stdout.split())
+    table = " ".join(medhelm("tables", "--table", "jury", *results).stdout.split())
     assert "12 of 12 answers have fewer verdicts than the quorum: no score" in table
 
 

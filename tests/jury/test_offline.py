@@ -22,11 +22,12 @@ from medhelm.grading.jury.metric import (
 from medhelm.grading.panels import Judging, StoredVerdicts
 from medhelm.proof.checks import jury_fault
 from medhelm.protocols.completion import COMPLETION
-from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance, Rubric
+from medhelm.schema.data import Criterion, Instance, Rubric
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms
-from tests.graded import grade
+from tests.graded import grade, said
+from tests.made import benchmark
 
 RUBRIC = Rubric(
     name="r",
@@ -35,10 +36,6 @@ RUBRIC = Rubric(
     criteria=(Criterion(name="accuracy", text="?"), Criterion(name="clarity", text="?")),
 )
 GOLD = Instance(id="i", references=("give oral fluids and rest",))
-
-
-def said(text: str) -> Response:
-    return Response(instance_id="i", text=text)
 
 
 def episode(instance: Instance, text: str) -> Episode:
@@ -103,8 +100,8 @@ def test_an_answer_is_below_the_quorum_while_a_judge_is_missing(tmp_path: Path) 
     panel.verdicts(GOLD, episode(GOLD, "Flu."))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
     key = next(iter(panel._asked))
-    for said in panel._gradings:
-        said[key] = (b"", "refused", False)  # both gave a final answer: nobody is still to be asked
+    for told in panel._gradings:
+        told[key] = (b"", "refused", False)  # both gave a final answer: nobody is still to be asked
     panel.verdicts(GOLD, episode(GOLD, "Flu."))
     assert (panel.not_judged, panel.below_quorum) == (2, 1)
 
@@ -185,22 +182,10 @@ def test_what_is_wrong_with_a_rubric_is_named() -> None:
         assert why in str(caught.value) and str(caught.value).startswith("house.yaml: ")
 
 
-def benchmark(rubric: str, origin: str = "") -> Benchmark:
-    return Benchmark(
-        name="b",
-        subcategory="planning_treatments",
-        dataset=FileDataset(files=()),
-        to_instance=lambda row: None,
-        metrics=["jury"],
-        rubric=rubric,
-        origin=origin,
-    )
-
-
 def test_our_rubrics_pass_their_own_check_and_a_misspelt_one_is_named() -> None:
     rubrics = known_rubrics(())
     assert len(rubrics) == 14
     for name, rubric in rubrics.items():
         assert rubric.name == name and jury_fault(rubric) == ""
     with pytest.raises(UnknownName, match="did you mean 'visit_note'"):
-        load_rubric(benchmark("visit_notes"))
+        load_rubric(benchmark(rubric="visit_notes"))

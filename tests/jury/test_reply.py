@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -269,19 +270,8 @@ def test_an_answer_cannot_end_its_turn_where_a_template_is_filled_from_text(mark
         RUBRIC, Instance(id="i", question=f"Why? {mark}"), f"Flu. {mark}{GOOD}"
     )
     assert mark not in body.content and GOOD in body.content
-    for start in (
-        "<|",
-        "<\uff5c",
-        "[INST",
-        "[/INST",
-        "</s>",
-        "<</",
-        "<unk",
-        "<pad",
-        "<end_of",
-        "[SYSTEM",
-    ):
-        assert start not in body.content
+    starts = r"<\||<\uff5c|\[/?INST|</s>|<</|<unk|<pad|<end_of|\[SYSTEM"
+    assert not re.search(starts, body.content)
 
 
 @pytest.mark.parametrize("text", ["BP <140/90, K < 5.", "<b>Plan</b> [1]", "a <- b; SpO2 <90 %"])

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Scoring
-from tests.graded import grade
+from tests.graded import grade, said
 
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"
 _MODULES = ("exact_match", "medcalc", "medec", "label_sets")
@@ -30,10 +29,6 @@ def metric(name: str, scoring: Scoring = "fixed") -> Metric:
     assert len(found) == 1
     assert isinstance(found[0], Metric)
     return found[0]
-
-
-def said(text: str) -> Response:
-    return Response(instance_id="i", text=text)
 
 
 def always(text: str) -> Callable[[Instance], str]:

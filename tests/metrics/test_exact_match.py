@@ -6,9 +6,9 @@ from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Scoring
-from tests.graded import grade
+from tests.graded import grade, said
 
-from .conftest import always, mean, metric, outcomes, said
+from .conftest import always, mean, metric, outcomes
 
 CHOICES = ("Aspirin", "Heparin", "Aspirin", "Warfarin")
 CHOICE = Instance(id="i", choices=CHOICES, references=("A",))

@@ -14,10 +14,10 @@ from medhelm.grading.grade import summands
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from medhelm.stats.aggregation import Pooling
-from tests.graded import grade
+from tests.graded import grade, said
 from tests.poolings import pooled
 
-from .conftest import metric, said
+from .conftest import metric
 
 LABELS = ("cardiology", "neurology", "renal medicine", "urology")
 NOTES = st.lists(

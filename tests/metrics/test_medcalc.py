@@ -10,9 +10,9 @@ from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from tests.cases import cases
-from tests.graded import grade
+from tests.graded import grade, said
 
-from .conftest import always, gold, mean, metric, said
+from .conftest import always, gold, mean, metric
 
 FIXED, HELM = metric("medcalc_accuracy"), metric("medcalc_accuracy", "helm")
 

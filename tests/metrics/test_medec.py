@@ -8,9 +8,9 @@ from medhelm.errors import DataError
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Response
 from tests.cases import cases
-from tests.graded import grade
+from tests.graded import grade, said
 
-from .conftest import always, gold, mean, metric, said
+from .conftest import always, gold, mean, metric
 
 FLAG, SENTENCE = metric("medec_flag_accuracy"), metric("medec_sentence_accuracy")
 HELM_FLAG = metric("medec_flag_accuracy", "helm")

@@ -18,13 +18,12 @@ from medhelm.cli import run_command
 from medhelm.errors import PluginError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Scoring
 from medhelm.tables.format.table import Settings
 from medhelm_benchmarks import mimiciv_billing_code
 from medhelm_benchmarks.ehrsql import metrics as ehrsql
 from medhelm_metrics import label_sets
-from tests.graded import grade
+from tests.graded import grade, said
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "ehrsql" / "samples"
 DIAGNOSES = [
@@ -130,7 +129,7 @@ def test_billing_codes_get_helms_f1_on_400_made_up_answers() -> None:
         expected = published_f1(as_published, answer)
         for references in (golds, as_published):
             item = Instance(id="i", references=tuple(references))
-            got = grade(helm, item, Response(instance_id="i", text=answer)).value
+            got = grade(helm, item, said(answer)).value
             assert got == pytest.approx(expected), (references, answer)
         seen.add(round(expected, 3))
     assert len(seen) > 25
@@ -150,14 +149,14 @@ def test_billing_codes_get_helms_f1_on_400_made_up_answers() -> None:
 def test_golds_in_the_form_of_the_release(gold: str, answer: str, value: float) -> None:
     helm = metric(label_sets.medhelm_metrics(), "mean_f1")
     item = Instance(id="i", references=(gold,))
-    assert grade(helm, item, Response(instance_id="i", text=answer)).value == value
+    assert grade(helm, item, said(answer)).value == value
 
 
 @pytest.mark.parametrize("answer", ["Urology", ""])
 def test_the_published_code_scorer_says_nothing_of_other_labels(answer: str) -> None:
     helm = metric(label_sets.medhelm_metrics(), "mean_f1")
     item = Instance(id="i", references=("Urology",))
-    score = grade(helm, item, Response(instance_id="i", text=answer))
+    score = grade(helm, item, said(answer))
     assert (score.value, score.outcome) == (None, "uninformative")
 
 
@@ -223,7 +222,7 @@ def test_query_validity_is_helms_on_400_made_up_answers(database: sqlite3.Connec
         gold = rng.choice(["SELECT count(*) FROM lab", ehrsql.ABSTENTION])
         answer = rng.choice(FORMS).format(rng.choice(QUERIES))
         item = Instance(id="i", context="", references=(gold,), answer_key=key)
-        score = grade(helm, item, Response(instance_id="i", text=answer))
+        score = grade(helm, item, said(answer))
         assert score.value == published_validity(answer, database), (gold, answer, score.reason)
         ran += score.value
     assert 0.2 < ran / ANSWERS < 0.8

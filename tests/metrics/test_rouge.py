@@ -2,9 +2,8 @@ import pytest
 
 import medhelm_metrics.rouge
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric
-from tests.graded import grade
+from tests.graded import grade, said
 
 pytestmark = pytest.mark.parametrize("name", ["rouge_l", "rouge_1", "rouge_2"])
 
@@ -15,23 +14,18 @@ def metric(name: str) -> Metric:
     return found
 
 
-def said(text: str) -> Response:
-    return Response(instance_id="1", text=text)
-
-
-def test_the_gold_is_best_and_an_empty_answer_has_the_floor(name: str) -> None:
-    instance = Instance(id="1", context="x", references=("Rest and fluids for two days.",))
-    assert grade(metric(name), instance, said("Rest and fluids for two days.")).value == 1.0
-    empty = grade(metric(name), instance, said(" "))
-    assert (empty.value, empty.outcome) == (0.0, "empty")
-
-
-def test_what_was_thought_is_no_part_of_the_answer(name: str) -> None:
-    instance = Instance(id="1", context="x", references=("Rest and fluids for two days.",))
-    answer = "<think>Or antibiotics?</think>\nRest and fluids for two days."
-    assert grade(metric(name), instance, said(answer)).value == 1.0
-    nothing = grade(metric(name), instance, said("<think>Rest and fluids for two days."))
-    assert (nothing.value, nothing.outcome) == (0.0, "unparsed")
+def test_the_gold_is_best_and_no_answer_has_the_floor(name: str) -> None:
+    """What was thought is no part of the answer."""
+    gold = "Rest and fluids for two days."
+    instance = Instance(id="1", context="x", references=(gold,))
+    for text, ended in (
+        (gold, (1.0, "scored")),
+        (" ", (0.0, "empty")),
+        (f"<think>Or antibiotics?</think>\n{gold}", (1.0, "scored")),
+        (f"<think>{gold}", (0.0, "unparsed")),
+    ):
+        score = grade(metric(name), instance, said(text))
+        assert (score.value, score.outcome) == ended
 
 
 @pytest.mark.parametrize("text", ["Rest.", ""])

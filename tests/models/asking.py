@@ -53,6 +53,17 @@ async def ask_all(model: Model, requests: Iterable[Request]) -> list[Response]:
     return [task.result() for task in tasks]
 
 
+async def said_by(
+    spec: ModelSpec, requests: Iterable[Request], environ: Mapping[str, str] | None = None
+) -> list[Response]:
+    """Return what a model says that is opened for it."""
+    model: Any = open_model(spec, environ=environ)
+    try:
+        return await ask_all(model, requests)
+    finally:
+        await model.close()
+
+
 def converse(
     requests: Iterable[Request],
     server: FaultServer | None = None,
@@ -63,11 +74,7 @@ def converse(
 
     async def run() -> list[Response]:
         async with server or FaultServer() as running:
-            model = open_openai(spec_for(running.base_url, **spec), environ)
-            try:
-                return await ask_all(model, requests)
-            finally:
-                await model.close()
+            return await said_by(spec_for(running.base_url, **spec), requests, environ or {})
 
     return asyncio.run(run())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +18,17 @@ def need_transformers() -> None:
     """Skip a test where the extra is not installed."""
     for name in ("torch", "transformers", "accelerate"):
         pytest.importorskip(name, reason="needs local weights: pip install '.[hf]'")
+    import torch
+
+    torch.set_num_threads(1)  # the other cores are those of other tests
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the hub out of every test of a module that names it."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if constants := sys.modules.get("huggingface_hub.constants"):  # read once, at its import
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
 def make_tiny_model(folder: Path, template: str | None = TEMPLATE, window: int = 4096) -> Path:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from medhelm import evaluate
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import Reply, serve_in_thread
 
@@ -27,9 +26,7 @@ def test_one_body_that_is_not_utf8_costs_one_instance(tmp_path: Path) -> None:
         return Reply(body=body.replace(b"A", b"\xff") if prompt == bad[0] else body)
 
     with serve_in_thread(answer) as server:
-        model = ModelSpec(
-            name="lab/m", model="m", base_url=server.base_url, max_concurrency=1, max_attempts=2
-        )
+        model = server.model("lab/m", max_concurrency=1, max_attempts=2)
         found = evaluate(model, "headqa", data="sample", results_dir=tmp_path)
         again = server.requests
         evaluate(model, "headqa", data="sample", results_dir=tmp_path)
@@ -61,10 +58,7 @@ def test_half_a_character_is_read_and_asked_for_once(tmp_path: Path, kind: str) 
         return Reply(body=text.encode("utf-8", "surrogatepass"))
 
     with serve_in_thread(by_body=answer) as server:
-        lab, judge = (
-            ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
-            for name in ("m", "judge")
-        )
+        lab, judge = (server.model(f"lab/{name}") for name in ("m", "judge"))
         jury = JurySpec(name="one", quorum=1, judges=(judge,))
         found = evaluate(
             lab,

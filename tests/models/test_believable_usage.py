@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import medhelm
-from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.model import Price
 from tests.server import Reply, serve_in_thread
 
 PRICE = Price(input=1.0, output=1.0, date="2026-01-01")
@@ -35,9 +35,7 @@ def test_a_count_that_cannot_be_is_unknown_and_flagged(
     usage: dict[str, Any], is_known: bool, tmp_path: Path
 ) -> None:
     with serve_in_thread(lambda _: Reply("A", usage=usage)) as server:
-        spec = ModelSpec(
-            name="w/a", model="a", base_url=server.base_url, endpoint_class="local", price=PRICE
-        )
+        spec = server.model("w/a", endpoint_class="local", price=PRICE)
         results = medhelm.evaluate(spec, "headqa", data="sample", results_dir=tmp_path)
     (row,) = results.typed("cost").rows
     assert row["usage_unknown"] == (0 if is_known else 8)

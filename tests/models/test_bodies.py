@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from medhelm.models import open_model
-from medhelm.models.codecs.wire import Answer, read_answer
+from medhelm.models.codecs.wire import CHAT as CHAT_CODEC
+from medhelm.models.codecs.wire import Answer
 from medhelm.models.network import MAX_ANSWER_BYTES, BadBody, BodyReader, read_body
 from medhelm.models.providers import built_in
 from medhelm.schema.episode import Response
@@ -215,7 +216,7 @@ def test_the_content_type_decides_nothing() -> None:
 
 def test_nan_and_keys_that_come_twice_lose_no_answer() -> None:
     body = b'{"choices":[],"usage":{"prompt_tokens":NaN},"choices":[{"message":{"content":"A"}}]}'
-    answer = read_answer(body)
+    answer = CHAT_CODEC.read(body)
     assert isinstance(answer, Answer)
     assert answer.text == "A" and answer.usage.input_tokens is None
 

@@ -39,20 +39,11 @@ def test_the_nine_models_of_the_paper_with_its_prices() -> None:
         assert (price.input, price.output) == (price_in, price_out)
         assert models[name].endpoint_class == "external"
         assert open_model(models[name], environ=dict.fromkeys(KEYS, "k")).spec is models[name]
-    assert {n for n in PAPER if models[n].reasoning} == {
-        "deepseek/deepseek-r1",
-        "openai/o3-mini-2025-01-31",
-    }
-    assert {n for n in PAPER if models[n].weights == "open"} == {
-        "deepseek/deepseek-r1",
-        "meta/llama-3.3-70b-instruct",
-    }
-
-
-def test_a_model_that_takes_no_temperature_is_sent_none() -> None:
-    spec = load_models()["openai/o3-mini-2025-01-31"]
-    assert spec.sampling.temperature is None
-    assert spec.token_limit_field == "max_completion_tokens"
+    r1, o3 = "deepseek/deepseek-r1", "openai/o3-mini-2025-01-31"
+    assert {n for n in PAPER if models[n].reasoning} == {r1, o3}
+    assert {n for n in PAPER if models[n].weights == "open"} == {r1, "meta/llama-3.3-70b-instruct"}
+    assert models[o3].sampling.temperature is None, "it takes none"
+    assert models[o3].token_limit_field == "max_completion_tokens"
 
 
 @pytest.mark.parametrize("name", ["vllm/local", "ollama/local", "llamacpp/local"])
@@ -68,19 +59,9 @@ def test_a_template_names_no_weights_and_asks_nothing_without(
 ) -> None:
     assert "\nmodel: ???\n" in (CONF / f"{name}.yaml").read_text()
     assert find_model(name).model == ""
-    argv = [
-        "run",
-        f"model={name}",
-        "benchmark=headqa",
-        "data=sample",
-        f"results_dir={tmp_path / 'r'}",
-    ]
-    for given in (
-        [],
-        ["model.model=???"],
-        ["model.name=a/b", "model.base_url=http://127.0.0.1:9/v1"],
-    ):
-        assert run_command([*argv, *given]) == 6
+    argv = f"run model={name} benchmark=headqa data=sample results_dir={tmp_path / 'r'}"
+    for given in ("", " model.model=???", " model.name=a/b model.base_url=http://127.0.0.1:9/v1"):
+        assert run_command((argv + given).split()) == 6
         (line,) = capsys.readouterr().err.splitlines()
         assert "model.model is missing: give" in line
     assert not (tmp_path / "r").exists()
@@ -136,18 +117,15 @@ def test_every_baseline_has_its_file_and_is_local() -> None:
         open_model(spec)
 
 
-def test_any_openai_name_needs_no_file() -> None:
+def test_any_openai_name_needs_no_file_and_models_of_the_user_come_first() -> None:
+    mine = ModelSpec(name="openai/gpt-4o-2024-05-13", model="mine")
+    assert find_model(mine.name, {mine.name: mine}) is mine
     spec = find_model("openai/my-model:7b")
     assert (spec.name, spec.model, spec.provider) == ("openai/my-model:7b", "my-model:7b", "openai")
     assert not spec.reasoning and spec.price is None and spec.sampling.temperature == 0.0
     thinking = find_model("openai/o4-mini")
     assert thinking.reasoning and thinking.sampling.temperature is None
     assert thinking.token_limit_field == "max_completion_tokens"
-
-
-def test_models_of_the_user_come_first() -> None:
-    mine = ModelSpec(name="openai/gpt-4o-2024-05-13", model="mine")
-    assert find_model(mine.name, {mine.name: mine}) is mine
 
 
 @pytest.mark.parametrize("name", ["openai/", "gpt-4o", "baseline/randm", "vllm/other", ""])

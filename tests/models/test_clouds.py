@@ -11,13 +11,13 @@ import pytest
 
 from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
-from medhelm.models import access, check_model, open_model
+from medhelm.models import access, check_model
 from medhelm.models.access import resolve_access
 from medhelm.models.catalogue import find_model
 from medhelm.models.credentials import AwsCredentials, CredentialsLost, GoogleCredentials
 from medhelm.schema.episode import Response, Sampling
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import ask_all, request
+from tests.models.asking import request, said_by
 from tests.models.cloud_server import Cloud, credential_process, serve, service_account
 from tests.models.sdk_server import candidates, completion, converse_reply
 
@@ -65,14 +65,7 @@ def spec(provider: str, base_url: str | None, **more: Any) -> ModelSpec:
 
 
 def converse(model: ModelSpec, n: int) -> list[Response]:
-    async def run() -> list[Response]:
-        opened = open_model(model)
-        try:
-            return await ask_all(opened, [request(i) for i in range(n)])  # type: ignore[arg-type]
-        finally:
-            await opened.close()  # type: ignore[union-attr]
-
-    return asyncio.run(run())
+    return asyncio.run(said_by(model, [request(i) for i in range(n)]))
 
 
 def test_aws_keys_that_end_are_fetched_once_more_and_no_answer_is_lost(
@@ -80,16 +73,13 @@ def test_aws_keys_that_end_are_fetched_once_more_and_no_answer_is_lost(
 ) -> None:
     name = "arn:aws:bedrock:eu-central-1:1:inference-profile/eu.x.y-v1:0"
     responses = converse(spec("bedrock", f"http://{BEDROCK}", model=name), 40)
-    assert {(r.text, r.finish, r.attempts, r.lost) for r in responses} == {
-        ("Answer: B", "stop", 1, 0)
-    }
+    ends = {(r.text, r.finish, r.attempts, r.lost) for r in responses}
+    assert ends == {("Answer: B", "stop", 1, 0)}
     assert len(aws.seen) == 40 and aws.used == {"AKIAFIRST": 20, "AKIASECOND": 20}
     assert 1 <= aws.refused <= 8 and (tmp_path / "calls").read_text() == "xx"
     host, path, headers, _ = aws.seen[0]
-    assert (host, path) == (
-        BEDROCK,
-        f"/model/{name.replace(':', '%3A').replace('/', '%2F')}/converse",
-    )
+    quoted = name.replace(":", "%3A").replace("/", "%2F")
+    assert (host, path) == (BEDROCK, f"/model/{quoted}/converse")
     assert "/eu-central-1/bedrock/aws4_request" in headers["Authorization"]
     assert headers["X-Amz-Security-Token"] == "session-canary-AKIAFIRST"
 
@@ -205,10 +195,7 @@ def test_a_token_of_google_goes_to_google_alone(gcp: Cloud) -> None:
 def test_no_key_goes_to_a_service_over_plain_http(provider: str, host: str) -> None:
     environ = {"AZURE_OPENAI_API_KEY": "k", "K": "k"}
     ways: list[dict[str, Any]] = [{"api_key_env": "K"}, {"headers": {"Authorization": "$K"}}]
-    if provider not in (
-        "openai",
-        "anthropic",
-    ):  # no key goes along to a base_url unless it is named
+    if provider not in ("openai", "anthropic"):  # their keys go to a base_url only where named
         ways.append({})
     for more in ways:
         with pytest.raises(UsageError, match="http://.*could read.*https://"):
@@ -268,9 +255,8 @@ def test_no_key_is_in_any_file_or_on_the_screen(
     aws.lasts = 3
     results = tmp_path / "results"
     line = ("model=bedrock/m", f"model.base_url=http://{BEDROCK}", "show_errors=true")
-    assert run_command(
-        ["run", *line, "benchmark=headqa", "data=sample", f"results_dir={results}"]
-    ) in (0, 6)
+    what = ("benchmark=headqa", "data=sample", f"results_dir={results}")
+    assert run_command(["run", *line, *what]) in (0, 6)
     assert run_command(["probe", *line[:2]]) == 6  # all keys have ended
     shown = capsys.readouterr()
     stored = [p.read_bytes() for p in results.rglob("*") if p.is_file()]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm.errors import BudgetReached, UsageError
-from medhelm.models.costs import Ledger, cost, upper_bound, usd
+from medhelm.models.costs import Ledger, cost, upper_bound
 from medhelm.models.tokens import estimate_tokens
 from medhelm.schema.episode import Finish, Message, Response, Usage
 from medhelm.schema.model import ModelSpec, Price
@@ -18,42 +18,35 @@ GPT4O = Price(input=2.5, output=10.0, date="2025-05-12")
 CACHED = Price(input=2.0, output=8.0, cached=0.5, date="2025-05-12")
 
 
-def test_cost_of_a_request() -> None:
-    # 1,000 x 2.50 + 200 x 10 USD per million
-    assert cost(Usage(input_tokens=1000, output_tokens=200), GPT4O) == pytest.approx(0.0045)
-    # 400 fresh x 2 + 600 cached x 0.5 + 100 x 8
-    usage = Usage(input_tokens=1000, cached_tokens=600, output_tokens=100, reasoning_tokens=90)
-    assert cost(usage, CACHED) == pytest.approx(0.0019)
+FREE = Price(input=0, output=0, date="x")
+FREE_CACHE = Price(input=2.0, output=8.0, cached=0.0, date="2025-05-12")
 
 
-def test_cached_tokens_without_a_price_cost_the_full_one() -> None:
-    usage = Usage(input_tokens=1000, cached_tokens=600, output_tokens=0)
-    assert cost(usage, GPT4O) == pytest.approx(0.0025)
-
-
-def test_cached_tokens_can_be_free() -> None:
-    free = Price(input=2.0, output=8.0, cached=0.0, date="2025-05-12")
-    assert usd(free, 1000, 600, 0) == pytest.approx(400 * 2.0 / 1e6)
-
-
-def test_what_is_not_known_is_none_and_never_zero() -> None:
-    assert cost(Usage(input_tokens=1, output_tokens=1), None) is None
-    assert cost(Usage(input_tokens=1), GPT4O) is None
-    assert cost(Usage(output_tokens=1), GPT4O) is None
-    assert upper_bound(10, 10, None) is None
-
-
-def test_a_free_model_costs_nothing() -> None:
-    assert cost(Usage(input_tokens=9, output_tokens=9), Price(input=0, output=0, date="x")) == 0.0
+@pytest.mark.parametrize(
+    ("price", "usage", "expected"),
+    [
+        (GPT4O, (1000, None, 200), 1000 * 2.5 + 200 * 10),
+        (CACHED, (1000, 600, 100), 400 * 2 + 600 * 0.5 + 100 * 8),
+        (GPT4O, (1000, 600, 0), 1000 * 2.5),  # no price of its own for what is cached
+        (FREE_CACHE, (1000, 600, 0), 400 * 2.0),
+        (FREE, (9, None, 9), 0),
+        (None, (1, None, 1), None),  # what is not known is none, and never zero
+        (GPT4O, (1, None, None), None),
+        (GPT4O, (None, None, 1), None),
+    ],
+)
+def test_cost_of_a_request(
+    price: Price | None, usage: tuple[int | None, ...], expected: float | None
+) -> None:
+    read, cached, written = usage
+    found = cost(Usage(input_tokens=read, cached_tokens=cached, output_tokens=written), price)
+    assert found == (None if expected is None else pytest.approx(expected / 1e6))
 
 
 def test_upper_bound_is_the_papers_cost() -> None:
     # A million tokens in at 2.50, 1,000 answers of at most 4,000 tokens at 10 USD per million.
     assert upper_bound(1_000_000, 4_000_000, GPT4O) == pytest.approx(42.5)
-
-
-def test_cached_tokens_are_part_of_the_input() -> None:
-    assert usd(CACHED, 3000, 1000, 50) == pytest.approx((2000 * 2 + 1000 * 0.5 + 50 * 8) / 1e6)
+    assert upper_bound(10, 10, None) is None
 
 
 @pytest.mark.parametrize(

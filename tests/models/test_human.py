@@ -9,7 +9,7 @@ import pytest
 
 import medhelm
 from medhelm.errors import UsageError
-from medhelm.models.human import NO_ANSWER, open_human, spec_of
+from medhelm.models.human import NO_ANSWER, human_spec, open_human
 from medhelm.models.identity import identity, is_rankable
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
@@ -77,11 +77,11 @@ def test_a_case_without_an_answer_is_in_no_mean(tmp_path: Path) -> None:
 
 def test_other_answers_are_another_model(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", 4)
-    first = spec_of(str(path))
+    first = human_spec(str(path))
     assert not is_rankable(first) and first.endpoint_class == "local"
-    assert identity(first) == identity(spec_of(str(path)))
+    assert identity(first) == identity(human_spec(str(path)))
     write(path, 5)
-    assert identity(first) != identity(spec_of(str(path)))
+    assert identity(first) != identity(human_spec(str(path)))
 
     with pytest.raises(UsageError, match="has changed since"):
         open_human(first)
@@ -99,6 +99,6 @@ def test_other_answers_are_another_model(tmp_path: Path) -> None:
 def test_a_file_that_is_none_is_named(content: str, line: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(content)
     with pytest.raises(UsageError, match=line):
-        spec_of(str(tmp_path / "a.jsonl"))
+        human_spec(str(tmp_path / "a.jsonl"))
     with pytest.raises(UsageError, match="cannot be read"):
-        spec_of(str(tmp_path / "b.jsonl"))
+        human_spec(str(tmp_path / "b.jsonl"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,13 @@ from medhelm.models.providers import built_in
 from medhelm.models.weights import Weights
 from medhelm.schema.episode import Message, Request, Response
 from medhelm.schema.model import ModelSpec
-from tests.models.asking import ask_all, request
-from tests.models.local_model import make_tiny_model, need_transformers
+from tests.models.asking import ask_all, request, said_by
+from tests.models.local_model import make_tiny_model, need_transformers, no_hub
 from tests.server import FaultServer, Reply
 
+__all__ = ["no_hub"]
 LETTERS = ("A", "B", "C", "D")
 TEXTS = ("a cow", "a cow with calf", "no", "Fi\u00e8vre")
-
-
-@pytest.fixture(autouse=True)
-def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    if constants := sys.modules.get("huggingface_hub.constants"):  # read once, at its import
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +138,7 @@ def test_rating_ends_at_the_time_limit_and_where_nobody_waits(tiny: Path) -> Non
 def converse(server: FaultServer, asked: Request, **spec: Any) -> Response:
     async def run() -> Response:
         async with server:
-            fields = {"name": "m/m", "model": "m", "base_url": server.base_url} | spec
-            model = open_model(ModelSpec(**fields), environ={})
-            try:
-                return (await ask_all(model, [asked]))[0]  # type: ignore[arg-type]
-            finally:
-                await model.close()  # type: ignore[union-attr]
+            return (await said_by(server.model("m/m", **spec), [asked], {}))[0]
 
     return asyncio.run(run())
 
@@ -230,8 +218,7 @@ def test_one_answer_without_any_among_others_does_not_end_a_run() -> None:
 
     async def run() -> list[Response]:
         async with server:
-            fields: dict[str, Any] = {"name": "m", "model": "m", "base_url": server.base_url}
-            model = open_model(ModelSpec(endpoint_class="local", **fields), environ={})
+            model = open_model(server.model("m", endpoint_class="local"), environ={})
             asked = [request(n, f"q{n}", candidates=LETTERS) for n in range(2)]
             try:
                 return [(await ask_all(model, [one]))[0] for one in asked]  # type: ignore[arg-type]

@@ -318,15 +318,15 @@ def test_a_request_that_waits_for_its_retry_holds_no_slot() -> None:
     assert 30.0 <= server.answered[-1] == pytest.approx(took, abs=0.01)
 
 
-def test_first_come_first_served_and_retries_first() -> None:
+def test_retries_go_first_then_the_oldest_work_and_equals_as_they_came() -> None:
     order: list[str] = []
 
     async def play() -> None:
         limiter = AdaptiveLimiter(1)
         await limiter.acquire()
 
-        async def new(name: str) -> None:
-            await limiter.acquire()
+        async def new(name: str, place: int) -> None:
+            await limiter.acquire(place)
             order.append(name)
             await asyncio.sleep(0.1)
             limiter.release()
@@ -336,13 +336,14 @@ def test_first_come_first_served_and_retries_first() -> None:
             order.append("retry")
             limiter.release()
 
-        tasks = [asyncio.create_task(new(name)) for name in "abc"]
+        waiting = [("new", 9), ("old", 2), ("old, later", 2), ("oldest", 0), ("newer", 11)]
+        tasks = [asyncio.create_task(new(name, place)) for name, place in waiting]
         await asyncio.sleep(0)
         tasks.append(asyncio.create_task(retry()))
         await asyncio.gather(*tasks)
 
     run_virtually(play())
-    assert order == ["a", "retry", "b", "c"]
+    assert order == ["oldest", "retry", "old", "old, later", "new", "newer"]
 
 
 def test_new_requests_wait_while_very_many_wait_for_their_next_try(
@@ -401,27 +402,6 @@ def test_a_cancelled_waiter_gives_its_turn_to_the_next() -> None:
         assert limiter.in_flight == 1
 
     asyncio.run(play())
-
-
-def test_the_oldest_work_gets_the_next_slot_and_equals_are_served_as_they_came() -> None:
-    async def play() -> list[str]:
-        limiter = AdaptiveLimiter(1)
-        served: list[str] = []
-
-        async def ask(name: str, place: int) -> None:
-            await limiter.acquire(place)
-            served.append(name)
-            limiter.release()
-
-        await limiter.acquire()
-        waiting = [("new", 9), ("old", 2), ("old, later", 2), ("oldest", 0), ("newer", 11)]
-        tasks = [asyncio.create_task(ask(name, place)) for name, place in waiting]
-        await asyncio.sleep(0)
-        limiter.release()
-        await asyncio.gather(*tasks)
-        return served
-
-    assert asyncio.run(play()) == ["oldest", "old", "old, later", "new", "newer"]
 
 
 @given(attempt=st.integers(1, 40), seed=st.integers(0, 1000))

@@ -63,22 +63,18 @@ def test_concurrency_settles_at_what_the_endpoint_takes() -> None:
     assert server.faulted["429"] < 200  # 64 at once throughout would be refused 7 times in 8
 
 
-def refusing(status: int, code: str = "", param: str | None = None, **headers: str) -> FaultServer:
+def refusing(status: int, code: str = "", param: str | None = None) -> FaultServer:
     error = {"message": "About Mrs Miller", "code": code, "param": param}
-    return FaultServer(lambda _: Reply(status=status, body={"error": error}, headers=headers))
+    return FaultServer(lambda _: Reply(status=status, body={"error": error}))
 
 
 @pytest.mark.parametrize(
     ("server", "words"),
     [
-        (refusing(401, "invalid_api_key"), ["does not accept the key in SOME_KEY", "http 401"]),
         (refusing(403), ["does not accept the key in SOME_KEY", "http 403"]),
-        (refusing(404, "model_not_found"), ["knows no model 'm'", "model.base_url"]),
-        (refusing(402), ["no credit"]),
         (refusing(429, "insufficient_quota"), ["no credit", "insufficient_quota"]),
         (refusing(400, "unsupported_value", "temperature"), ["sampling.temperature: null"]),
         (refusing(400, "unsupported_parameter", "max_tokens"), ["max_completion_tokens"]),
-        (refusing(308, Location="http://127.0.0.1:1/v1"), ["redirects", "model.base_url"]),
     ],
 )
 def test_what_no_retry_can_mend_stops_the_run_at_once(
@@ -116,18 +112,6 @@ def test_once_the_key_is_refused_nothing_more_is_sent() -> None:
     assert asyncio.run(run()) == 1
 
 
-def test_the_key_is_sent_and_shown_nowhere() -> None:
-    async def run() -> str:
-        async with FaultServer(key=KEY) as server:
-            model = open_openai(spec_for(server.base_url, api_key_env="K"), {"K": f" {KEY}\n"})
-            (response,) = await ask_all(model, [request("a")])
-            assert response.finish == "stop"
-            await model.close()
-            return f"{response} {model!r} {model.__dict__} {model.endpoint.__dict__}"
-
-    assert KEY not in asyncio.run(run())
-
-
 def test_a_key_goes_to_no_host_that_it_was_not_given_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,16 +143,6 @@ def test_a_prompt_beyond_the_window_is_not_sent() -> None:
     assert "patient" not in responses[0].error
 
 
-def test_the_answer_must_fit_into_the_window_too() -> None:
-    server = FaultServer()
-    responses = converse(
-        [request("a", max_output_tokens=4090), request("b", max_output_tokens=2000)],
-        server,
-        context_window=4096,
-    )
-    assert [r.finish for r in responses] == ["oversize", "stop"]
-
-
 def test_a_prompt_that_the_server_cut_is_oversize_and_not_scored() -> None:
     usage = {"prompt_tokens": 2048, "completion_tokens": 1}
     long = "The patient was seen in clinic. " * 1200
@@ -177,14 +151,6 @@ def test_a_prompt_that_the_server_cut_is_oversize_and_not_scored() -> None:
     assert (response.finish, response.text) == ("oversize", "")
     assert response.error == "prompt cut by the server"
     assert response.usage.input_tokens == 2048  # it is billed all the same
-
-
-def test_large_and_odd_prompts_arrive_as_they_are() -> None:
-    texts = ["é\u2028\x00\U0001f600" * 25_000, '\\ " \n \t', ""]
-    server = FaultServer(lambda _: "A")
-    responses = converse([request(i, text) for i, text in enumerate(texts)], server)
-    assert [r.finish for r in responses] == ["stop"] * 3
-    assert sorted(b["messages"][0]["content"] for b in server.bodies) == sorted(texts)
 
 
 @pytest.mark.slow

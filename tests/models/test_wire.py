@@ -17,7 +17,6 @@ from medhelm.models.codecs.wire import (
     Answer,
     Codec,
     Failure,
-    read_answer,
     read_failure,
     read_usage,
 )
@@ -94,15 +93,12 @@ def test_a_schema_is_sent_to_be_held_strictly_in_the_order_of_its_keys() -> None
 
 
 def test_further_fields_are_merged_and_cannot_replace_the_prompt() -> None:
+    body = body_of(SPEC, ask(Sampling(top_p=0.9, stop=("\n", "END"))))
+    assert body["top_p"] == 0.9 and body["stop"] == ["\n", "END"]
     extra = {"chat_template_kwargs": {"enable_thinking": False}, "messages": [], "model": "other"}
     body = body_of(ModelSpec(name="e", model="e", extra_body=extra))
     assert body["chat_template_kwargs"] == {"enable_thinking": False}
     assert body["model"] == "e" and len(body["messages"]) == 2
-
-
-def test_top_p_and_stop_are_sent_where_set() -> None:
-    body = body_of(SPEC, ask(Sampling(top_p=0.9, stop=("\n", "END"))))
-    assert body["top_p"] == 0.9 and body["stop"] == ["\n", "END"]
 
 
 def completion(message: Any, finish: Any = "stop", **more: Any) -> bytes:
@@ -110,7 +106,7 @@ def completion(message: Any, finish: Any = "stop", **more: Any) -> bytes:
 
 
 def answer_of(payload: bytes) -> Answer:
-    answer = read_answer(payload)
+    answer = CHAT.read(payload)
     assert isinstance(answer, Answer)
     return answer
 
@@ -130,16 +126,28 @@ ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "tool_
 
 @pytest.mark.parametrize("finish", [*BROKEN, "server_error", "ERROR"])
 def test_a_generation_that_broke_off_is_no_answer(finish: str) -> None:
-    failure = read_answer(completion({"content": "The answer is B"}, finish))
+    failure = CHAT.read(completion({"content": "The answer is B"}, finish))
     assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
     assert failure.error == f"finish reason '{finish.lower()}'"
-
-
-def test_an_error_inside_a_choice_is_no_answer() -> None:
     for message in ({"content": "The an"}, None):
         choice = {"message": message, "finish_reason": "stop", "error": {"code": 502}}
-        failure = read_answer(json.dumps({"choices": [choice]}).encode())
+        failure = CHAT.read(json.dumps({"choices": [choice]}).encode())
         assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
+
+
+@pytest.mark.parametrize(
+    ("finish", "remark"),
+    [
+        *((finish, "") for finish in (*ENDED, "function_call", None)),
+        ("OTHER", "finish reason 'OTHER'"),
+        ("Mrs Miller's note", "finish reason unknown"),
+    ],
+)
+def test_any_other_ending_counts_and_an_unknown_one_is_told(finish: Any, remark: str) -> None:
+    said = completion({"content": "B"}, finish, model="x-1-0613", system_fingerprint="fp_1")
+    answer = answer_of(said)
+    assert (answer.text, answer.finish, answer.error) == ("B", "stop", remark)
+    assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
 
 
 @pytest.mark.parametrize(
@@ -151,41 +159,23 @@ def test_an_answer_that_the_server_held_back_is_a_refusal(finish: str) -> None:
     assert answer_of(silent).finish == "refusal"
 
 
-@pytest.mark.parametrize("finish", [*ENDED, "function_call", None])
-def test_usual_endings_leave_no_remark(finish: str | None) -> None:
-    answer = answer_of(completion({"content": "B"}, finish))
-    assert (answer.finish, answer.error) == ("stop", "")
-
-
-@pytest.mark.parametrize(
-    ("finish", "remark"),
-    [("OTHER", "finish reason 'OTHER'"), ("Mrs Miller's note", "finish reason unknown")],
-)
-def test_an_unknown_ending_counts_and_is_told(finish: str, remark: str) -> None:
-    answer = answer_of(completion({"content": "B"}, finish))
-    assert (answer.text, answer.finish, answer.error) == ("B", "stop", remark)
-
-
-def test_served_model_and_fingerprint_are_kept() -> None:
-    answer = answer_of(completion({"content": "A"}, model="x-1-0613", system_fingerprint="fp_1"))
-    assert (answer.model, answer.fingerprint) == ("x-1-0613", "fp_1")
-
-
 @pytest.mark.parametrize(
     "payload",
     [b"", b"{", b'{"choices": [{"mess', b"[]", b"null", b"{}", b'{"choices": []}', b"\xff\xfe",
      b'{"choices": [{"message": {"content": 5}}]}', b"<html>502</html>", b"[" * 100_000],
 )  # fmt: skip
 def test_anything_else_is_worth_another_try_and_may_have_been_billed(payload: bytes) -> None:
-    failure = read_answer(payload)
+    failure = CHAT.read(payload)
     assert isinstance(failure, Failure) and failure.kind == "retry" and failure.lost
 
 
 def test_an_error_inside_a_success_counts_as_that_error() -> None:
-    throttled = read_answer(b'{"error": {"code": 429, "message": "upstream"}}')
+    throttled = CHAT.read(b'{"error": {"code": 429, "message": "upstream"}}')
     assert isinstance(throttled, Failure) and throttled.kind == "retry" and throttled.is_refusal
-    other = read_answer(b'{"error": {"message": "?"}}')
+    other = CHAT.read(b'{"error": {"message": "?"}}')
     assert isinstance(other, Failure) and other.kind == "retry"
+    failure = read_failure(400, error_body(message="bad prompt: Mrs Miller", code="Mrs Miller"))
+    assert "Miller" not in repr(failure), "the server's prose is not kept"
 
 
 def test_half_a_surrogate_pair_and_nan_do_not_lose_an_answer() -> None:
@@ -196,7 +186,7 @@ def test_half_a_surrogate_pair_and_nan_do_not_lose_an_answer() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_reader_fail(payload: bytes) -> None:
-    assert isinstance(read_answer(payload), Answer | Failure)
+    assert isinstance(CHAT.read(payload), Answer | Failure)
     assert isinstance(read_failure(400, payload, ("temperature",)), Failure)
 
 
@@ -322,11 +312,6 @@ def test_a_schema_that_is_not_taken_is_a_matter_of_the_model(status: int, payloa
     assert read_failure(status, payload, SENT).kind == "error"  # none was sent: this prompt only
 
 
-def test_the_servers_prose_is_not_kept() -> None:
-    failure = read_failure(400, error_body(message="bad prompt: Mrs Miller", code="Mrs Miller"))
-    assert "Miller" not in repr(failure)
-
-
 def cut(text: str, tokens: int | None, window: int | None = None) -> bool:
     return is_cut(
         (Message("user", text),), len(text.encode()) + 100, Usage(input_tokens=tokens), window
@@ -340,23 +325,10 @@ def test_a_prompt_that_the_server_cut_is_noticed() -> None:
     assert cut(note, 2048)  # more than 12 bytes per token
     assert not cut(note, None)
     assert not cut("short " * 100, 3)  # fits every window
-
-
-def test_a_prompt_as_large_as_the_window_was_cut() -> None:
     assert cut("The patient was seen. " * 800, 4096, window=4096)
     assert not cut("The patient was seen. " * 700, 3900, window=4096)
-
-
-def test_runs_of_one_character_are_no_cut() -> None:
     ruled = ("-" * 200 + "\n" + "Sodium 140 mmol/l" + " " * 100 + "\n") * 60
-    assert len(ruled) > 12 * 900
-    assert not cut(ruled, 900)
-
-
-@pytest.mark.parametrize("payload", [b'"\x80"', b'{"choices": "\xff\xfe"}', b"\x80"])
-def test_bytes_that_are_no_utf8_are_a_failure_not_a_defect(payload: bytes) -> None:
-    assert isinstance(read_answer(payload), Failure)
-    read_failure(400, payload)
+    assert len(ruled) > 12 * 900 and not cut(ruled, 900)  # runs of one character
 
 
 BATCHED = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "model": "m"}

@@ -13,50 +13,32 @@ from medhelm.prompts.messages import (
     render_prompt,
     resolve_prompt,
 )
-from medhelm.schema.data import Benchmark, FileDataset, Instance, Prompt
+from medhelm.schema.data import Instance, Prompt
 from medhelm.schema.episode import Message
+from tests.made import benchmark
 
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="s",
-    dataset=FileDataset(files=()),
-    to_instance=lambda row: None,
-    metrics=["exact_match"],
-    instruction="Do the task.",
-)
+BENCHMARK = benchmark(instruction="Do the task.")
 
 
 def text(instance: Instance, prompt: str | Prompt = "multiple_choice") -> str:
-    benchmark = dataclasses.replace(BENCHMARK, prompt=prompt)
-    (message,) = render_prompt(benchmark, instance)
+    (message,) = render_prompt(dataclasses.replace(BENCHMARK, prompt=prompt), instance)
     assert message.role == "user"
     return message.content
 
 
-def test_multiple_choice_in_full() -> None:
+def test_prompts_in_full() -> None:
     instance = Instance(context="A note.", question="Why?", choices=("one", "two", "three"))
     assert text(instance) == (
         "Do the task.\n\nA note.\n\nWhy?\n\nA. one\nB. two\nC. three\n\n"
         "Exactly one option is right. Reply with its letter alone (A, B or C)."
     )
-
-
-def test_short_answer_in_full() -> None:
     assert text(Instance(context="A note.", question="How much?"), "short_answer") == (
         "Do the task.\n\nA note.\n\nHow much?\n\n"
         "Reply with the value alone: no unit, no working, no other words."
     )
-
-
-def test_plain_in_full() -> None:
-    assert text(Instance(context="A note."), "plain") == "Do the task.\n\nA note."
-
-
-def test_the_system_prompt_goes_first() -> None:
-    messages = render_prompt(
-        dataclasses.replace(BENCHMARK, prompt="plain"), Instance(context="x"), system_prompt="Be."
-    )
-    assert messages == (Message("system", "Be."), Message("user", "Do the task.\n\nx"))
+    plain = dataclasses.replace(BENCHMARK, prompt="plain")
+    messages = render_prompt(plain, Instance(context="A note."), system_prompt="Be.")
+    assert messages == (Message("system", "Be."), Message("user", "Do the task.\n\nA note."))
 
 
 def test_a_long_context_is_followed_by_the_instruction_and_the_answer_format() -> None:
@@ -142,17 +124,14 @@ def test_the_hash_follows_whatever_shapes_the_prompt() -> None:
         prompt_sha256(dataclasses.replace(BENCHMARK, prompt="plain")),
         prompt_sha256(dataclasses.replace(BENCHMARK, prompt=own)),
         prompt_sha256(dataclasses.replace(BENCHMARK, prompt=own, instruction="")),
+        # no text moves between the parts
+        prompt_sha256(dataclasses.replace(BENCHMARK, instruction="ab"), "c"),
+        prompt_sha256(dataclasses.replace(BENCHMARK, instruction="a"), "bc"),
     }
-    assert len(hashes) == 6
+    assert len(hashes) == 8
     assert prompt_sha256(BENCHMARK, None) == prompt_sha256(BENCHMARK)
     renamed = dataclasses.replace(own, name="other", version="9")
     assert prompt_sha256(dataclasses.replace(BENCHMARK, prompt=renamed)) in hashes
-
-
-def test_text_cannot_move_between_the_hashed_parts() -> None:
-    a = prompt_sha256(dataclasses.replace(BENCHMARK, instruction="ab"), "c")
-    b = prompt_sha256(dataclasses.replace(BENCHMARK, instruction="a"), "bc")
-    assert a != b
 
 
 def test_letters_in_words() -> None:

@@ -22,6 +22,8 @@ from medhelm.store import records
 from medhelm.store.runlog import read_log
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.selection import GradedRun
+from tests.made import scripted
+from tests.quiz import at
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'
@@ -41,19 +43,9 @@ def plugin(folder: Path, **script: Any) -> Path:
 
 def answering(name: str, good: set[int]) -> ModelSpec:
     """Return a model that gives the gold of some instances and nonsense for the others."""
-    return ModelSpec(
-        name=name,
-        model=name,
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={
-            "default": "zebra",
-            "replies": {
-                f"e{i}": f"Give fluids, look for the source, and measure again after {i + 1} hours."
-                for i in good
-            },
-        },
-    )
+    gold = "Give fluids, look for the source, and measure again after {} hours."
+    replies = {f"e{i}": gold.format(i + 1) for i in good}
+    return scripted(name, default="zebra", replies=replies)
 
 
 def command(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
@@ -101,13 +93,9 @@ def test_means_and_ranks_with_and_without_flagged_golds(
 ) -> None:
     plugin(tmp_path, default=YES, replies={"e0": NO, "e1": NO, "e2": NO})
     models = {"m/a": {0, 1, 2, 3}, "m/b": {3, 4, 5}, "m/c": {3, 4}}
+    all_models = [*(answering(name, good) for name, good in models.items()), "baseline/oracle"]
     medhelm.evaluate(
-        [*(answering(name, good) for name, good in models.items()), "baseline/oracle"],
-        "essay",
-        data="sample",
-        plugins=PLUGIN,
-        results_dir=tmp_path / "results",
-        jury="offline",
+        all_models, "essay", **at(tmp_path, plugins=PLUGIN, data="sample", jury="offline")
     )
     found = judge(capsys, tmp_path)
     assert found["metric"] == "jury"

@@ -17,6 +17,8 @@ from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.clinicians.test_stored_decisions import PLUGIN
+from tests.made import scripted
+from tests.quiz import at
 from tests.server import FaultServer, serve_in_thread
 
 CASES, CRITERIA, MODELS = 15, 4, ("m/a", "m/b")
@@ -61,13 +63,8 @@ def says(body: Mapping[str, Any]) -> str:
     if judge == "fair" and int(case) == BROKEN and listed[0]:
         return "I would rather not."
     met = decides(judge, model, int(case), listed)
-    return json.dumps(
-        {
-            "verdicts": [
-                {"id": f"c{k}", "explanation": "x", "criteria_met": m} for k, m in met.items()
-            ]
-        }
-    )
+    own = [{"id": f"c{k}", "explanation": "x", "criteria_met": m} for k, m in met.items()]
+    return json.dumps({"verdicts": own})
 
 
 @pytest.fixture(scope="module")
@@ -77,23 +74,12 @@ def server() -> Iterator[FaultServer]:
 
 
 def judges(server: FaultServer, *names: str) -> JurySpec:
-    specs = [
-        ModelSpec(name=f"j/{n}", model=n, base_url=server.base_url, endpoint_class="local")
-        for n in names
-    ]
-    return JurySpec(name="test", judges=tuple(specs), quorum=1, repairs=0)
+    specs = tuple(server.model(f"j/{n}", endpoint_class="local") for n in names)
+    return JurySpec(name="test", judges=specs, quorum=1, repairs=0)
 
 
 def answering(ids: Mapping[int, str]) -> list[ModelSpec]:
-    return [
-        ModelSpec(
-            name=m,
-            provider="scripted",
-            endpoint_class="local",
-            extra_body={"replies": {i: ANSWERS[m, n] for n, i in ids.items()}},
-        )
-        for m in MODELS
-    ]
+    return [scripted(m, replies={i: ANSWERS[m, n] for n, i in ids.items()}) for m in MODELS]
 
 
 def stress(results: Path, benchmark: str, plugin: Path, *more: str) -> list[dict[str, Any]]:
@@ -116,16 +102,9 @@ def ward(folder: Path, server: FaultServer, mode: str, *names: str) -> Path:
         (folder / "samples" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     plugin = folder / "ward.py"
     plugin.write_text(PLUGIN)
-    medhelm.evaluate(
-        answering({n: f"w{n}" for n in range(CASES)}),
-        "ward",
-        data="sample",
-        plugins=plugin,
-        results_dir=folder / "results",
-        jury=judges(server, *names),
-        controls=0,
-        grader={"mode": mode},
-    )
+    own = at(folder, plugins=plugin, data="sample", controls=0, grader={"mode": mode})
+    models = answering({n: f"w{n}" for n in range(CASES)})
+    medhelm.evaluate(models, "ward", jury=judges(server, *names), **own)
     return plugin
 
 
@@ -145,10 +124,8 @@ def experts(path: Path) -> str:
 
 
 def test_judges_of_criteria(tmp_path: Path, server: FaultServer) -> None:
-    plugin, results = (
-        ward(tmp_path, server, "batched", "fair", "first", "long"),
-        tmp_path / "results",
-    )
+    plugin = ward(tmp_path, server, "batched", "fair", "first", "long")
+    results = tmp_path / "results"
     before = server.requests
     rows = stress(results, "ward", plugin, "--sample", "100", experts(tmp_path / "experts.jsonl"))
     assert server.requests == before + 3 * 2 * CASES
@@ -180,9 +157,7 @@ def test_judges_of_criteria(tmp_path: Path, server: FaultServer) -> None:
     assert found["j/fair", "doctors"]["low"] < 0 < found["j/fair", "doctors"]["high"]
 
     again_rows = stress(results, "ward", plugin, "--sample", "100", experts(tmp_path / "e.jsonl"))
-    assert again_rows == rows and server.requests == before + 3 * 2 * CASES, (
-        "nothing is asked twice"
-    )
+    assert again_rows == rows and server.requests == before + 6 * CASES, "nothing is asked twice"
 
 
 def test_one_criterion_a_call_has_no_order(tmp_path: Path, server: FaultServer) -> None:
@@ -199,15 +174,9 @@ def test_a_jury(tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixtu
     (tmp_path / "samples").mkdir()
     rows = [{"id": f"e{n}", "question": f"Why {n}?", "gold": "So."} for n in range(CASES)]
     (tmp_path / "samples" / "essay.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    medhelm.evaluate(
-        answering({n: f"e{n}" for n in range(CASES)}),
-        "essay",
-        data="sample",
-        plugins=plugin,
-        results_dir=results,
-        jury=judges(server, "first-jury", "even-jury", "long-jury"),
-        controls=0,
-    )
+    jury = judges(server, "first-jury", "even-jury", "long-jury")
+    own = at(tmp_path, plugins=plugin, data="sample", controls=0)
+    medhelm.evaluate(answering({n: f"e{n}" for n in range(CASES)}), "essay", jury=jury, **own)
     names = ("accuracy", "completeness", "clarity")
     ratings = [
         f"anna,essay,{m},e{n},{name},{1 + sum(TRUTH[m, n, k] for k in range(CRITERIA))}"

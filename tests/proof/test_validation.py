@@ -30,6 +30,7 @@ from medhelm.schema.data import (
 )
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric, Outcome, Score
+from tests import made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +51,8 @@ class Same(Metric):
         if instance.choices and len(response.text) != 1:
             return Score(value=None, outcome="unparsed", reason="more than a letter")
         is_right = response.text == instance.references[0] and instance.id not in self.wrong_for
-        right, wrong = (
-            (self.maximum, self.minimum)
-            if self.higher_is_better
-            else (
-                self.minimum,
-                self.maximum,
-            )
-        )
-        return Score(value=right if is_right else wrong, extracted=response.text)
+        is_high = is_right == self.higher_is_better
+        return Score(value=self.maximum if is_high else self.minimum, extracted=response.text)
 
     def floor_score(self, instance: Instance, outcome: Outcome, reason: str = "") -> Score:
         value = self.floor if self.floor_for_empty is None else self.floor_for_empty
@@ -457,15 +451,7 @@ AWKWARD = st.lists(
 def test_the_templates_show_every_text_once_whatever_it_holds(
     context: str, question: str, options: list[str], is_long: bool
 ) -> None:
-    benchmark = Benchmark(
-        name="bench",
-        subcategory="s",
-        dataset=FileDataset(files=()),
-        to_instance=to_instance,
-        metrics=["same"],
-        prompt=TEMPLATES["multiple_choice"],
-        instruction="Choose.",
-    )
+    benchmark = made.benchmark(prompt=TEMPLATES["multiple_choice"], instruction="Choose.")
     instance = Instance(
         id="i",
         context=context * 200 if is_long else context,

@@ -30,7 +30,7 @@ TURNS = 4
 
 
 def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
-    return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url, **more)
+    return server.model(f"lab/{name}", **more)
 
 
 def interview(server: FaultServer, folder: Path, **more: Any) -> Any:
@@ -53,15 +53,20 @@ def interview(server: FaultServer, folder: Path, **more: Any) -> Any:
 
 def stored(folder: Path) -> dict[str, Any]:
     """Return the episodes of the only run, by instance."""
+    return {e.instance_id: e for e in stored_all(folder)}
+
+
+def stored_all(folder: Path) -> list[Any]:
     (run,) = records.find_runs(folder)
-    return {e.instance_id: e for e in runlog.read_episodes(run, records.read_plan(run))}
+    return [*runlog.read_episodes(run, records.read_plan(run))]
 
 
 def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(tmp_path: Path) -> None:
     with serve_in_thread(play) as server:
-        results = interview(server, tmp_path)
-        assert server.requests == 8 * TURNS * 3
-    assert results.table("benchmarks")["score"].tolist() == [1.0]
+        for _ in range(2):  # the second time nothing is sent
+            results = interview(server, tmp_path)
+            assert server.requests == 8 * TURNS * 3
+            assert results.table("benchmarks")["score"].tolist() == [1.0]
     episode = stored(tmp_path)["i0"]
     assert [(c.role, c.step) for c in episode.calls] == [
         (role, f"turn/{turn}")
@@ -73,14 +78,6 @@ def test_an_episode_is_all_calls_in_order_and_scored_by_the_packages_metric(tmp_
     last = [c for c in episode.calls if c.role == "answerer"][-1]
     assert [m.role for m in last.messages[:3]] == ["system", "user", "assistant"]
     assert len(last.messages) == 2 + 2 * (TURNS - 1)
-
-
-def test_a_second_run_sends_nothing_and_gives_the_same_table(tmp_path: Path) -> None:
-    with serve_in_thread(play) as server:
-        first = interview(server, tmp_path).table("benchmarks")
-        asked = server.requests
-        assert interview(server, tmp_path).table("benchmarks").equals(first)
-        assert server.requests == asked
 
 
 @pytest.mark.slow
@@ -98,11 +95,6 @@ def test_all_roles_at_one_endpoint_never_wait_for_each_other_for_ever(
     calls = Counter(c.role for e in stored_all(tmp_path) for c in e.calls)
     each = 8 * 3 * TURNS
     assert calls == {"questioner": each, "referee": each, "answerer": each * (3 if strategy else 1)}
-
-
-def stored_all(folder: Path) -> list[Any]:
-    (run,) = records.find_runs(folder)
-    return [*runlog.read_episodes(run, records.read_plan(run))]
 
 
 @pytest.mark.slow

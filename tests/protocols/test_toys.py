@@ -27,7 +27,7 @@ EPISODES, ITEMS = 6, 5
 
 
 def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
-    return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url, **more)
+    return server.model(f"lab/{name}", **more)
 
 
 def toys(server: FaultServer, folder: Path, **more: Any) -> Any:

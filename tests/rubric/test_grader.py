@@ -27,9 +27,7 @@ def decision(prompt: str) -> str:
 
 
 def judge(server: FaultServer, name: str = "j/one", **more: Any) -> ModelSpec:
-    return ModelSpec(
-        name=name, model=name, provider="openai", base_url=server.base_url, price=PRICE, **more
-    )
+    return server.model(name, model=name, price=PRICE, **more)
 
 
 def run(folder: Path, *judges: ModelSpec, quorum: int = 1, **more: Any) -> RunRecord:

@@ -17,6 +17,7 @@ from medhelm.errors import PrivacyRefused, UnknownName, UsageError
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, read_record
 from tests.processes import Started, asked
+from tests.quiz import at
 from tests.rubric.test_grader import PLUGIN, decision, judge, run, values
 from tests.server import Faults, Reply, serve_in_thread
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 CASES, CRITERIA = 100, 30
 
 
-def write_cases(folder: Path) -> Path:
+def write_cases(folder: Path) -> None:
     path = folder / "data" / "checklist" / "checklist.jsonl"
     path.parent.mkdir(parents=True)
     with path.open("w") as lines:
@@ -33,7 +34,6 @@ def write_cases(folder: Path) -> Path:
             texts = [{"text": f"Names point {n} of case {i}."} for n in range(CRITERIA)]
             row = {"id": f"k{i}", "question": f"Case {i}?", "threshold": "10/30", "criteria": texts}
             lines.write(json.dumps(row) + "\n")
-    return folder / "data"
 
 
 def by_number(prompt: str) -> str:
@@ -54,19 +54,12 @@ def settled(answered: Mapping[str, int]) -> int:
 
 @pytest.mark.slow
 def test_a_kill_in_the_middle_of_3000_calls_asks_nothing_twice(tmp_path: Path) -> None:
-    data, results = write_cases(tmp_path), tmp_path / "results"
+    write_cases(tmp_path)
+    results = tmp_path / "results"
     with serve_in_thread(by_number) as server:
-        judges = (judge(server),)
-        run_all = partial(
-            medhelm.evaluate,
-            "baseline/lead",
-            "checklist",
-            data_dir=data,
-            plugins=PLUGIN,
-            results_dir=results,
-            jury=JurySpec(name="t", judges=judges, quorum=1),
-            controls=0,
-        )
+        jury = JurySpec(name="t", judges=(judge(server),), quorum=1)
+        own = at(tmp_path, plugins=PLUGIN, jury=jury, controls=0)
+        run_all = partial(medhelm.evaluate, "baseline/lead", "checklist", **own)
         Started(run_all).kill(once=asked(server, 1000))
         logs = list(results.glob("runs/*/*/*/graders/*/responses.jsonl"))
         held = logs[0].read_bytes().count(b'"call":')
@@ -102,13 +95,8 @@ def test_most_judges_decide_and_one_that_is_silent_abstains(tmp_path: Path) -> N
     assert (values(three)["hits"], values(three)["invalid"]) == (0.0, 0.0)
     # one valid verdict of two that are needed, on every criterion: nothing is decided, and counted
     assert (values(two)["hits"], values(two)["invalid"]) == (None, 1.0)
-    assert [t.ends for t in three.graders] == [
-        {"scored": 3},
-        {"scored": 3},
-        {"unreadable": 3},
-    ]
-    repairs = [t.usage.requests for t in three.graders]
-    assert repairs == [12, 12, 36]
+    assert [t.ends for t in three.graders] == [{"scored": 3}] * 2 + [{"unreadable": 3}]
+    assert [t.usage.requests for t in three.graders] == [12, 12, 36], "with two repairs each"
 
 
 def always(prompt: str) -> str:
@@ -195,12 +183,7 @@ def test_settings_and_data_are_checked_before_the_first_request(tmp_path: Path) 
         with pytest.raises(UsageError, match="not of the type"):
             run(tmp_path, judge(server), grader={"mode": 1})
         with pytest.raises(PrivacyRefused, match="judge 'j/one'"):
-            medhelm.evaluate(
-                "baseline/lead",
-                "clinconsensus_own",
-                data="sample",
-                results_dir=tmp_path,
-                jury=JurySpec(name="t", judges=(judge(server),), quorum=1),
-                controls=0,
-            )
+            jury = JurySpec(name="t", judges=(judge(server),), quorum=1)
+            own: dict[str, Any] = {"data": "sample", "results_dir": tmp_path, "controls": 0}
+            medhelm.evaluate("baseline/lead", "clinconsensus_own", jury=jury, **own)
         assert server.requests == 0

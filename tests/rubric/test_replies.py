@@ -13,10 +13,11 @@ from medhelm.grading.graders.grader import JUDGE, Shown
 from medhelm.grading.rubric.grader import BATCHED, MODE, RUBRIC, STRICT
 from medhelm.grading.rubric.prompt import shared_messages
 from medhelm.protocols.protocol import FinalAnswer
-from medhelm.schema.data import Benchmark, Criterion, FileDataset, Instance
+from medhelm.schema.data import Criterion, Instance
 from medhelm.schema.episode import Finish, Request, Response, Usage
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, JurySpec
+from tests.made import benchmark
 
 CASE = Instance(
     id="case-1",
@@ -34,13 +35,7 @@ SHOWN = Shown(
     ending="",
     state={},
 )
-BENCHMARK = Benchmark(
-    name="b",
-    subcategory="",
-    dataset=FileDataset(files=()),
-    to_instance=lambda _: CASE,
-    metrics=["rubric_coverage"],
-)
+BENCHMARK = benchmark(to_instance=lambda _: CASE, metrics=["rubric_coverage"])
 JURY = JurySpec(name="j", quorum=1, repairs=2)
 GOOD = '{"explanation": "It does.", "criteria_met": true}'
 NO = '{"explanation": "It does not.", "criteria_met": false}'

@@ -24,9 +24,10 @@ from medhelm.grading.rubric.metrics import (
     rubric_score_of,
 )
 from medhelm.prompts.messages import render_prompt
-from medhelm.schema.data import Benchmark, FileDataset, Instance
+from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode, Response
 from medhelm.schema.score import Score
+from tests.made import benchmark
 
 REAL = Path(os.environ.get("MEDHELM_DATA_DIR", "")) / "healthbench" / "healthbench_245.jsonl.gz"
 ROW: dict[str, Any] = {
@@ -78,15 +79,8 @@ def test_a_row_is_turns_criteria_and_metadata() -> None:
         "prompt": [*ROW["prompt"], {"role": "assistant", "content": "Since when?"}]
         + [{"role": "user", "content": "Monday."}]
     }
-    benchmark = Benchmark(
-        name="b",
-        subcategory="",
-        dataset=FileDataset(files=()),
-        to_instance=weighted_rubric_instance,
-        metrics=["rubric_score"],
-        prompt="plain",
-    )
-    sent = render_prompt(benchmark, weighted_rubric_instance(more), system_prompt="Be brief.")
+    own = benchmark(metrics=["rubric_score"], prompt="plain")
+    sent = render_prompt(own, weighted_rubric_instance(more), system_prompt="Be brief.")
     assert [(m.role, m.content) for m in sent] == [
         ("system", "Be brief."),
         ("user", "My ear hurts."),

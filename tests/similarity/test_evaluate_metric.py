@@ -11,10 +11,9 @@ import pytest
 
 from medhelm.errors import PluginError, UsageError
 from medhelm.schema.data import Instance
-from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
 from medhelm.similarity.evaluate_metric import evaluate_metric
-from tests.graded import grade
+from tests.graded import grade, said
 
 SECRET = "the patient's name is Ada"
 INSTANCE = Instance(id="case-7", references=("croup", "laryngitis"))
@@ -58,10 +57,6 @@ def script(
     return str(path.parent)
 
 
-def said(text: str) -> Response:
-    return Response(instance_id="case-7", text=text)
-
-
 @pytest.mark.slow
 def test_the_result_called_like_the_metric_counts(tmp_path: Path) -> None:
     folder = script(tmp_path, "same", '{"n": 9, "same": float(predictions == references)}')
@@ -100,25 +95,24 @@ def test_a_key_and_a_range_can_be_said(tmp_path: Path) -> None:
         grade(evaluate_metric(f"evaluate:{folder}#a"), INSTANCE, said("croup"))
 
 
-@pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "-0.5"])
-def test_values_that_are_not_in_the_range(tmp_path: Path, value: str) -> None:
-    folder = script(tmp_path, "odd", f'{{"odd": {value}}}')
-    with pytest.raises(PluginError, match=r"not in 0\.\.1"):
-        grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
-
-
-def test_a_script_that_fails_is_named_without_any_text(tmp_path: Path) -> None:
-    folder = script(tmp_path, "fails", "1 / 0 if predictions else {}")
-    with pytest.raises(PluginError, match="ZeroDivisionError for instance 'case-7'") as caught:
+@pytest.mark.parametrize(
+    ("result", "more", "why"),
+    [
+        ("{'odd': float('nan')}", {}, r"not in 0\.\.1"),
+        ("{'odd': float('inf')}", {}, r"not in 0\.\.1"),
+        ("{'odd': -0.5}", {}, r"not in 0\.\.1"),
+        ("1 / 0 if predictions else {}", {}, "ZeroDivisionError for instance 'case-7'"),
+        ("{}", {"first": "import nowhere\n"}, "cannot be loaded.*nowhere"),
+        ("{'odd': 1.0}", {"prediction": "int32"}, "does not compare a text"),
+    ],
+)
+def test_what_a_script_does_wrong_is_named_without_any_text(
+    tmp_path: Path, result: str, more: dict[str, str], why: str
+) -> None:
+    folder = script(tmp_path, "odd", result, **more)
+    with pytest.raises(PluginError, match=why) as caught:
         grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said(SECRET))
-    assert SECRET not in str(caught.value)
-
-
-def test_a_script_that_cannot_be_loaded(tmp_path: Path) -> None:
-    folder = script(tmp_path, "unloadable", "{}", first="import not_installed_anywhere\n")
-    with pytest.raises(PluginError, match="cannot be loaded.*not_installed_anywhere") as caught:
-        grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
-    assert "\n" not in str(caught.value)
+    assert SECRET not in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -131,15 +125,10 @@ def test_a_script_that_needs_scikit_learn_names_the_extra(
         grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
 
 
-def test_a_metric_of_class_numbers_is_refused(tmp_path: Path) -> None:
-    folder = script(tmp_path, "classes", '{"classes": 1.0}', prediction="int32")
-    with pytest.raises(PluginError, match="does not compare a text"):
-        grade(evaluate_metric(f"evaluate:{folder}"), INSTANCE, said("croup"))
-
-
 def test_making_a_metric_loads_nothing_and_known_scales_need_no_range() -> None:
     chrf = evaluate_metric("evaluate:chrf")
     assert (chrf.key, chrf.minimum, chrf.maximum, chrf.higher_is_better) == ("score", 0, 100, True)
+    assert chrf.version == f"2+{version('evaluate')}", "of the hub: that of the library"
     assert evaluate_metric("evaluate:rouge#rougeL").key == "rougeL"
     wer = evaluate_metric("evaluate:wer@10..0")
     assert (wer.minimum, wer.maximum, wer.floor, wer.higher_is_better) == (0, 10, 10, False)
@@ -159,10 +148,6 @@ def test_a_changed_script_is_another_version_and_is_used(tmp_path: Path) -> None
     assert grade(second, INSTANCE, said("croup")).value == 0.75
     (tmp_path / "edited" / "helper.py").write_text("")
     assert evaluate_metric(name).version not in (first.version, second.version)
-
-
-def test_a_metric_of_the_hub_has_the_version_of_the_library() -> None:
-    assert evaluate_metric("evaluate:chrf").version == f"2+{version('evaluate')}"
 
 
 @pytest.mark.parametrize(

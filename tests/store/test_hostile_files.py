@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from medhelm import evaluate
 from medhelm.cli import run_command
 from medhelm.data.sources import check_file
 from medhelm.errors import DataError, PluginError, RecordError, UsageError
@@ -21,7 +22,7 @@ from medhelm.schema.episode import Response
 from medhelm.schema.score import Metric
 from medhelm.store import records
 from tests.graded import grade
-from tests.quiz import PLUGIN, command, environment, medhelm, write_quiz
+from tests.quiz import PLUGIN, at, command, environment, medhelm, write_quiz
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -133,11 +134,7 @@ def test_what_is_not_a_file_is_missing(tmp_path: Path) -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     write_quiz(folder, 20)
-    done = medhelm(
-        *("run", "model=baseline/majority", "benchmark=quiz", "data=full", f"plugins=[{PLUGIN}]"),
-        *(f"data_dir={folder / 'data'}", f"results_dir={folder / 'results'}"),
-    )
-    assert done.returncode == 0, done.stderr
+    evaluate("baseline/majority", "quiz", **at(folder))
     for path in (folder, *folder.parents):
         if path.stat().st_uid == os.getuid() and path != Path("/"):
             path.chmod(path.stat().st_mode | 0o055)

@@ -176,6 +176,8 @@ def test_a_second_process_on_one_run_folder_refuses(tmp_path: Path) -> None:
     refused = subprocess.run(second, capture_output=True, text=True)
     assert refused.returncode == 7
     assert f"process {os.getpid()}" in refused.stdout
+    with pytest.raises(RunLocked, match=f"in use by process {os.getpid()} on "):
+        RunFolder(tmp_path).open()
     folder.close()
     assert subprocess.run(second).returncode == 0
 
@@ -192,61 +194,42 @@ def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     folder.close()
 
 
-@pytest.mark.slow
-def test_when_no_more_can_be_written_the_log_stays_whole(tmp_path: Path) -> None:
-    """The limit on file size stands for a full disk: the write comes back short, then fails."""
-    code = textwrap.dedent(
-        """
-        import resource, signal, sys; from pathlib import Path
-        from medhelm.store.runlog import RunFolder
-        from medhelm.errors import RecordError
-        from tests.store.test_records import episode
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-        folder = RunFolder(Path(sys.argv[1])); folder.open(); n = 0
-        try:
-            while True: folder.append(episode(str(n), "x" * 300)); n += 1
-        except RecordError as e: print(n); print(e)
-        """
-    )
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, cwd=root
-    )
-    n, message = done.stdout.splitlines()
-    assert int(n) > 5 and "everything answered before is kept" in message
-    assert len(read_texts(tmp_path)) == int(n)
-    assert (tmp_path / "responses.jsonl").read_bytes().endswith(b"\n")
+UNTIL_FULL = """
+import resource, signal, sys; from pathlib import Path
+from medhelm.store.runlog import RunFolder
+from medhelm.errors import RecordError
+from tests.store.test_records import episode, read_texts
+run, limit = Path(sys.argv[1]), int(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+folder = RunFolder(run); folder.open(); n = 0
+try:
+    while True: folder.append(episode(str(n), "x" * (300 if limit else 5000))); n += 1
+except RecordError as e: print(e)
+assert len(read_texts(run)) == n > 5
+assert (run / "responses.jsonl").read_bytes().endswith(b"\\n")
+"""
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_named_and_the_log_stays_whole(tmp_path: Path) -> None:
-    """A real full file system, where this machine lets a test mount one."""
-    code = textwrap.dedent(
-        """
-        import subprocess, sys; from pathlib import Path
-        from medhelm.store.runlog import RunFolder
-        from medhelm.errors import RecordError
-        from tests.store.test_records import episode, read_texts
-        run = Path(sys.argv[1])
-        folder = RunFolder(run); folder.open(); n = 0
-        try:
-            while True: folder.append(episode(str(n), "x" * 5000)); n += 1
-        except RecordError as e: print(e)
-        assert len(read_texts(run)) == n > 10
-        """
-    )
-    mount = f"mount -t tmpfs -o size=256k none {tmp_path} && exec {sys.executable} -c '{code}' {tmp_path}/r"
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
+@pytest.mark.parametrize(
+    ("limit", "said"), [(5000, "everything answered before is kept"), (0, "the disk is full")]
+)
+def test_when_no_more_can_be_written_the_log_stays_whole(
+    tmp_path: Path, limit: int, said: str
+) -> None:
+    """At a limit on file size, and on a full file system where this machine lets a test mount one."""
+    command = f"exec {sys.executable} -c '{UNTIL_FULL}' {tmp_path}/r {limit}"
+    if not limit:
+        command = f"mount -t tmpfs -o size=256k none {tmp_path} && {command}"
+    argv = [*("unshare", "-m") * (not limit), "sh", "-c", command]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=root)
     if "mount" in done.stderr or "unshare" in done.stderr:
         pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
-    assert "the disk is full" in done.stdout
+    assert said in done.stdout
 
 
 def test_folders_and_files_are_private(tmp_path: Path) -> None:
@@ -318,6 +301,7 @@ def test_the_request_hash_is_pinned_because_a_change_asks_every_model_again() ->
     assert request_hash(SPEC) == "b0748ac10e97de7d"
     held = msgspec.structs.replace(MODEL, json_schema=True)  # set only where a schema is sent
     assert request_hash(msgspec.structs.replace(SPEC, model=held)) == "f63c503a39dc618e"
+    assert identity(held) == identity(MODEL), "a judge is the same"
 
 
 JUDGE = ModelSpec(name="judge", model="judge", base_url="http://127.0.0.1:1/v1")
@@ -406,11 +390,6 @@ def test_keys_of_instances_clusters_and_places_are_apart_and_follow_their_names(
     assert records.cluster_key("y", "7") == records.cluster_key("x", "7")
 
 
-def test_a_judge_is_the_same_whatever_its_config_says_of_schemas() -> None:
-    held = msgspec.structs.replace(MODEL, json_schema=True)
-    assert identity(held) == identity(MODEL)
-
-
 def test_growing_the_number_of_instances_only_adds(tmp_path: Path) -> None:
     ids = [f"i{n}" for n in range(500)]
     ordered = sorted(ids, key=lambda i: records.order_key(7, i))
@@ -432,25 +411,16 @@ def test_a_model_name_makes_one_folder_below_the_results(tmp_path: Path) -> None
 
 
 def test_unreadable_records_are_named(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="summary.json"):
-        records.read_record(tmp_path)
-    (tmp_path / "summary.json").write_bytes(b"{nonsense")
-    with pytest.raises(RecordError, match="not readable JSON"):
-        records.read_record(tmp_path)
-    (tmp_path / "summary.json").write_bytes(b'{"schema": 99}')
-    with pytest.raises(RecordError, match="schema 99"):
-        records.read_record(tmp_path)
-    (tmp_path / "summary.json").write_bytes(b'{"schema": 1}')
-    with pytest.raises(RecordError, match="missing required field"):
-        records.read_record(tmp_path)
-
-
-def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    folder.open()
-    with pytest.raises(RunLocked, match=f"in use by process {os.getpid()} on "):
-        RunFolder(tmp_path).open()
-    folder.close()
+    for content, why in (
+        (None, "summary.json"),
+        (b"{nonsense", "not readable JSON"),
+        (b'{"schema": 99}', "schema 99"),
+        (b'{"schema": 1}', "missing required field"),
+    ):
+        if content:
+            (tmp_path / "summary.json").write_bytes(content)
+        with pytest.raises(RecordError, match=why):
+            records.read_record(tmp_path)
 
 
 def test_an_answer_that_the_server_cut_came_and_is_not_asked_again(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ UNREADABLE = Reply(body=b'{"choices": [{"mess')
 
 
 def model(server: FaultServer, name: str) -> ModelSpec:
-    return ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url, max_attempts=1)
+    return server.model(f"lab/{name}", max_attempts=1)
 
 
 def spent(folder: Path) -> dict[str, Any]:
@@ -38,9 +38,8 @@ def test_of_a_completion_every_lost_answer_counts_and_is_none_twice(tmp_path: Pa
         for lost in (3, 6, 6):
             if server.requests == 6:
                 server.faults = Faults()
-            evaluate(
-                model(server, "m"), "medec", data="sample", results_dir=tmp_path, max_instances=3
-            )
+            own: dict[str, Any] = {"data": "sample", "results_dir": tmp_path, "max_instances": 3}
+            evaluate(model(server, "m"), "medec", **own)
             assert spent(tmp_path)["requests_lost"] == lost
         assert server.requests == 9
     assert spent(tmp_path)["requests"] == 3
@@ -55,14 +54,9 @@ def test_of_several_roles_each_counts_its_own(tmp_path: Path) -> None:
     with serve_in_thread(some) as server:
         # first the answerer fails in 8 interviews, then the referee, then nobody
         for role in ("[answerer]", "[referee]", ""):
-            evaluate(
-                model(server, "m"),
-                "interview",
-                data="sample",
-                cast={role: model(server, role) for role in ("questioner", "referee")},
-                results_dir=tmp_path,
-                plugins=str(PLUGIN),
-            )
+            cast = {role: model(server, role) for role in ("questioner", "referee")}
+            own: dict[str, Any] = {"data": "sample", "results_dir": tmp_path, "plugins": PLUGIN}
+            evaluate(model(server, "m"), "interview", cast=cast, **own)
             broken.discard(role)
         assert server.requests == 8 * (4 * 3 + 2)
     (grading,) = records.find_gradings(tmp_path)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from medhelm import evaluate
 from medhelm.errors import RecordError, UsageError
 from medhelm.files import seals
 from medhelm.schema.run import RunRecord
@@ -18,7 +20,7 @@ from medhelm.tables.loading import load_results
 from medhelm.tables.results import read_scores
 from medhelm.tables.study.cells import COLUMNS
 from medhelm.tables.study.selection import GradedRun
-from tests.quiz import PLUGIN, arguments, medhelm, write_quiz
+from tests.quiz import PLUGIN, arguments, at, medhelm, write_quiz
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -29,19 +31,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results folder with one run of a baseline, made by the command."""
     folder = tmp_path_factory.mktemp("finished")
     write_quiz(folder, 40)
-    done = medhelm(
-        *("run", "model=baseline/majority", "benchmark=quiz", "data=full", f"plugins=[{PLUGIN}]"),
-        *(f"data_dir={folder / 'data'}", f"results_dir={folder / 'results'}"),
-    )
-    assert done.returncode == 0, done.stderr
+    evaluate("baseline/majority", "quiz", **at(folder))
     return folder / "results"
 
 
 @pytest.fixture
 def grading(finished: Path, tmp_path: Path) -> Path:
     """The grading of a copy of it."""
-    import shutil
-
     shutil.copytree(finished, tmp_path / "results")
     (found,) = records.find_gradings(tmp_path / "results")
     return found

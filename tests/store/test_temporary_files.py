@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from medhelm import evaluate
 from medhelm.files.durable import AtomicFile
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
-from tests.quiz import PLUGIN, medhelm, write_quiz
+from tests.quiz import PLUGIN, at, medhelm, write_quiz
 
 HOLD = """
 import sys, time
 from pathlib import Path
+from medhelm import evaluate
 from medhelm.files.durable import AtomicFile
 with AtomicFile(Path(sys.argv[1])) as handle:
     handle.write(b"half")
@@ -93,21 +95,17 @@ def medhelm_metrics():
 """
 
 
-def run_quiz(folder: Path, *settings: str) -> Path:
+def run_quiz(folder: Path, **settings: int) -> Path:
     """Run a baseline on the quiz and return its run folder."""
     write_quiz(folder, 60)
-    done = medhelm(
-        *("run", "model=baseline/random", "benchmark=quiz", "data=full", f"plugins=[{PLUGIN}]"),
-        *(f"data_dir={folder / 'data'}", f"results_dir={folder / 'results'}", *settings),
-    )
-    assert done.returncode == 0, done.stderr
+    evaluate("baseline/random", "quiz", **at(folder, **settings))
     (run,) = records.find_runs(folder / "results")
     return run
 
 
 @pytest.mark.slow
 def test_a_summary_is_the_same_in_whatever_order_answers_came(tmp_path: Path) -> None:
-    run = run_quiz(tmp_path, "repeats=3")
+    run = run_quiz(tmp_path, repeats=3)
     (tmp_path / "odd.py").write_text(METRIC)
     log = run / "responses.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from medhelm.data.rubrics import criteria_of, packaged_rubric
@@ -168,25 +168,19 @@ def jury_metrics(
     rubric: Rubric, panel: Panel, quorum: int, *, is_slow: bool = False
 ) -> tuple[Jury, ...]:
     """Return the jury's score, then that of each judge, then that of each criterion."""
-
-    def view(name: str, judge: str = "", criterion: str = "") -> Jury:
-        return Jury(
-            name=name,
-            version=rubric.version,
-            minimum=float(rubric.minimum),
-            maximum=float(rubric.maximum),
-            floor=float(rubric.minimum),
-            rubric=rubric,
-            panel=panel,
-            quorum=quorum,
-            is_slow=is_slow,
-            judge=judge,
-            criterion=criterion,
-        )
-
-    judges = [view(f"{NAME}[{judge}]", judge=judge) for judge in panel.judges]
-    criteria = [view(f"{NAME}.{c.name}", criterion=c.name) for c in rubric.criteria]
-    return (view(NAME), *judges, *criteria)
+    main = Jury(
+        version=rubric.version,
+        minimum=float(rubric.minimum),
+        maximum=float(rubric.maximum),
+        floor=float(rubric.minimum),
+        rubric=rubric,
+        panel=panel,
+        quorum=quorum,
+        is_slow=is_slow,
+    )
+    judges = [replace(main, name=f"{NAME}[{judge}]", judge=judge) for judge in panel.judges]
+    criteria = [replace(main, name=f"{NAME}.{c.name}", criterion=c.name) for c in rubric.criteria]
+    return (main, *judges, *criteria)
 
 
 def offline_jury(rubric: Rubric, quorum: int = 2) -> tuple[Jury, ...]:

@@ -14,7 +14,6 @@ from medhelm.models.codecs.wire import (
     Codec,
     Failure,
     count,
-    decode_answer,
     decoding,
     end_answer,
     parted,
@@ -33,9 +32,6 @@ class _Message(msgspec.Struct):
     stop_reason: str | None = None
     model: str | None = None
     usage: Any = None
-
-
-_DECODER = msgspec.json.Decoder(_Message)
 
 
 def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
@@ -65,11 +61,7 @@ def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     return body
 
 
-def read_message(payload: bytes) -> Answer | Failure:
-    """Return the text of an answer, without what the model thought."""
-    message = decode_answer(_DECODER, payload)
-    if isinstance(message, Failure):
-        return message
+def _answer(message: _Message) -> Answer | Failure:
     texts = [block.get("text") for block in message.content if block.get("type") == "text"]
     if message.stop_reason is None and not texts:
         return Failure("retry", "no message", 200, lost=True)
@@ -103,4 +95,4 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-MESSAGES = Codec(_body, read_message, "output_config.format", told=_told)
+MESSAGES = Codec(_body, msgspec.json.Decoder(_Message), _answer, "output_config.format", told=_told)

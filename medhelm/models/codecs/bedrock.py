@@ -17,7 +17,6 @@ from medhelm.models.codecs.wire import (
     Codec,
     Failure,
     count,
-    decode_answer,
     decoding,
     end_answer,
     parted,
@@ -39,10 +38,7 @@ class _Converse(msgspec.Struct):
     usage: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Converse)
-
-
-def check_spec(spec: ModelSpec) -> None:
+def check_converse(spec: ModelSpec) -> None:
     """Refuse a setting that the protocol has no field for, and an address without a region."""
     if spec.sampling.reasoning_effort is not None:
         raise UsageError(
@@ -81,11 +77,8 @@ def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     return body
 
 
-def read_converse(payload: bytes) -> Answer | Failure:
-    """Return the text of an answer, without what the model thought. No model's name comes with it."""
-    answer = decode_answer(_DECODER, payload)
-    if isinstance(answer, Failure):
-        return answer
+def _answer(answer: _Converse) -> Answer | Failure:
+    """Return the text of an answer. No model's name comes with it."""
     message = answer.output.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if answer.stopReason is None and not content:
@@ -122,4 +115,6 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-CONVERSE = Codec(_body, read_converse, "outputConfig.textFormat", told=_told)
+CONVERSE = Codec(
+    _body, msgspec.json.Decoder(_Converse), _answer, "outputConfig.textFormat", told=_told
+)

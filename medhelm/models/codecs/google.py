@@ -14,7 +14,6 @@ from medhelm.models.codecs.wire import (
     Codec,
     Failure,
     count,
-    decode_answer,
     decoding,
     end_answer,
     error_of,
@@ -40,9 +39,6 @@ class _Answer(msgspec.Struct):
     promptFeedback: dict[str, Any] = {}
     usageMetadata: Any = None
     modelVersion: str | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Answer)
 
 
 def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
@@ -77,11 +73,8 @@ def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     return body
 
 
-def read_candidates(payload: bytes) -> Answer | Failure:
-    """Return the text of the first candidate, without what the model thought."""
-    answer = decode_answer(_DECODER, payload)
-    if isinstance(answer, Failure):
-        return answer
+def _answer(answer: _Answer) -> Answer | Failure:
+    """Return the text of the first candidate."""
     usage = _read_usage(answer.usageMetadata)
     if not answer.candidates:
         if answer.promptFeedback.get("blockReason"):
@@ -124,4 +117,6 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-GEMINI = Codec(_body, read_candidates, "generationConfig.responseJsonSchema", told=_told)
+GEMINI = Codec(
+    _body, msgspec.json.Decoder(_Answer), _answer, "generationConfig.responseJsonSchema", told=_told
+)

@@ -15,7 +15,6 @@ from medhelm.models.codecs.wire import (
     Failure,
     FailureKind,
     count,
-    decode_answer,
     decoding,
     end_answer,
 )
@@ -44,10 +43,7 @@ class _Response(msgspec.Struct):
     usage: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Response)
-
-
-def check_spec(spec: ModelSpec) -> None:
+def check_responses(spec: ModelSpec) -> None:
     """Refuse stop sequences, for which the protocol has no field."""
     if spec.sampling.stop:
         raise UsageError(
@@ -74,11 +70,8 @@ def _body(spec: ModelSpec, request: Request) -> dict[str, Any]:
     return body
 
 
-def read_response(payload: bytes) -> Answer | Failure:
-    """Return the text of an answer, without what the model thought or said on its way to it."""
-    response = decode_answer(_DECODER, payload)
-    if isinstance(response, Failure):
-        return response
+def _answer(response: _Response) -> Answer | Failure:
+    """Return the text of an answer, without what the model said on its way to it."""
     if response.error or response.status in _BROKEN:
         code = str(response.error.get("code")) if isinstance(response.error, dict) else ""
         known = code if code in _KINDS else ""
@@ -115,4 +108,4 @@ def _read_usage(usage: Any) -> Usage:
     )
 
 
-RESPONSES = Codec(_body, read_response, _SCHEMA_FIELD, _SENT, _told)
+RESPONSES = Codec(_body, msgspec.json.Decoder(_Response), _answer, _SCHEMA_FIELD, _SENT, _told)

@@ -84,7 +84,10 @@ class Codec:
 
     body: Callable[[ModelSpec, Request], dict[str, Any]]
     """Makes the JSON body of a request; settings that are None are left to the endpoint."""
-    read: Callable[[bytes], Answer | Failure]
+    decoder: msgspec.json.Decoder[Any]
+    """Decodes the body of a successful answer."""
+    answer: Callable[[Any], Answer | Failure]
+    """Makes an answer of what was decoded, without what the model thought."""
     schema_field: str
     """The field of the body that carries the JSON Schema of the answer."""
     sent: tuple[str, ...] = ()
@@ -95,6 +98,11 @@ class Codec:
     def write(self, spec: ModelSpec, request: Request) -> bytes:
         """Return what is sent for a request; raises UnicodeEncodeError for lone surrogates in a prompt."""
         return _ENCODER.encode(self.body(spec, request))
+
+    def read(self, payload: bytes) -> Answer | Failure:
+        """Return the answer in the body of a success, or a failure worth another try."""
+        found = decode_answer(self.decoder, payload)
+        return found if isinstance(found, Failure) else self.answer(found)
 
     def read_failure(
         self, spec: ModelSpec, status: int, payload: bytes, headers: Mapping[str, str]
@@ -247,14 +255,11 @@ def decoding(spec: ModelSpec, request: Request, *names: str, **renamed: str) -> 
     return {renamed.get(n, n): chosen[n] for n in names if chosen[n] is not None}
 
 
-def read_answer(payload: bytes) -> Answer | Failure:
-    """Return the first choice of a successful answer of either protocol, or a failure worth another try."""
-    completion = decode_answer(_DECODER, payload)
-    if isinstance(completion, Failure):
-        return completion
+def _answer(completion: _Completion) -> Answer | Failure:
+    """Return the first choice of an answer of either protocol."""
     if not completion.choices:
         if completion.error is not None:
-            return _error_in_success(payload, completion.error)
+            return _error_in_success(completion.error)
         return Failure("retry", "no choices", 200, lost=True)
     choice = completion.choices[0]
     reason = choice.finish_reason or ""
@@ -447,10 +452,10 @@ def count(source: Any, *path: str) -> int | None:
     return source if type(source) is int and source >= 0 else None
 
 
-def _error_in_success(payload: bytes, error: Any) -> Failure:
+def _error_in_success(error: Any) -> Failure:
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 600:
-        return read_failure(status, payload)
+        return read_failure(status, msgspec.json.encode({"error": error}))
     return Failure("retry", "error in answer", 200)
 
 
@@ -488,7 +493,7 @@ def read_error(payload: bytes) -> tuple[str, str, str]:
 
 _SAMPLING = ("temperature", "top_p", "stop", "seed", "logprobs", "top_logprobs")
 _SENT = ("model", "max_tokens", "max_completion_tokens", "reasoning_effort", "echo", *_SAMPLING)
-CHAT = Codec(_chat_body, read_answer, SCHEMA_FIELD, _SENT)
+CHAT = Codec(_chat_body, _DECODER, _answer, SCHEMA_FIELD, _SENT)
 """The OpenAI chat protocol."""
-COMPLETIONS = Codec(_completion_body, read_answer, SCHEMA_FIELD, _SENT)
+COMPLETIONS = Codec(_completion_body, _DECODER, _answer, SCHEMA_FIELD, _SENT)
 """The older one, which goes on with plain text."""

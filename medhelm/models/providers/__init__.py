@@ -1,9 +1,7 @@
-"""Providers, which serve models: those of medhelm are found by the hook of plugins."""
+"""Providers, which serve models, by name: those of medhelm, and those of plugins."""
 
 from __future__ import annotations
 
-import dataclasses
-import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -18,12 +16,8 @@ _OF_PLUGINS: dict[str, Provider] = {}
 @cache
 def built_in() -> Mapping[str, Provider]:
     """Return the providers of medhelm by name."""
-    found: dict[str, Provider] = {}
-    for info in pkgutil.iter_modules(__path__):
-        part = import_module(f"{__name__}.{info.name}")
-        for provider in part.medhelm_providers():
-            found[provider.name] = dataclasses.replace(provider, origin=str(part.__file__))
-    return dict(sorted(found.items()))
+    made = import_module(f"{__name__}.services").medhelm_providers()
+    return {provider.name: provider for provider in sorted(made, key=lambda p: p.name)}
 
 
 def add_providers(providers: Iterable[Provider]) -> None:

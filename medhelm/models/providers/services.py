@@ -1,36 +1,40 @@
-"""Models that are sent requests: services, servers of one's own, and local weights."""
+"""The providers of medhelm: `providers.toml` has what they are, this file what of them is a function."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from medhelm import hookimpl
+from medhelm.errors import UsageError
 from medhelm.models.access import has_key
+from medhelm.models.baselines import baseline_kind, open_baseline, reads_gold
 from medhelm.models.codecs.anthropic import MESSAGES
+from medhelm.models.codecs.bedrock import CONVERSE, check_converse, region_of
 from medhelm.models.codecs.google import GEMINI
-from medhelm.models.codecs.responses import RESPONSES
-from medhelm.models.codecs.responses import check_spec as check_responses
-from medhelm.models.codecs.wire import CHAT, COMPLETIONS, Codec
+from medhelm.models.codecs.responses import RESPONSES, check_responses
+from medhelm.models.codecs.wire import CHAT, COMPLETIONS
 from medhelm.models.hosts import Access, Host
-from medhelm.models.provider import (
-    BUDGET,
-    NO_LOGPROBS,
-    PROMPT,
-    SERVED,
-    WHOLE_ANSWERS,
-    Provider,
-)
+from medhelm.models.human import human_spec, open_human
+from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.schema.episode import Sampling
-from medhelm.schema.model import ModelSpec
+from medhelm.schema.model import Model, ModelSpec
 
 if TYPE_CHECKING:
     from medhelm.models.credentials import Credentials
 
 _THINKING = re.compile(r"(o\d|gpt-(?:[5-9]|\d\d)(?:\.\d+)?)(-|$)")
+_CODECS = {
+    "chat": CHAT,
+    "completions": COMPLETIONS,
+    "converse": CONVERSE,
+    "gemini": GEMINI,
+    "messages": MESSAGES,
+    "responses": RESPONSES,
+}
 
 
 def named_openai(provider: str, model: str) -> ModelSpec:
@@ -49,36 +53,39 @@ def named_openai(provider: str, model: str) -> ModelSpec:
     )
 
 
-def over_http(
-    codec: Codec,
-    *,
-    key_header: str = "Authorization",
-    headers: Mapping[str, str] | None = None,
-    login: Callable[[ModelSpec], Credentials] | None = None,
-) -> Callable[[ModelSpec, Access | None], Host]:
-    """Return what opens a server of a protocol. `login` makes what signs where no key is named."""
+def _open_http(http: Mapping[str, Any], spec: ModelSpec, access: Access | None) -> Host:
+    from medhelm.models.http_endpoint import HttpEndpoint
 
-    def open_host(spec: ModelSpec, access: Access | None) -> Host:
-        from medhelm.models.http_endpoint import HttpEndpoint
+    assert access is not None
+    login = _LOGINS.get(http.get("login", ""))
+    return HttpEndpoint(
+        access,
+        spec.max_concurrency,
+        _CODECS[http["codec"]],
+        key_header=http.get("key_header", "Authorization"),
+        headers=http.get("headers"),
+        credentials=None if login is None or has_key(spec) else login(spec),
+    )
 
-        assert access is not None
-        return HttpEndpoint(
-            access,
-            spec.max_concurrency,
-            codec,
-            key_header=key_header,
-            headers=headers,
-            credentials=None if login is None or has_key(spec) else login(spec),
+
+def _aws_login(spec: ModelSpec) -> Credentials:
+    from medhelm.models.credentials import AwsCredentials
+
+    return AwsCredentials(region_of(spec))
+
+
+def _google_login(spec: ModelSpec) -> Credentials:
+    from medhelm.models.credentials import GoogleCredentials
+
+    return GoogleCredentials()
+
+
+def _check_azure(spec: ModelSpec) -> None:
+    if "/deployments" in (spec.address or ""):
+        raise UsageError(
+            f"model {spec.name!r}: base_url ends before /openai/deployments, as in "
+            "https://{RESOURCE}.openai.azure.com; the deployment's name is model.model"
         )
-
-    return open_host
-
-
-def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
-    from medhelm.models.hf import Batcher, check_local
-
-    check_local(spec)
-    return Batcher(spec)
 
 
 def _check_hf(spec: ModelSpec) -> None:
@@ -87,173 +94,67 @@ def _check_hf(spec: ModelSpec) -> None:
     check_local(spec)
 
 
-OPENAI = Provider(
-    name="openai",
-    help="an OpenAI-protocol endpoint",
-    open_host=over_http(CHAT),
-    spec_of=partial(named_openai, "openai"),
-    base_url="https://api.openai.com/v1",
-    key_env="OPENAI_API_KEY",
-    path="/chat/completions",
-    uses=(*SERVED, "send_seed", "token_limit_field"),
-    can_serve=True,
-    sends_seed=True,
-    holds_schema=True,
-    batches="openai",
-    batch_hosts=(".together.xyz", ".together.ai", ".groq.com"),
-    candidates="letters",
-    own_fields={
-        "model": "model.model",
-        "messages": PROMPT,
-        "stream": WHOLE_ANSWERS,
-        "n": "repeats",
-        "temperature": "model.sampling.temperature",
-        "top_p": "model.sampling.top_p",
-        "stop": "model.sampling.stop",
-        "reasoning_effort": "model.sampling.reasoning_effort",
-        "seed": "seed",
-        "max_tokens": BUDGET,
-        "max_completion_tokens": BUDGET,
-    },
-    schema_fields=("response_format",),
-    fixes=dict.fromkeys(("logprobs", "top_logprobs"), NO_LOGPROBS),
-)
+def _open_hf(spec: ModelSpec, access: Access | None) -> Host:
+    from medhelm.models.hf import Batcher
 
-_COMPLETIONS = replace(
-    OPENAI,
-    name="openai_completions",
-    help="an OpenAI-protocol endpoint that goes on with plain text",
-    open_host=over_http(COMPLETIONS),
-    spec_of=None,
-    dropped=("/completions",),
-    path="/completions",
-    holds_schema=False,
-    candidates="texts",
-    own_fields={**OPENAI.own_fields, "prompt": PROMPT, "echo": "form"},
-    schema_fields=(),
-    fixes=dict.fromkeys(("logprobs", "echo", "max_tokens"), NO_LOGPROBS),
-)
-
-_RESPONSES = Provider(
-    name="openai_responses",
-    help="OpenAI's Responses protocol",
-    open_host=over_http(RESPONSES),
-    check=check_responses,
-    spec_of=partial(named_openai, "openai_responses"),
-    base_url=OPENAI.base_url,
-    key_env=OPENAI.key_env,
-    dropped=("/responses",),
-    path="/responses",
-    uses=SERVED,
-    holds_schema=True,
-    batches="openai",
-    own_fields={
-        "model": "model.model",
-        "input": PROMPT,
-        "instructions": "model.system_prompt",
-        "stream": WHOLE_ANSWERS,
-        "background": WHOLE_ANSWERS,
-        "temperature": "model.sampling.temperature",
-        "top_p": "model.sampling.top_p",
-        "reasoning.effort": "model.sampling.reasoning_effort",
-        "max_output_tokens": BUDGET,
-    },
-    schema_fields=("text.format",),
-    tables=("reasoning", "text"),
-    fixes={
-        "reasoning.effort": "set another sampling.reasoning_effort, or null",
-    },
-)
-
-_ANTHROPIC = Provider(
-    name="anthropic",
-    help="Anthropic's service",
-    open_host=over_http(
-        MESSAGES, key_header="x-api-key", headers={"anthropic-version": "2023-06-01"}
-    ),
-    is_open=False,
-    base_url="https://api.anthropic.com",
-    key_env="ANTHROPIC_API_KEY",
-    dropped=("/v1/messages", "/v1"),
-    path="/v1/messages",
-    uses=SERVED,
-    holds_schema=True,
-    batches="anthropic",
-    own_fields={
-        "model": "model.model",
-        "messages": PROMPT,
-        "system": "model.system_prompt",
-        "stream": WHOLE_ANSWERS,
-        "temperature": "model.sampling.temperature",
-        "top_p": "model.sampling.top_p",
-        "stop_sequences": "model.sampling.stop",
-        "max_tokens": BUDGET,
-    },
-    schema_fields=("output_config.format",),
-    tables=("output_config",),
-    fixes={
-        "output_config": "set model.json_schema=false, or json_schema: false or "
-        "sampling.reasoning_effort: null"
-    },
-)
-
-GOOGLE = Provider(
-    name="google",
-    help="Google's Gemini service",
-    open_host=over_http(GEMINI, key_header="x-goog-api-key"),
-    is_open=False,
-    base_url="https://generativelanguage.googleapis.com",
-    key_env="GEMINI_API_KEY",
-    dropped=("/openai", "/v1beta", "/v1"),
-    path="/v1beta/models/{model}:generateContent",
-    uses=(*SERVED, "send_seed"),
-    sends_seed=True,
-    holds_schema=True,
-    own_fields={
-        "model": "model.model",
-        "contents": PROMPT,
-        "systemInstruction": "model.system_prompt",
-        "generationConfig.temperature": "model.sampling.temperature",
-        "generationConfig.topP": "model.sampling.top_p",
-        "generationConfig.stopSequences": "model.sampling.stop",
-        "generationConfig.seed": "seed",
-        "generationConfig.candidateCount": "repeats",
-        "generationConfig.maxOutputTokens": BUDGET,
-    },
-    schema_fields=(
-        "generationConfig.responseMimeType",
-        "generationConfig.responseSchema",
-        "generationConfig.responseJsonSchema",
-    ),
-    tables=("generationConfig",),
-)
-
-_HF = Provider(
-    name="hf",
-    help="local weights",
-    open_host=_open_hf,
-    check=_check_hf,
-    is_open=False,
-    packages={
-        "torch": "torch",
-        "transformers": "transformers",
-        "accelerate": "accelerate",
-    },
-    extra="hf",
-    is_local=True,
-    candidates="texts",
-    uses=(
-        "reasoning",
-        "system_prompt",
-        "sampling",
-        "send_seed",
-        "extra_body",
-        "context_window",
-    ),
-)
+    _check_hf(spec)
+    return Batcher(spec)
 
 
-@hookimpl
+def _open_scripted(spec: ModelSpec) -> Model:
+    from medhelm.models.scripted import open_scripted
+
+    return open_scripted(spec)
+
+
+_LOGINS: Mapping[str, Callable[[ModelSpec], Credentials]] = {
+    "aws": _aws_login,
+    "google": _google_login,
+}
+"""Make what signs requests where no key is named."""
+_FUNCTIONS: Mapping[str, dict[str, Any]] = {
+    "azure": {"check": _check_azure},
+    "baseline": {
+        "open_model": open_baseline,
+        "reads_gold": reads_gold,
+        "model_of": baseline_kind,
+    },
+    "bedrock": {"check": check_converse},
+    "hf": {"open_host": _open_hf, "check": _check_hf},
+    "human": {"open_model": open_human, "spec_of": human_spec},
+    "openai_responses": {"check": check_responses},
+    "scripted": {"open_model": _open_scripted, "model_of": lambda spec: spec.model or spec.name},
+}
+
+
+@cache
+def _rows() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
+
+
+def _fields(name: str) -> dict[str, Any]:
+    """Return the fields of a row behind those of the one that it is like."""
+    row = dict(_rows()[name])
+    above = _fields(row.pop("like")) if "like" in row else {}
+    own_fields = above.get("own_fields", {}) | row.get("own_fields", {})
+    return above | row | {"own_fields": own_fields}
+
+
+def _provider(name: str) -> Provider:
+    row, words = _fields(name), _rows()["words"] | {"no_logprobs": NO_LOGPROBS}
+    ours = ("codec", "key_header", "headers", "login")
+    http: dict[str, Any] = {key: row.pop(key) for key in ours if key in row}
+    for field in ("own_fields", "fixes"):
+        row[field] = {key: words.get(said, said) for key, said in row.get(field, {}).items()}
+    row["uses"] = [one for said in row["uses"] for one in words.get(said, [said])]
+    if row.pop("has_openai_names", False):
+        row["spec_of"] = partial(named_openai, name)
+    if http:
+        row["open_host"] = partial(_open_http, http)
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
+    return Provider(name=name, origin=__file__, **values | _FUNCTIONS.get(name, {}))
+
+
 def medhelm_providers() -> list[Provider]:
-    """Return the providers."""
-    return [OPENAI, _COMPLETIONS, _RESPONSES, _ANTHROPIC, GOOGLE, _HF]
+    """Return the providers of medhelm."""
+    return [_provider(name) for name in _rows() if name != "words"]
