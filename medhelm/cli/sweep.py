@@ -50,18 +50,23 @@ def run_jobs(
     jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
 ) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
+    asked = ask_jobs(jobs, registry)
+    if POOL not in os.environ:
+        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
+    asked.raise_worst(command)
+
+
+def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
+    """Return how the runs of all jobs ended, asked together."""
     refuse_swept(jobs)
-    planned, results = plan_runs(jobs, registry, os.environ), Path(jobs[0].results_dir)
-    pool = join_pool(jobs[0], planned.runs, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
+    planned, first = plan_runs(jobs, registry, os.environ), jobs[0]
+    pool = join_pool(first, planned.runs, os.environ)
+    ledger = capped_ledger(planned.runs, first.budget_usd, first.budget_tokens, pool)
     for note in planned.notes:
         print(note, file=sys.stderr)
-    make_results(results)
+    make_results(Path(first.results_dir))
     is_told = any(job.show_errors for job in jobs)
-    asked = ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
-    if POOL not in os.environ:
-        show_sweep(asked, results, registry, is_demo=is_demo)
-    asked.raise_worst(command)
+    return ask_runs(planned.runs, ledger, pool, first.order, is_told=is_told)
 
 
 def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
