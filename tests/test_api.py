@@ -26,7 +26,6 @@ import medhelm
 from medhelm import Benchmark, MedhelmError, ModelSpec, Results
 from medhelm.cli import run_command
 from medhelm.errors import (
-    BudgetReached,
     DataError,
     ModelError,
     PluginError,
@@ -284,19 +283,6 @@ def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
         assert server.requests == 20
     kept = medhelm.load_results(here / "results").table("benchmarks")
     assert kept["model"].tolist() == ["openai/test"] and kept["n"].tolist() == [20]
-
-
-def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
-    given = asked(here)
-    with serve_in_thread() as server:
-        model = server_model(server.base_url)
-        with pytest.raises(BudgetReached, match="cap of"):
-            medhelm.evaluate(model, "quiz", budget_tokens=800, **given)
-        before = server.requests
-        assert 0 < before < 20
-        results = medhelm.evaluate(model, "quiz", budget_tokens=10**6, **given)
-        assert server.requests == 20
-    assert results.table("benchmarks")["n"].tolist() == [20]
 
 
 def test_requests_beyond_the_window_are_a_warning_with_the_reason(here: Path) -> None:
