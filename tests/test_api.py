@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import json
-import os
 import re
 import signal
 import subprocess
@@ -37,19 +36,9 @@ from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
 from tests.server import letter, serve_in_thread
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, without keys and data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
-    return tmp_path
 
 
 def server_model(url: str, name: str = "openai/test", **settings: Any) -> ModelSpec:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,16 +34,6 @@ from tests.server import FaultServer, Reply, serve_in_thread
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
 SECRET = "sk-live-0123456789abcdef"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, without keys and data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
-    return tmp_path
 
 
 def refuse(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
@@ -447,12 +436,6 @@ offer "medhelm tab"
 
 
 # Launchers with processes of their own -------------------------------------------------------
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with serve_in_thread() as running:
-        yield running
 
 
 @pytest.mark.slow
