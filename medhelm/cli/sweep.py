@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -200,13 +200,13 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
 
 def settings_apart(specs: Sequence[RunSpec]) -> list[str]:
     """Return the settings of each run that are not those of all runs of its model on its benchmark."""
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for spec in specs:
-        own = cells.setdefault((spec.column, spec.model.name), [])
-        own.append(_flat(msgspec.to_builtins(spec)))
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    flats = [_flat(msgspec.to_builtins(spec)) for spec in specs]
+    for spec, flat in zip(specs, flats, strict=True):
+        cells[spec.column, spec.model.name].append(flat)
     found = []
-    for spec in specs:
-        rivals, flat = cells[spec.column, spec.model.name], _flat(msgspec.to_builtins(spec))
+    for spec, flat in zip(specs, flats, strict=True):
+        rivals = cells[spec.column, spec.model.name]
         apart = [k for k in flat if len({str(rival.get(k)) for rival in rivals}) > 1]
         found.append(", ".join(f"{k}={flat[k]}" for k in apart if not k.endswith("sha256")))
     return found

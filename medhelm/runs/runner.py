@@ -239,9 +239,7 @@ async def _work(active: ActiveRun, part: _Part) -> RunRecord | None:
         elif part.is_first:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         if not part.is_last:
-            is_held = (
-                run.shard is not None
-            )  # nobody may end the run of a shard that is still to judge
+            is_held = run.shard is not None  # nobody may end a run that is still to be judged
             return None
         async with ServedCheck(run, sweep.pool) as served:
             await judge_answers(active, served)

@@ -170,9 +170,7 @@ class Interrupts:
 
     def _interrupt(self, is_typed: bool = True) -> None:
         if self._timer is not None:
-            if (
-                is_typed
-            ):  # a cluster sends SIGTERM to all processes, and so does the parent of this one
+            if is_typed:  # a cluster sends SIGTERM to all, and so does the parent of this process
                 self._cancel()
             return
         self._stop(Interrupted("interrupted; everything answered so far is kept"))
