@@ -273,10 +273,17 @@ def test_estimate_takes_what_run_takes_and_needs_no_key(shell: Shell, tmp_path: 
 # score -----------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ran")
+    asked = ["model=baseline/first_option", "benchmark=headqa,medec", "data=sample"]
+    assert run_command(["run", *asked, f"results_dir={folder}"]) == 0
+    return folder
+
+
 @pytest.fixture
-def results(shell: Shell, tmp_path: Path) -> Path:
-    shell("run", "model=baseline/first_option", "benchmark=headqa,medec", "data=sample", "-m")
-    return tmp_path / "medhelm-results"
+def results(ran: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ran, tmp_path / "medhelm-results"))
 
 
 def values(results: Path) -> dict[tuple[str, str], float | None]:

@@ -63,15 +63,6 @@ def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
     assert "name: openai/modèle\n" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_missing_file_of_a_plugin_is_named_with_its_place(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = ("run", "model=baseline/lead", "benchmark=quiz", f"plugins=[{PLUGIN}]", "data_dir=d")
-    line = refuse(capsys, *own, code=3)
-    assert "quiz.jsonl" in line and str(Path("d/quiz")) in line
-
-
 @pytest.mark.parametrize(
     "argument",
     [
