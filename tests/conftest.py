@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import settings
 
 from medhelm.models import providers
 from tests.packages import installed, plugged, tree, wheel
+from tests.server import FaultServer, serve_in_thread
 
 __all__ = ["installed", "plugged", "tree", "wheel"]  # fixtures for all
 
@@ -54,3 +56,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def no_providers_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Providers of plugins are known to a whole process: let each test begin without any."""
     monkeypatch.setattr(providers, "_OF_PLUGINS", {})
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder, without keys and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """A server of models that answers at once."""
+    with serve_in_thread() as running:
+        yield running

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import json
-import os
 import re
 import signal
 import subprocess
@@ -26,7 +25,6 @@ import medhelm
 from medhelm import Benchmark, MedhelmError, ModelSpec, Results
 from medhelm.cli import run_command
 from medhelm.errors import (
-    BudgetReached,
     DataError,
     ModelError,
     PluginError,
@@ -38,19 +36,9 @@ from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
 from tests.server import letter, serve_in_thread
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, without keys and data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
-    return tmp_path
 
 
 def server_model(url: str, name: str = "openai/test", **settings: Any) -> ModelSpec:
@@ -284,19 +272,6 @@ def test_a_run_that_fails_raises_after_the_others_are_done(here: Path) -> None:
         assert server.requests == 20
     kept = medhelm.load_results(here / "results").table("benchmarks")
     assert kept["model"].tolist() == ["openai/test"] and kept["n"].tolist() == [20]
-
-
-def test_a_budget_raises_and_a_larger_one_goes_on(here: Path) -> None:
-    given = asked(here)
-    with serve_in_thread() as server:
-        model = server_model(server.base_url)
-        with pytest.raises(BudgetReached, match="cap of"):
-            medhelm.evaluate(model, "quiz", budget_tokens=800, **given)
-        before = server.requests
-        assert 0 < before < 20
-        results = medhelm.evaluate(model, "quiz", budget_tokens=10**6, **given)
-        assert server.requests == 20
-    assert results.table("benchmarks")["n"].tolist() == [20]
 
 
 def test_requests_beyond_the_window_are_a_warning_with_the_reason(here: Path) -> None:

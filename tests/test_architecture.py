@@ -86,8 +86,8 @@ PROSE = {
         "medhelm/grading/jury/rubrics/procedure_note.yaml",
     },
     "consultation": {"medhelm/taxonomy.yaml"},
-    "headqa": {"medhelm/cli/run_help.py"},
-    "medec": {"medhelm/cli/run_help.py"},
+    "headqa": {"medhelm/cli/run_help.py", "medhelm/cli/templates/run_help.txt"},
+    "medec": {"medhelm/cli/templates/run_help.txt"},
     "menu": {"medhelm/schema/data.py"},
 }
 """Where such a word may be: the second word of a command, plain prose, examples to copy, and the name
@@ -318,7 +318,7 @@ def test_no_word_of_a_benchmark_is_in_the_core_or_the_site() -> None:
     assert {"medsp1000", "action_labels", "encounter", "specialist_panel"} <= names
     names.remove("clear")  # an English word too: only as a value
     name = re.compile(rf"\b(?:{'|'.join(sorted(names))})\b|(?<=[\"'`=])clear(?=[\"'`\s,])")
-    suffixes = (".py", ".js", ".css", ".html", ".yaml", ".toml")
+    suffixes = (".py", ".js", ".css", ".html", ".yaml", ".toml", ".txt")
     texts = [p for top in (PACKAGE, SITE) for p in top.rglob("*") if p.suffix in suffixes]
     assert len(texts) > 250
     found: dict[str, set[str]] = {}

@@ -36,9 +36,8 @@ def print_completions(argv: Sequence[str], known: KnownCommands | None = None) -
     point = os.environ.get("COMP_POINT", "")
     line = line[: int(point)] if point.isdecimal() else line
     words = line.split()[1:] + ([""] if line.endswith(" ") else [])
-    with suppress(
-        MedhelmError
-    ):  # what is typed so far is wrong; a word on it would be in the prompt
+    # what is typed so far may be wrong; a word on it would be in the prompt
+    with suppress(MedhelmError):
         print("\n".join(_offers(words, known or KnownCommands({}))))
     return 0
 

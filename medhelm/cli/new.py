@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import tomllib
 from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
@@ -16,48 +17,6 @@ from medhelm.models.providers import known_providers
 from medhelm.plugins.registry import load_registry
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-_SAMPLE = "samples/@NAME@.jsonl"
-_RUBRIC = {"rubric.yaml": "rubrics/@NAME@.yaml"}
-_BENCHMARKS: dict[str, dict[str, str]] = {
-    "choice": {"choice.py.txt": "@NAME@.py", "choice.jsonl": _SAMPLE},
-    "text": {"text.py.txt": "@NAME@.py", "text.jsonl": _SAMPLE},
-    "jury": {"jury.py.txt": "@NAME@.py", "text.jsonl": _SAMPLE} | _RUBRIC,
-    "labels": {"labels.py.txt": "@NAME@.py", "labels.jsonl": _SAMPLE},
-    "csv": {
-        "csv.yaml": "@NAME@.yaml",
-        "csv.jsonl": _SAMPLE,
-        "csv.csv": "data/@NAME@/@NAME@.csv",
-    },
-}
-"""Templates of each kind of benchmark -> where they are written."""
-_OTHERS: dict[str, dict[str, str]] = {
-    "metric": {"metric.py.txt": "@NAME@.py"},
-    "rubric": _RUBRIC,
-    "ask": {"ask.yaml": "@NAME@.yaml"},
-    "provider": {"provider.py.txt": "@NAME@.py"},
-    "protocol": {"protocol.py.txt": "@NAME@.py", "choice.jsonl": _SAMPLE},
-}
-_NEXT: dict[str, tuple[str, ...]] = {
-    "benchmark": (
-        "medhelm validate @NAME@ --plugin @PLUGIN@",
-        "medhelm run model=baseline/random benchmark=@NAME@ data=sample 'plugins=[@PLUGIN@]'",
-    ),
-    "metric": (
-        "medhelm describe @NAME@ --plugin @PLUGIN@",
-        "put '@NAME@' into the metrics of a benchmark, then: "
-        "medhelm validate BENCHMARK --plugin @PLUGIN@ --plugin BENCHMARK.py",
-    ),
-    "rubric": (
-        'put rubric="@NAME@" into a benchmark whose file lies beside the folder rubrics, then: '
-        "medhelm validate BENCHMARK --plugin BENCHMARK.py",
-    ),
-    "ask": (
-        "medhelm validate BENCHMARK --ask @PLUGIN@",
-        "medhelm run model=NAME benchmark=BENCHMARK ask=default,@PLUGIN@",
-    ),
-    "provider": ("medhelm run model=@NAME@/any benchmark=NAME data=sample 'plugins=[@PLUGIN@]'",),
-}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +30,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"the {args.what} {name!r} is there already, defined in {owner}; choose another name"
         )
-    files = _OTHERS.get(args.what) or _BENCHMARKS[args.kind or "choice"]
+    known = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    kinds = known["files"]
+    files = kinds["other"].get(args.what) or kinds["benchmark"][args.kind or "choice"]
     texts = {Path(args.dir, to.replace("@NAME@", name)): template for template, to in files.items()}
     for path in texts:
         if path.exists():
@@ -84,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"wrote {path}")
     plugin = str(next(iter(texts)))
     print("next:")
-    for line in _NEXT.get(args.what, _NEXT["benchmark"]):
+    for line in known["next"][args.what]:
         print(f"  {line.replace('@NAME@', name).replace('@PLUGIN@', plugin)}")
     if args.kind == "csv":
         root = Path(args.dir, "data")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -19,7 +21,6 @@ from medhelm.plugins.registry import Registry as Registry
 from medhelm.plugins.registry import load_registry
 from medhelm.processes.workers import Workers
 from medhelm.processes.workers import use_workers as use_workers
-from medhelm.schema.data import DataClass
 from medhelm.tables.format.console import open_uncut_console
 
 NO_ROOM = "widen the terminal, set COLUMNS, or add --format json."
@@ -55,88 +56,37 @@ def _readable_folder(text: str) -> str:
     return str(results_folder(text))
 
 
-_SEVERAL: Mapping[str, Any] = dict(nargs="+", action="extend", metavar="NAME")
-_CHOSEN = "only these {}s; * stands for any text ('openai/*')"
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "--plugin": dict(
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a further plugin, .py or .yaml; may be given several times",
-    ),
-    "--format": dict(choices=("text", "json"), default="text", help="json: for programs"),
-    "--format TABLE": dict(help="output format (default: by the suffix of --out, else terminal)"),
-    "--data-dir": dict(
-        metavar="DIR",
-        help="folder with <benchmark>/<file>; else $MEDHELM_DATA_DIR, else ~/.medhelm/data",
-    ),
-    "--results-dir": dict(
-        type=_own_folder,
-        default=DEFAULT_RESULTS,
-        metavar="DIR",
-        help="folder of results (default: %(default)s)",
-    ),
-    "--results-dir URL": dict(
-        type=_readable_folder,
-        default=DEFAULT_RESULTS,
-        metavar="DIR|URL",
-        help="folder of results, or a URL that they were pushed to (default: %(default)s)",
-    ),
-    "--text-of": dict(
-        nargs="+",
-        action="extend",
-        default=[],
-        choices=[c for c in get_args(DataClass) if c != "public"],
-        metavar="CLASS",
-        help="data classes (gated, private) whose text may be written",
-    ),
-    "--data": dict(
-        choices=("sample", "full"),
-        help="runs on bundled samples or on full data (default: full where there is any)",
-    ),
-    "--latest": dict(action="store_true", help="take the newest of several runs of one cell"),
-    "--scoring": dict(choices=("fixed", "helm"), default="fixed", help="which gradings"),
-    "--benchmark": dict(help=_CHOSEN.format("benchmark"), **_SEVERAL),
-    "--model": dict(help=_CHOSEN.format("model"), **_SEVERAL),
-    "--out": dict(metavar="FILE", help="write there, not to the standard output"),
-    "--bootstrap-seed": dict(type=int, default=0, metavar="N", help="(default: 0)"),
-    "--draws": dict(type=int, default=1000, metavar="N", help="bootstrap draws (default: 1000)"),
-    "--confidence": dict(
-        type=float, default=0.95, metavar="P", help="of intervals (default: 0.95)"
-    ),
-    "--workers": dict(metavar="ENGINE", help="local:N or ray:N compute (default: all cores here)"),
-    "--reduce": dict(
-        default="mean",
-        metavar="NAME",
-        help="what the repeats of a question become: mean (default), majority (the answer that most "
-        "of them gave), worst, any (the best), pass@K (like pass@3)",
-    ),
-    "--config-dir": dict(metavar="DIR", help="as of `medhelm run`"),
-    "--estimate": dict(action="store_true", help="tokens and USD, and ask nothing"),
-    "--budget-usd": dict(type=_positive_usd, metavar="USD", help="cap for this command"),
-    "--budget-tokens": dict(type=positive, metavar="N", help="cap for this command in tokens"),
-}
-"""Each option that several commands have, as argparse takes it."""
-
-
-def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
-    """Add options that several commands have, in this order; `changed` is other here for all of them."""
-    for name in names:
-        own = {**_OPTIONS[name], **changed}
-        if name == "--format TABLE":
-            from medhelm.tables.format.formats import FORMATS  # other commands start without it
-
-            own["choices"] = FORMATS
-        parser.add_argument(name.split()[0], **own)
-
-
 _TYPES: Mapping[str, Any] = {
     "int": int,
     "str": str,
     "float": float,
     "path": Path,
     "positive": positive,
+    "usd": _positive_usd,
+    "own folder": _own_folder,
+    "readable folder": _readable_folder,
 }
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
+    """Add options that several commands have, in this order; `changed` is other here for all of them."""
+    for name in names:
+        _add(parser, name.split()[0], _shared()[name] | changed)
+
+
+def _add(parser: argparse.ArgumentParser, words: str, own: dict[str, Any]) -> None:
+    if own.get("type") == "table format":
+        from medhelm.tables.format.formats import FORMATS  # other commands start without it
+
+        own = own | {"choices": FORMATS, "type": "str"}
+    if isinstance(named := own.get("type"), str):
+        own = own | {"type": _TYPES[named]}
+    parser.add_argument(*words.split(), **own)
+
+
+@cache
+def _shared() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def add_declared(
@@ -149,8 +99,6 @@ def add_declared(
     actions: Any = None
     for option in declared:
         own = {"shared": option} if isinstance(option, str) else dict(option)
-        if "type" in own:
-            own["type"] = _TYPES[own["type"]]
         if "word" in own:
             if actions is None:
                 actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -159,7 +107,7 @@ def add_declared(
         elif "shared" in own:
             add_options(parser, own.pop("shared"), **own)
         else:
-            parser.add_argument(*own.pop("name").split(), **own)
+            _add(parser, own.pop("name"), own)
 
 
 def chosen_workers(args: argparse.Namespace) -> Workers:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import closest
@@ -11,55 +13,11 @@ from medhelm.schema.type_errors import field_names
 TOP = ("benchmark", "suite", "plugins", "experiment", "examples", "form")
 """Keys of the command line beside those of a job."""
 
-_SYNONYMS = {
-    "max_instances": "limit n num_instances max_eval_instances num_samples max_samples samples "
-    "max_examples num_examples subset",
-    "benchmark": "task tasks dataset datasets scenario scenarios benchmarks run_entries eval evals",
-    "benchmark.split": "split subset_name",
-    "model": "models model_name model_id engine deployment",
-    "model.max_output_tokens": "max_tokens max_gen_toks max_new_tokens max_completion_tokens",
-    "model.base_url": "api_base url host endpoint model_base_url",
-    "model.max_concurrency": "batch_size max_connections num_concurrent concurrency num_threads "
-    "parallelism num_workers",
-    "model.extra_body.device": "device",
-    "model.sampling.stop": "stop_sequences stop_seqs until",
-    "model.system_prompt": "system_message system_instruction",
-    "suite": "suites group groups collection",
-    "results_dir": "output output_path output_dir out log_dir out_dir save_dir",
-    "examples": "num_fewshot fewshot max_train_instances num_shots shots few_shot n_shot",
-    "ask": "cot chain_of_thought prompt_template prompting prompt",
-    "benchmark.instruction": "instruction instructions",
-    "form": "output_type response_format answer_format",
-    "repeats": "epochs num_train_trials trials num_trials n_repeats",
-    "plugins": "plugin include_path",
-    "jury": "judge judges grader graders annotator scorer judge_model",
-    "budget_usd": "budget cost_limit max_cost max_usd",
-    "budget_tokens": "token_limit token_budget",
-    "data_dir": "data_path cache_dir local_path",
-}
-_NAMES = {word: key for key, words in _SYNONYMS.items() for word in words.split()}
-
-_ARGUMENTS = "settings of a model are model.KEY=VALUE (`medhelm run model=NAME --cfg job`)"
-_WITHOUT = {
-    "model_args": _ARGUMENTS,
-    "model_kwargs": _ARGUMENTS,
-    "gen_kwargs": _ARGUMENTS,
-    "generate_kwargs": _ARGUMENTS,
-    "profile": "thresholds belong to `medhelm gate --profile NAME`",
-    "log_samples": "every request and response is kept in the run folder; `medhelm show` prints them",
-    "use_cache": "answers are kept in the run folder: the same command asks nothing twice",
-    "resume": "the same command goes on where it stopped",
-    "retry": "the same command asks again what failed",
-    "apply_chat_template": "a local model's own chat template is always applied",
-    "verbosity": "there is no such setting; what goes wrong is printed on the standard error",
-    "metrics": "a benchmark names its metrics; `medhelm score --metric NAME` adds one afterwards",
-    "metric": "a benchmark names its metrics; `medhelm score --metric NAME` adds one afterwards",
-}
-_EXAMPLE = {
-    "plugins": "[FILE.py]",
-    "benchmark": "NAME",
-    "model": "PROVIDER/NAME",
-}
+_WORDS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+_WITHOUT, _EXAMPLE = _WORDS["elsewhere"], _WORDS["examples"]
+_NAMES = {word: key for key, words in _WORDS["synonyms"].items() for word in words.split()}
 
 
 def keys_below(parent: str) -> list[str]:

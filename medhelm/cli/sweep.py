@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -50,18 +50,23 @@ def run_jobs(
     jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
 ) -> None:
     """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
+    asked = ask_jobs(jobs, registry)
+    if POOL not in os.environ:
+        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
+    asked.raise_worst(command)
+
+
+def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
+    """Return how the runs of all jobs ended, asked together."""
     refuse_swept(jobs)
-    planned, results = plan_runs(jobs, registry, os.environ), Path(jobs[0].results_dir)
-    pool = join_pool(jobs[0], planned.runs, os.environ)
-    ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens, pool)
+    planned, first = plan_runs(jobs, registry, os.environ), jobs[0]
+    pool = join_pool(first, planned.runs, os.environ)
+    ledger = capped_ledger(planned.runs, first.budget_usd, first.budget_tokens, pool)
     for note in planned.notes:
         print(note, file=sys.stderr)
-    make_results(results)
+    make_results(Path(first.results_dir))
     is_told = any(job.show_errors for job in jobs)
-    asked = ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
-    if POOL not in os.environ:
-        show_sweep(asked, results, registry, is_demo=is_demo)
-    asked.raise_worst(command)
+    return ask_runs(planned.runs, ledger, pool, first.order, is_told=is_told)
 
 
 def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
@@ -195,13 +200,13 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
 
 def settings_apart(specs: Sequence[RunSpec]) -> list[str]:
     """Return the settings of each run that are not those of all runs of its model on its benchmark."""
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for spec in specs:
-        own = cells.setdefault((spec.column, spec.model.name), [])
-        own.append(_flat(msgspec.to_builtins(spec)))
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    flats = [_flat(msgspec.to_builtins(spec)) for spec in specs]
+    for spec, flat in zip(specs, flats, strict=True):
+        cells[spec.column, spec.model.name].append(flat)
     found = []
-    for spec in specs:
-        rivals, flat = cells[spec.column, spec.model.name], _flat(msgspec.to_builtins(spec))
+    for spec, flat in zip(specs, flats, strict=True):
+        rivals = cells[spec.column, spec.model.name]
         apart = [k for k in flat if len({str(rival.get(k)) for rival in rivals}) > 1]
         found.append(", ".join(f"{k}={flat[k]}" for k in apart if not k.endswith("sha256")))
     return found

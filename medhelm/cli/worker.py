@@ -38,9 +38,8 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
         if not job.shard.startswith("auto") or "SLURM_ARRAY_JOB_ID" not in environ:
             return None
         make_private(Path(job.results_dir) / "jobs")
-        these = hashlib.sha256("\n".join(own).encode()).hexdigest()[
-            :8
-        ]  # a script may have two commands
+        # a script may have two commands
+        these = hashlib.sha256("\n".join(own).encode()).hexdigest()[:8]
         array = environ["SLURM_ARRAY_JOB_ID"]
         path = Path(job.results_dir) / "jobs" / f"slurm-{array}-{these}.json"
         told = f"limits and budget hold for all {shard.count} jobs of this array together ({path})"
@@ -76,9 +75,8 @@ async def telling(pool: PoolAccess | None, display: Display) -> AsyncIterator[No
         yield
         return
     with suppress(ValueError):  # not in the main thread
-        signal.signal(
-            signal.SIGUSR2, signal.SIG_IGN
-        )  # SLURM's word to the job, which stops this process
+        # SLURM's word to the job, which stops this process
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     loop = asyncio.get_running_loop()
     has_parent = POOL in os.environ and sys.stdin is not None
     if has_parent:

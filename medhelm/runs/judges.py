@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Container, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -33,12 +33,12 @@ from medhelm.runs.conduct import answer_of, keep_ended
 from medhelm.runs.run import Run
 from medhelm.runs.sending import Desk, Live, Sender, Start, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.sweep import JudgeTroubles, Sweep, opened
+from medhelm.runs.sweep import ActiveRun, JudgeTroubles
 from medhelm.schema.episode import Episode
 from medhelm.schema.model import Model, ModelSpec
 from medhelm.schema.run import READER, RunRecord
 from medhelm.store.calls import OpenEpisode
-from medhelm.store.records import Plan, judge_folders, order_key
+from medhelm.store.records import judge_folders, order_key
 from medhelm.store.runlog import RunFolder, read_keyed
 from medhelm.store.shards import logs_of
 
@@ -138,14 +138,13 @@ class Judge:
         keep_ended(self.log, grading, asker, await answer_of(work, asker, "grader"), JUDGE)
 
 
-async def judge_answers(
-    run: Run, plan: Plan, sweep: Sweep, served: ServedCheck, share: Container[int] | None = None
-) -> None:
-    """Ask every judge for every answer of a run that it has not judged yet; of a shard, of its `share`.
+async def judge_answers(active: ActiveRun, served: ServedCheck) -> None:
+    """Ask every judge for every answer of a run that it has not judged yet; of a shard, of its share.
 
     A judge that cannot be asked (a wrong key, a dead server) is noted as broken and stops no other.
     """
-    if sweep.desk.stopped:
+    run, desk = active.run, active.sweep.desk
+    if desk.stopped:
         return
     with ExitStack() as logs:
         judges = []
@@ -154,31 +153,30 @@ async def judge_answers(
                 try:
                     model = served.open(spec, folder)
                 except ModelError as e:
-                    sweep.judges[run.path][spec.name].broken = e
+                    active.judges[spec.name].broken = e
                     continue
                 assert not is_instance_model(model)  # choose_jury refuses baselines
-                judge = Judge(run, judging, RunFolder(folder, run.shard), model, sweep.desk.part())
-                await opened(judge.log, judge.open)
+                judge = Judge(run, judging, RunFolder(folder, run.shard), model, desk.part())
+                await active.open_log(judge.log, judge.open)
                 logs.callback(judge.log.close)
-                sweep.logs[judge.log] = asyncio.current_task()
-                logs.callback(sweep.logs.pop, judge.log)
+                logs.callback(active.sweep.logs.pop, judge.log)
                 judges.append(judge)
-        if sweep.desk.stopped or not judges:
+        if desk.stopped or not judges:
             return
         for judge in judges if run.judge_again else ():
             await asyncio.to_thread(judge.forget, run.judge_again)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_share_out(run, plan, judges, sweep.desk, share))
+            group.create_task(_share_out(active, judges))
             for judge in judges:
-                group.create_task(_judge(run, judge, sweep, served))
+                group.create_task(_judge(active, judge, served))
 
 
-async def _share_out(
-    run: Run, plan: Plan, judges: Collection[Judge], desk: Desk, share: Container[int] | None
-) -> None:
+async def _share_out(active: ActiveRun, judges: Collection[Judge]) -> None:
     """Read the answers once, in a thread, and hand each to the judges that lack it, then the controls, which
     need answers of all cases."""
+    run, plan, share = active.run, active.plan, active.share
     sample = Sample(max(judge.sample_size(plan.instances) for judge in judges))
+    desk = active.sweep.desk
     try:
         with desk.border(), desk.stoppable():
             metric = run.metrics[0] if run.metrics else None
@@ -201,7 +199,7 @@ async def _share_out(
             judge.end()
 
 
-async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> None:
+async def _judge(active: ActiveRun, judge: Judge, served: ServedCheck) -> None:
     desk = judge.desk
     if desk.stopped:  # before its first step, and so perhaps before that of who hands out answers
         return
@@ -211,7 +209,7 @@ async def _judge(run: Run, judge: Judge, sweep: Sweep, served: ServedCheck) -> N
             group.create_task(start_all(desk, work, group))
     finally:
         judge.leave()
-    troubles = sweep.judges[run.path][judge.model.spec.name]
+    troubles = active.judges[judge.model.spec.name]
     troubles.errors.update(desk.errors)
     troubles.window = desk.window or troubles.window
     if isinstance(desk.failed, ModelError):

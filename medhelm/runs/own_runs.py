@@ -88,7 +88,6 @@ def own_run(
         protocol=protocol,
         dataset=_dataset(benchmark, spec.dataset_sha256, instances, folder),
         spec=spec,
-        strategies={},
         metrics=(),
         grading=GradingSpec(scoring="fixed", metrics=()),
         card=BenchmarkCard(name=name, title=name, data_class=data_class),

@@ -162,7 +162,7 @@ class _Planner:
             self._unplayed.append((job.model, benchmark))
             return
         try:
-            self._check_privacy(job, benchmark, job.model)
+            self._asked(job, benchmark, job.model)
             dataset = self._dataset(job, benchmark, choice.split if job.data == "full" else None)
         except PrivacyRefused as e:  # all that are withheld are named at once
             self._withheld.setdefault(benchmark.name, e)
@@ -171,20 +171,18 @@ class _Planner:
             self._without.setdefault(benchmark.name, e)
             return
         cast = choose_cast(job, benchmark, self._registry)
-        if job.batch:
-            cast = {role: in_batches(model) for role, model in cast.items()}
         for role, model in cast.items():
             check_model(model, self._environ)
-            self._check_privacy(job, benchmark, model, role=role)
+            cast[role] = self._asked(job, benchmark, model, role=role)
         if job.ask is not None and (why := why_not(job.ask, benchmark, dataset)):
             self._unasked.setdefault(benchmark.name, why)
             job = msgspec.structs.replace(job, ask=None)
         asked = ask_benchmark(job, benchmark, dataset, self._registry)
         jury = self._jury(job, benchmark)
-        run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
         named = (job.track,) if isinstance(job.track, str) else job.track
         chosen = find_trackers(named, self._registry.trackers)
         tracking = Tracking(chosen, self._registry) if chosen else None
+        run = _run(job, benchmark, dataset, self._registry, cast, jury, asked)
         run = replace(run, shard=self._shard(job), tracking=tracking)
         run = self._with_reader(run, job)
         if run.shard is not None and any(model.batch for model in run.models):
@@ -212,8 +210,8 @@ class _Planner:
             self._datasets[key] = open_dataset(benchmark, job.data, split=split, root=root)
         return self._datasets[key]
 
-    def _check_privacy(self, job: Job, benchmark: Benchmark, model: ModelSpec, **part: str) -> None:
-        """Refuse a model that may not see a benchmark's data. `part`: its role or jury."""
+    def _asked(self, job: Job, benchmark: Benchmark, model: ModelSpec, **part: str) -> ModelSpec:
+        """Return a model as a job asks it; raises where it may not see the data. `part`: its role or jury."""
         data_class, where = benchmark.data_class, model.endpoint_class
         try:
             privacy.check(benchmark.name, data_class, model.name, where, job.privacy, **part)
@@ -221,26 +219,22 @@ class _Planner:
             if self._is_sending:
                 raise
             self._refused.append(e)
+        return in_batches(model) if job.batch else model
 
     def _jury(self, job: Job, benchmark: Benchmark) -> JurySpec | None:
         """Return who rates a benchmark, each judge allowed to see its data; None if nobody does."""
         known = (self._registry.metrics.get((name, "fixed")) for name in benchmark.metrics)
         if JURY not in benchmark.metrics and not graders_of(m for m in known if m is not None):
             return None
-        is_sample = job.data == "sample"
         jury = choose_jury(
             job.jury,
             self._registry.models,
             self._environ,
-            is_sample=is_sample,
+            is_sample=job.data == "sample",
             default=benchmark.jury,
         )
-        if job.batch:
-            judges = tuple(map(in_batches, jury.judges))
-            jury = msgspec.structs.replace(jury, judges=judges)
-        for judge in jury.judges:
-            self._check_privacy(job, benchmark, judge, jury=jury.name)
-        return jury
+        judges = [self._asked(job, benchmark, judge, jury=jury.name) for judge in jury.judges]
+        return msgspec.structs.replace(jury, judges=tuple(judges))
 
     def _with_reader(self, run: Run, job: Job) -> Run:
         """Return a run with the job's reader, where it has one that can help."""
@@ -251,9 +245,8 @@ class _Planner:
         if job.scoring != "fixed":
             raise UsageError("reader: published scorers read by their own rules; leave it out")
         reader = named_model(READER, job.reader, self._registry)
-        reader = in_batches(reader) if job.batch else reader
         check_bare(reader, "a reader", self._environ)
-        self._check_privacy(job, run.benchmark, reader, role=READER)
+        reader = self._asked(job, run.benchmark, reader, role=READER)
         grading = msgspec.structs.replace(run.grading, reader=reader_terms(reader))
         return replace(run, metrics=with_reader(run.metrics), grading=grading)
 

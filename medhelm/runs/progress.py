@@ -23,12 +23,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from medhelm.errors import MedhelmError
 from medhelm.models.costs import batch_price, cost
 from medhelm.models.hosts import LOADING
 from medhelm.runs.planning import Run
 from medhelm.schema.episode import Episode
-from medhelm.schema.run import RunRecord
 from medhelm.tables.format.grid import shorten
 
 _PLAIN_EVERY_S = 10.0
@@ -182,7 +180,7 @@ class Display:
     def _new(self) -> int:
         return sum(line.new for line in self._lines.values())
 
-    def ended(self, run: Run, record: RunRecord | None, error: MedhelmError | None) -> None:
+    def ended(self, run: Run) -> None:
         """Count the end of a run."""
         self._lines[run.spec.model.name].ended += 1
 

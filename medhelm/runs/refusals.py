@@ -189,12 +189,12 @@ def variants_note(jobs: Iterable[Job], runs: Iterable[Run], rewritten: Rewritten
     return f"Not every benchmark has all variants: {'; '.join(parts)}."
 
 
-def stale_note(run: Run, stale: Counter[str]) -> str:
+def stale_note(stale: Counter[str]) -> str:
     """Return which stored calls of a run are not part of it any more."""
     named = ", ".join(f"{name} ({n})" for name, n in stale.most_common(_SHOWN_STEPS))
     more = f" and {len(stale) - _SHOWN_STEPS} more steps" if len(stale) > _SHOWN_STEPS else ""
     return (
-        f"{run.spec.benchmark} x {run.spec.model.name}: {stale.total()} stored call(s) are stale, as "
+        f"{stale.total()} stored call(s) are stale, as "
         f"another request is sent in their place now, or none: {named}{more}; they are kept and count "
         "in the cost. Where this is not meant: a protocol that sends other requests needs a new version"
     )

@@ -238,7 +238,6 @@ def stored_run(
             read=lambda: iter(()),
         ),
         spec=spec,
-        strategies={},
         metrics=metrics,
         grading=grading,
         card=benchmark_card(benchmark, registry, spec),

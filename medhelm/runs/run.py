@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -91,12 +91,12 @@ class Run:
     protocol: Protocol
     dataset: Dataset
     spec: RunSpec
-    strategies: Mapping[str, Strategy]
-    """The strategy of each role that has one."""
     metrics: tuple[Metric, ...]
     grading: GradingSpec
     card: BenchmarkCard
     path: Path
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    """The strategy of each role that has one."""
     is_same_model: bool = False
     """True if models that are stored under other names are these, as the user says."""
     found: Path | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,10 +41,9 @@ from medhelm.runs.selection import (
 )
 from medhelm.runs.sending import AHEAD, Desk, Live, Start, Stopped, start_all
 from medhelm.runs.served import ServedCheck
-from medhelm.runs.sweep import Interrupts, Sweep
+from medhelm.runs.sweep import ActiveRun, Interrupts, Sweep
 from medhelm.schema.data import Instance
 from medhelm.schema.run import RunRecord
-from medhelm.store.calls import OpenEpisode
 from medhelm.store.names import rename_run
 from medhelm.store.records import (
     CONTROLS,
@@ -98,8 +97,9 @@ async def run_sweep(
     pool.say = progress.message
     if pool.leases is not None:
         pool.leases.lost = sweep.desk.stop
-    pool.servers.expect([part.work for run in runs for part in _parts(run, pool)])
-    tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
+    active = [ActiveRun(run, sweep) for run in runs]
+    pool.servers.expect([part.work for one in active for part in _parts(one)])
+    tasks = [asyncio.create_task(_one(one)) for one in active]
     syncer = asyncio.create_task(sweep.keep_synced())
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
@@ -132,20 +132,22 @@ class _Part(NamedTuple):
 _WHOLE = _Part(Work(is_judging=False))
 
 
-def _parts(run: Run, pool: ModelPool) -> list[_Part]:
+def _parts(active: ActiveRun) -> list[_Part]:
     """Return the parts of a run: all in one, or where servers are started for it its asking and its judging."""
-    players = () if run.judge_again else run.players.values()
-    asked = pool.servers.work(players, is_judging=False)
-    judged = pool.servers.work(run.grading.judges, is_judging=True)
+    run, servers = active.run, active.sweep.pool.servers
+    asked = servers.work(() if run.judge_again else run.players.values(), is_judging=False)
+    judged = servers.work(run.grading.judges, is_judging=True)
     if asked.servers or judged.servers:
         return [_Part(asked, is_last=False), _Part(judged, is_first=False)]
     return [_WHOLE]
 
 
-async def _one(run: Run, sweep: Sweep) -> Ending:
+async def _one(active: ActiveRun) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
-    servers, left = sweep.pool.servers, _parts(run, sweep.pool)
+    run, sweep = active.run, active.sweep
+    active.task = asyncio.current_task()
+    servers, left = sweep.pool.servers, _parts(active)
     try:
         # those that wait for hours hold nobody up
         is_in_batches = any(model.batch for model in run.models)
@@ -159,31 +161,30 @@ async def _one(run: Run, sweep: Sweep) -> Ending:
                     if sweep.stopped and part.is_first:
                         record = read_finished(run)
                         break
-                    record = await run_one(run, sweep, part)
+                    record = await _work(active, part)
                 await servers.leave(left.pop(0).work)
         finally:
-            sweep.let_go(run.path)
+            active.close_folder()
             for part in left:
                 await servers.leave(part.work)
     except asyncio.CancelledError:
-        error = sweep.lost.get(asyncio.current_task())
+        error = active.lost
         if error is None and not sweep.stopped:
             raise
     except Exception as e:  # the boundary of a run: the others go on
         error = _as_ours(run, e)
-    judges = sweep.judges[run.path]
-    broken = {name: own.broken for name, own in judges.items() if own.broken is not None}
+    broken = {name: own.broken for name, own in active.judges.items() if own.broken is not None}
     if broken and (record is None or record.state == "partial"):
         error = error or _all_broken(broken)
-    sweep.progress.ended(run, record, error)
+    sweep.progress.ended(run)
     if record is not None and run.tracking is not None:
         with suppress(asyncio.CancelledError):  # the run has ended all the same
             for line in await asyncio.to_thread(run.tracking.tell, run.path, record):
                 sweep.progress.message(line)
     missing: tuple[MissingJudge, ...] = ()
     if record is not None and error is None and not sweep.stopped:
-        missing = missing_judges(run.path, record, judges)
-    return Ending(run, record, error, missing, sweep.available.get(run.path, 0))
+        missing = missing_judges(run.path, record, active.judges)
+    return Ending(run, record, error, missing, active.available)
 
 
 def _all_broken(broken: Mapping[str, MedhelmError]) -> MedhelmError:
@@ -210,11 +211,12 @@ def _as_ours(run: Run, error: BaseException) -> MedhelmError:
     return MedhelmError(f"a defect stopped this run: {place_of(error)}")
 
 
-async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | None:
+async def _work(active: ActiveRun, part: _Part) -> RunRecord | None:
     """Return the record of one run: from disk where it is finished, else after asking.
 
     None of a part that is not the last, and of a shard where others have to end first.
     """
+    run, sweep = active.run, active.sweep
     if run.found is not None and part.is_first:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         sweep.progress.message(f"{run.spec.benchmark}: {run.renamed}")
@@ -225,107 +227,99 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
         sweep.progress.planned(run, total, total)
         return finished
     is_asking = part.is_first and not run.judge_again
-    selection = await _selection(run, sweep) if is_asking else None
-    plan = _plan(run, selection, sweep.progress) if selection else read_plan(run.path)
-    share = await asyncio.to_thread(share_of, run.dataset, run.spec, plan.cut, run.shard)
-    folder, scan = await sweep.folder(run.path, run.shard)
-    sweep.logs[folder] = asyncio.current_task()
+    selection = await _select(active) if is_asking else None
+    active.plan = _plan(active, selection) if selection else read_plan(run.path)
+    active.share = await asyncio.to_thread(
+        share_of, run.dataset, run.spec, active.plan.cut, run.shard
+    )
+    scan, is_held = await active.open_folder(), False
     try:
         if selection is not None:
-            await _answer(run, selection, plan, folder, scan, sweep, share)
+            await _answer(active, selection, scan)
         elif part.is_first:
             sweep.progress.planned(run, len(scan.answered), len(scan.answered))
         if not part.is_last:
-            if run.shard is not None:
-                sweep.held[run.path] = folder, scan
+            is_held = run.shard is not None  # nobody may end a run that is still to be judged
             return None
         async with ServedCheck(run, sweep.pool) as served:
-            await judge_answers(run, plan, sweep, served, share)
-            broken = (own.broken for own in sweep.judges[run.path].values())
+            await judge_answers(active, served)
+            broken = (own.broken for own in active.judges.values())
             served.is_done = not sweep.stopped and not any(broken)
         if run.shard is None:
-            return await _grade(run, plan, folder, sweep)
+            return await _grade(active)
     except asyncio.CancelledError:
-        if not sweep.stopped or asyncio.current_task() in sweep.lost:
+        if not sweep.stopped or active.lost is not None:
             raise  # whoever runs the loop gave up, or there is nothing to grade any more
         if run.shard is None:
-            return await _grade(run, plan, folder, sweep)
+            return await _grade(active)
     finally:
-        if run.path not in sweep.held:
-            sweep.logs.pop(folder, None)
-            folder.close()
-    return await _end_shard(run, plan, sweep)
+        if not is_held:
+            active.close_folder()
+    return await _end_shard(active)
 
 
-async def _end_shard(run: Run, plan: Plan, sweep: Sweep) -> RunRecord | None:
+async def _end_shard(active: ActiveRun) -> RunRecord | None:
     """Return the record of the whole run where all is answered and no other shard is at work.
 
     The last shard to end asks what is still to be judged. Of several that end at once, one does.
     """
-    why = "the run stopped here"
-    if not sweep.stopped:
+    why, run, plan = "the run stopped here", active.run, active.plan
+    if not active.sweep.stopped:
         total = plan.instances * plan.spec.repeats
-        answered = await asyncio.to_thread(_count_answered, run, plan, read_answered(run.path))
+        active.share = None
+        answered = await asyncio.to_thread(_count_answered, active, read_answered(run.path))
         why = f"{answered:,} of {total:,} answers are there"
-        leases = sweep.pool.leases
+        leases = active.sweep.pool.leases
         if answered == total and (leases is None or leases.pool.sees_all):
+            active.run, active.folder = replace(run, shard=None), RunFolder(run.path)
             try:
-                return await run_one(replace(run, shard=None), sweep)
+                return await _work(active, _WHOLE)
             except RunLocked as e:
                 why = str(e)
-    sweep.progress.message(
-        f"{run.spec.benchmark} x {run.spec.model.name}: shard {run.shard} has ended; {why}. The last shard to "
-        "end grades, or this command without shard="
+    active.say(
+        f"shard {run.shard} has ended; {why}. The last shard to end grades, or this command without shard="
     )
     return None
 
 
-async def _answer(
-    run: Run,
-    selection: Selection,
-    plan: Plan,
-    folder: RunFolder,
-    scan: Scan,
-    sweep: Sweep,
-    share: frozenset[int] | None,
-) -> None:
+async def _answer(active: ActiveRun, selection: Selection, scan: Scan) -> None:
+    run, share = active.run, active.share
     if (
         run.shard is None
         and (scan.answered or scan.failed or scan.begun)
-        and (gone := await asyncio.to_thread(_tidy, run, folder, scan))
+        and (gone := await asyncio.to_thread(_tidy, active, scan))
     ):
-        sweep.progress.message(
-            f"{run.spec.benchmark} x {run.spec.model.name}: {gone} stored answer(s) are of "
-            "instances that are no longer in the data; moved to stale.jsonl"
+        active.say(
+            f"{gone} stored answer(s) are of instances that are no longer in the data; moved to stale.jsonl"
         )
     if scan.torn or scan.quarantined:
-        sweep.progress.message(
-            f"{run.spec.benchmark} x {run.spec.model.name}: dropped {scan.torn} torn and "
-            f"{scan.quarantined} damaged line(s) of the log; their instances are asked again"
+        active.say(
+            f"dropped {scan.torn} torn and {scan.quarantined} damaged line(s) of the log; their instances "
+            "are asked again"
         )
     own = [n for name, n in selection.made.items() if is_same_model(run.spec.model, name)]
     if own:
-        sweep.progress.message(
-            f"{run.spec.benchmark} x {run.spec.model.name}: this model wrote or rated "
-            f"{max(own)} instance(s) of the data; its score on them may be too high"
+        active.say(
+            f"this model wrote or rated {max(own)} instance(s) of the data; its score on them may be too high"
         )
-    write_struct(run.path / "spec.json", plan)
+    write_struct(run.path / "spec.json", active.plan)
     if run.ask_again:
-        await asyncio.to_thread(_forget_unread, run, plan, scan)
-    total = (plan.instances if share is None else len(share)) * run.spec.repeats
-    sweep.progress.planned(run, total, _count_answered(run, plan, scan.answered, share))
+        await asyncio.to_thread(_forget_unread, active, scan)
+    total = (active.plan.instances if share is None else len(share)) * run.spec.repeats
+    active.sweep.progress.planned(run, total, _count_answered(active, scan.answered))
     to_ask = await asyncio.to_thread(
         SeededOrder, run.dataset, run.spec, selection.cut, scan.answered, run.path, share
     )
     with closing(to_ask):
-        async with ServedCheck(run, sweep.pool) as served:
-            await _ask_all(run, to_ask, folder, scan.begun, sweep, served)
-            served.is_done = not sweep.stopped
+        async with ServedCheck(run, active.sweep.pool) as served:
+            await _ask_all(active, to_ask, served)
+            served.is_done = not active.sweep.stopped
 
 
-def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
+def _forget_unread(active: ActiveRun, scan: Scan) -> None:
     """Take answers that the user wants asked again out of those that are not; the log keeps them."""
-    run.score(plan)
+    run = active.run
+    run.score(active.plan)
     unread = find_unread(run)
     for instance in run.dataset.instances():
         for repeat, key in enumerate(episode_keys(instance, run.spec.repeats)):
@@ -333,11 +327,12 @@ def _forget_unread(run: Run, plan: Plan, scan: Scan) -> None:
                 scan.answered.discard(key)
 
 
-def _plan(run: Run, selection: Selection, progress: Display) -> Plan:
+def _plan(active: ActiveRun, selection: Selection) -> Plan:
     """Return the plan of a run: the stored one where only the spelling of settings differs.
 
     One that is damaged is replaced, which is reported. Raises OtherVersion.
     """
+    run = active.run
     plan = plan_of(run, selection)
     if not (run.path / "spec.json").exists():
         return plan
@@ -346,26 +341,26 @@ def _plan(run: Run, selection: Selection, progress: Display) -> Plan:
     except OtherVersion:
         raise
     except RecordError as e:
-        progress.message(f"{e}. It is written again, as this command plans it")
+        active.sweep.progress.message(f"{e}. It is written again, as this command plans it")
         return plan
-    if msgspec.structs.replace(stored, spec=one_spelling(stored.spec)) == msgspec.structs.replace(
-        plan, spec=one_spelling(plan.spec)
-    ):
-        return stored
-    return plan
+    one, other = (
+        msgspec.structs.replace(each, spec=one_spelling(each.spec)) for each in (stored, plan)
+    )
+    return stored if one == other else plan
 
 
-async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRecord:
+async def _grade(active: ActiveRun) -> RunRecord:
     """Return the record of what the log holds; raises RecordError where the log is gone.
 
     Once the sweep is stopped no further Ctrl-C breaks it off: the thread ends before the process.
     """
-    sweep.logs.pop(folder, None)  # from here on `close` looks after it
-    await asyncio.to_thread(folder.sync)
-    troubles = sweep.judges[run.path].values()
+    run, sweep = active.run, active.sweep
+    sweep.logs.pop(active.folder, None)  # from here on `close` looks after it
+    await asyncio.to_thread(active.folder.sync)
+    troubles = active.judges.values()
     is_asked = not sweep.stopped and not any(own.broken or own.errors for own in troubles)
     controls = run.controls if is_asked and run.has_controls else 0.0
-    graded = asyncio.ensure_future(asyncio.to_thread(run.score, plan, controls))
+    graded = asyncio.ensure_future(asyncio.to_thread(run.score, active.plan, controls))
     while True:
         try:
             return await asyncio.shield(graded)
@@ -374,9 +369,9 @@ async def _grade(run: Run, plan: Plan, folder: RunFolder, sweep: Sweep) -> RunRe
                 raise
 
 
-def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
+def _tidy(active: ActiveRun, scan: Scan) -> int:
     """Set answers aside whose instance is not in the data as it is now; return how many."""
-    stored = scan.answered | scan.failed | scan.begun.keys()
+    run, stored = active.run, scan.answered | scan.failed | scan.begun.keys()
     valid = {
         key
         for instance in run.dataset.instances()
@@ -388,7 +383,7 @@ def _tidy(run: Run, folder: RunFolder, scan: Scan) -> int:
     if len(valid) == len(stored):
         return 0
     scan.answered.intersection_update(valid)
-    return folder.set_aside(valid)
+    return active.folder.set_aside(valid)
 
 
 def read_finished(run: Run) -> RunRecord | None:
@@ -421,44 +416,41 @@ def read_finished(run: Run) -> RunRecord | None:
     return record if is_same and is_whole and is_current and has_scores else None
 
 
-async def _selection(run: Run, sweep: Sweep) -> Selection:
+async def _select(active: ActiveRun) -> Selection:
     """Return the selection, made once for all models that are asked the same instances."""
+    run, selections = active.run, active.sweep.selections
     key = selection_key(run)
-    is_first = key not in sweep.selections
+    is_first = key not in selections
     if is_first:
         made = asyncio.to_thread(select, run.dataset, run.spec)
-        sweep.selections[key] = asyncio.ensure_future(made)
-    selection = await asyncio.shield(sweep.selections[key])
-    sweep.available[run.path] = selection.available
+        selections[key] = asyncio.ensure_future(made)
+    selection = await asyncio.shield(selections[key])
+    active.available = selection.available
     if is_first and (note := copies_note(selection.rows.copies)):
-        sweep.progress.message(f"{run.spec.benchmark}: {note}")
+        active.sweep.progress.message(f"{run.spec.benchmark}: {note}")
     return selection
 
 
-def _count_answered(
-    run: Run, plan: Plan, answered: set[int], share: Container[int] | None = None
-) -> int:
-    if not answered or (plan.cut is None and run.shard is None):
+def _count_answered(active: ActiveRun, answered: set[int]) -> int:
+    run, cut, share = active.run, active.plan.cut, active.share
+    if not answered or (cut is None and run.shard is None):
         return len(answered)
     return sum(
         key in answered
         for instance in run.dataset.instances()
-        if plan.cut is None or order_key(run.spec.seed, instance.id) <= plan.cut
+        if cut is None or order_key(run.spec.seed, instance.id) <= cut
         if share is None or order_key(run.spec.seed, instance.id) in share
         for key in episode_keys(instance, run.spec.repeats)
     )
 
 
 _ToAsk = Iterable[tuple[Instance, int]]
-_Begun = Mapping[int, OpenEpisode]
 
 
-async def _ask_all(
-    run: Run, to_ask: _ToAsk, folder: RunFolder, begun: _Begun, sweep: Sweep, served: ServedCheck
-) -> None:
-    desk = sweep.desk.part()
+async def _ask_all(active: ActiveRun, to_ask: _ToAsk, served: ServedCheck) -> None:
+    run, progress, desk = active.run, active.sweep.progress, active.sweep.desk.part()
     models = {role: served.open(spec, run.path) for role, spec in run.players.items()}
-    stage = Stage(run=run, models=models, desk=desk, log=folder)
+    stage = Stage(run=run, models=models, desk=desk, log=active.folder)
     for model in stage.models.values():
         if is_instance_model(model):
             model.prepare(run.benchmark, run.dataset.instances())
@@ -468,31 +460,29 @@ async def _ask_all(
                 await asyncio.sleep(0)
             if desk.stopped or not (episode := await conduct(stage, instance, repeat, None, None)):
                 break
-            sweep.progress.advanced(run, episode)
+            progress.advanced(run, episode)
     else:
         try:
             async with asyncio.TaskGroup() as group:
-                work = _episodes(run, stage, to_ask, begun, sweep)
-                work = served.started(work, *run.players.values())
+                work = served.started(_episodes(active, stage, to_ask), *run.players.values())
                 ahead = AHEAD if stage.is_one_call else None
                 group.create_task(start_all(desk, work, group, ahead))
         finally:
             if stage.stale:
-                sweep.progress.message(stale_note(run, stage.stale))
+                active.say(stale_note(stage.stale))
     if desk.failed:
         raise desk.failed
 
 
-async def _episodes(
-    run: Run, stage: Stage, to_ask: _ToAsk, begun: _Begun, sweep: Sweep
-) -> AsyncIterator[Start]:
+async def _episodes(active: ActiveRun, stage: Stage, to_ask: _ToAsk) -> AsyncIterator[Start]:
     """Yield the episodes that are left; texts are read as they are needed."""
+    begun = active.scan.begun if active.scan is not None else {}
 
     async def one(instance: Instance, repeat: int, live: Live) -> None:
         key = episode_keys(instance, repeat + 1)[-1] if begun else 0
         episode = await conduct(stage, instance, repeat, live, begun.get(key))
         if episode is not None:
-            sweep.progress.advanced(run, episode)
+            active.sweep.progress.advanced(active.run, episode)
 
     for instance, repeat in to_ask:
         yield partial(one, instance, repeat)

@@ -8,15 +8,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from medhelm.errors import Interrupted, MedhelmError, RecordError
 from medhelm.models import ModelPool
+from medhelm.runs.run import Run
 from medhelm.runs.selection import Selection
 from medhelm.runs.sending import GRACE_S, Desk
+from medhelm.store.records import Plan
 from medhelm.store.runlog import RunFolder, Scan
-from medhelm.store.shards import Shard
 
 if TYPE_CHECKING:
     from medhelm.runs.progress import Display
@@ -46,37 +46,14 @@ class Sweep:
     pool: ModelPool
     desk: Desk
     progress: Display
-    logs: dict[RunFolder, asyncio.Task[Any] | None] = field(default_factory=dict)
-    """The open logs, and the task of the run that writes each."""
-    held: dict[Path, tuple[RunFolder, Scan]] = field(default_factory=dict)
-    """Folders of shards that have asked and are still to judge: nobody may end their runs meanwhile."""
-    lost: dict[asyncio.Task[Any] | None, RecordError] = field(default_factory=dict)
-    """Reason for a cancelled task: one of its logs cannot be synced or found any more."""
-    judges: dict[Path, dict[str, JudgeTroubles]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(JudgeTroubles))
-    )
-    """By run and judge."""
-    available: dict[Path, int] = field(default_factory=dict)
-    """Instances of the data, by run."""
+    logs: dict[RunFolder, ActiveRun] = field(default_factory=dict)
+    """The open logs, and the run that writes each."""
     selections: dict[tuple[int, int, int | None], asyncio.Future[Selection]] = field(
         default_factory=dict
     )
     places: dict[tuple[str, bool], asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_ACTIVE_RUNS))
     )
-
-    async def folder(self, path: Path, shard: Shard | None) -> tuple[RunFolder, Scan]:
-        """Return the folder of a run, or of its shard: the one that is held, or opened now."""
-        if (held := self.held.pop(path, None)) is not None:
-            return held
-        folder = RunFolder(path, shard)
-        return folder, await opened(folder, folder.open)
-
-    def let_go(self, path: Path) -> None:
-        """Close the folder of a run, where one is held."""
-        if (held := self.held.pop(path, None)) is not None:
-            self.logs.pop(held[0], None)
-            held[0].close()
 
     @property
     def stopped(self) -> MedhelmError | None:
@@ -94,22 +71,63 @@ class Sweep:
                 try:
                     await asyncio.to_thread(log.sync)
                 except RecordError as e:
-                    task = self.logs.get(log)
-                    if task is not None and task not in self.lost:
-                        self.lost[task] = e
-                        task.cancel()
+                    active = self.logs.get(log)
+                    if active is not None and active.task is not None and active.lost is None:
+                        active.lost = e
+                        active.task.cancel()
 
 
-async def opened(log: RunFolder, open_log: Callable[[], _T]) -> _T:
-    """Open a log in a thread; one that is cancelled meanwhile is closed when it is open."""
-    opening = asyncio.ensure_future(asyncio.to_thread(open_log))
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        await asyncio.wait([opening])
-        if opening.exception() is None:
-            log.close()
-        raise
+@dataclass(eq=False)
+class ActiveRun:
+    """A run of a sweep while it is asked, judged and graded."""
+
+    run: Run
+    sweep: Sweep
+    task: asyncio.Task[Any] | None = None
+    lost: RecordError | None = None
+    """The reason for the task's end where a log of the run cannot be synced or found any more."""
+    judges: dict[str, JudgeTroubles] = field(default_factory=lambda: defaultdict(JudgeTroubles))
+    available: int = 0
+    """Instances of the data; 0: they were not counted."""
+    plan: Plan = field(init=False)
+    share: frozenset[int] | None = None
+    """Order keys of the instances that this process asks; None: all of them."""
+    scan: Scan | None = None
+    """The contents of the folder's log when it was opened; None: it is not open."""
+
+    def __post_init__(self) -> None:
+        self.folder = RunFolder(self.run.path, self.run.shard)
+
+    def say(self, text: str) -> None:
+        """Print a line that begins with the names of the run."""
+        spec = self.run.spec
+        self.sweep.progress.message(f"{spec.benchmark} x {spec.model.name}: {text}")
+
+    async def open_folder(self) -> Scan:
+        """Return what the run holds, its folder open."""
+        if self.scan is None:
+            self.scan = await self.open_log(self.folder, self.folder.open)
+        return self.scan
+
+    async def open_log(self, log: RunFolder, open_log: Callable[[], _T]) -> _T:
+        """Open a log in a thread; one that is cancelled meanwhile is closed when it is open."""
+        opening = asyncio.ensure_future(asyncio.to_thread(open_log))
+        try:
+            found = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait([opening])
+            if opening.exception() is None:
+                log.close()
+            raise
+        self.sweep.logs[log] = self
+        return found
+
+    def close_folder(self) -> None:
+        """Close the folder, where it is open."""
+        if self.scan is not None:
+            self.scan = None
+            self.sweep.logs.pop(self.folder, None)
+            self.folder.close()
 
 
 class Interrupts:
@@ -152,9 +170,7 @@ class Interrupts:
 
     def _interrupt(self, is_typed: bool = True) -> None:
         if self._timer is not None:
-            if (
-                is_typed
-            ):  # a cluster sends SIGTERM to all processes, and so does the parent of this one
+            if is_typed:  # a cluster sends SIGTERM to all, and so does the parent of this process
                 self._cancel()
             return
         self._stop(Interrupted("interrupted; everything answered so far is kept"))

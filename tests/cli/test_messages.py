@@ -29,14 +29,12 @@ MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text("u
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current folder with configs of the user's and a file, a key, and no data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    write_own(tmp_path)
-    (tmp_path / "file").touch()
-    return tmp_path
+    write_own(here)
+    (here / "file").touch()
+    return here
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=[case["typed"] for case in MISTAKES])

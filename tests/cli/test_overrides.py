@@ -43,9 +43,13 @@ def cells(jobs: list[Job]) -> list[tuple[str, str]]:
         (["model=[baseline/lead,baseline/random]"], [(f"baseline/{n}", "headqa") for n in ("lead", "random")]),
         (["model=[glob(baseline/le*)]"], [(f"baseline/{n}", "headqa") for n in ("lead", "lexical")]),
         (["+benchmark=[headqa,medec]"], [("baseline/lead", n) for n in ("headqa", "medec")]),
+        (["model=glob([*/lead,*/random])"], [(f"baseline/{n}", "headqa") for n in ("lead", "random")]),
+        (["model=glob(baseline/*,exclude=[*/l*,*/o*,*/m*])"], [(f"baseline/{n}", "headqa") for n in ("empty", "first_option", "random", "words")]),
+        (["benchmark=glob([medb*,mede*],exclude=*lle*)"], [("baseline/lead", "medec")]),
+        (["model=choice(baseline/lead,baseline/empty)"], [(f"baseline/{n}", "headqa") for n in ("lead", "empty")]),
     ],
 )  # fmt: skip
-def test_a_list_in_brackets_is_a_sweep(
+def test_a_list_in_brackets_and_a_glob_are_sweeps(
     argv: list[str], expected: list[tuple[str, str]], registry: Registry
 ) -> None:
     assert cells(jobs_of(registry, *argv)) == expected

@@ -5,20 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.quiz import arguments, medhelm, write_quiz
-from tests.server import FaultServer, serve_in_thread
+from tests.server import FaultServer
 from tests.test_docs import refuse_shell_tricks
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with serve_in_thread() as running:
-        yield running
 
 
 def type_in(line: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -12,14 +12,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from medhelm.cli import run_command
-from medhelm.plugins.registry import load_registry
 from medhelm.store import records
 from tests.cli.own_configs import write_own
 from tests.processes import asked, start
@@ -36,16 +34,6 @@ from tests.server import FaultServer, Reply, serve_in_thread
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
 SECRET = "sk-live-0123456789abcdef"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current folder, without keys and data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "nowhere"))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
-    return tmp_path
 
 
 def refuse(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
@@ -75,15 +63,6 @@ def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
     assert "name: openai/modèle\n" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_missing_file_of_a_plugin_is_named_with_its_place(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = ("run", "model=baseline/lead", "benchmark=quiz", f"plugins=[{PLUGIN}]", "data_dir=d")
-    line = refuse(capsys, *own, code=3)
-    assert "quiz.jsonl" in line and str(Path("d/quiz")) in line
-
-
 @pytest.mark.parametrize(
     "argument",
     [
@@ -110,19 +89,6 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(
     line = refuse(capsys, *LEAD, argument)
     assert "environment" in line
     assert not re.search("0123456789", line)
-
-
-@pytest.mark.slow
-def test_a_missing_key_is_named_before_anything_is_asked(tmp_path: Path) -> None:
-    write_quiz(tmp_path, 5)
-    with serve_in_thread() as server:
-        argv = arguments(tmp_path, server.base_url, model="baseline/lead,openai/a,openai/b")
-        done = medhelm(*argv, "model.api_key_env=HOUSE_KEY", env={"HOUSE_KEY": ""})
-        assert server.requests == 0
-    assert done.returncode == 6
-    assert done.stderr.count("\n") == 1
-    assert "'openai/a'" in done.stderr and "export HOUSE_KEY=" in done.stderr
-    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
@@ -198,38 +164,6 @@ def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("argv", "models", "benchmarks"),
-    [
-        (["model=glob(*/lead)", "benchmark=headqa"], {"lead"}, {"headqa"}),
-        (["model=glob([*/lead,*/random])", "benchmark=headqa"], {"lead", "random"}, {"headqa"}),
-        (
-            ["model=glob(baseline/*,exclude=[*/lead,*/o*,*/m*])", "benchmark=headqa"],
-            {"empty", "first_option", "lexical", "random", "words"},
-            {"headqa"},
-        ),
-        (["model=baseline/lead", "benchmark=glob(*,exclude=*q*)"], {"lead"}, {"glob"}),
-        (
-            ["model=choice(baseline/lead,baseline/empty)", "suite=medhelm_core"],
-            {"lead", "empty"},
-            {"core"},
-        ),
-    ],
-)
-def test_globs(argv: list[str], models: set[str], benchmarks: set[str], here: Path) -> None:
-    assert run_command(["run", *argv, "data=sample"]) == 0
-    found = [records.read_record(g).spec for g in records.find_gradings(Path("medhelm-results"))]
-    core = {"headqa", "medbullets", "medcalc_bench", "medec", "pubmed_qa", "race_bias"}
-    known = {name for name, b in load_registry().benchmarks.items() if b.protocol != "encounter"}
-    known -= {"agentclinic"}  # rules of medhelm play no encounter
-    asked = {"core": core, "glob": {name for name in known if "q" not in name}}
-    wanted = set().union(*(asked.get(b, {b}) for b in benchmarks))
-    assert {spec.benchmark for spec in found} == wanted
-    assert {spec.model.name for spec in found} == {f"baseline/{model}" for model in models}
-    assert len(found) == len(wanted) * len(models)
-
-
-@pytest.mark.slow
 def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -254,31 +188,6 @@ def test_experiments_and_suites(
     text = capsys.readouterr().out
     assert "\nrepeats: 5\n" in text and "    temperature: 0.7\n" in text
     assert "name: medhelm_core" in text and "  - race_bias\n" in text
-
-
-@pytest.mark.slow
-def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
-    data = write_quiz(tmp_path, 20)
-    with serve_in_thread() as server:
-        for name, url in (("dead", "http://127.0.0.1:9/v1"), ("alive", server.base_url)):
-            path = tmp_path / "own" / "model" / "house" / f"{name}.yaml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"base_url: {url}\nmodel: {name}\nmax_attempts: 2\n")
-        done = medhelm(
-            "run",
-            "model=house/dead,house/alive",
-            "benchmark=quiz",
-            f"data_dir={data}",
-            f"plugins=[{PLUGIN}]",
-            *("--config-dir", "own"),
-            cwd=tmp_path,
-        )
-        assert server.requests == 20
-    assert done.returncode == 6
-    assert "quiz x house/dead: the server at 127.0.0.1:9" in done.stderr
-    assert "1 of 2 run(s) failed" in done.stderr and "Traceback" not in done.stderr
-    assert models_of(tmp_path / "medhelm-results") == {"house/alive": 1}
-    assert "house/alive" in done.stdout
 
 
 @pytest.mark.slow
@@ -405,30 +314,6 @@ def test_an_own_file_never_hides_behind_a_packaged_one(
     assert "medhelm_core.yaml" in line and "rename it" in line
 
 
-@pytest.mark.slow
-def test_yaml_and_python_plugins_named_on_the_command_line(tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    (folder / "samples").mkdir(parents=True)
-    (folder / "rounds.yaml").write_text(
-        "name: rounds\nsubcategory: planning_treatments\n"
-        "dataset: {files: [{name: test.csv}]}\n"
-        "instance: {id: key, context: note, choices: [a, b], gold_index: right}\n"
-        "metrics: [exact_match]\n"
-    )
-    (folder / "samples" / "rounds.jsonl").write_text(
-        '{"key": "1", "note": "Fever.", "a": "rest", "b": "surgery", "right": 0}\n'
-        '{"key": "2", "note": "Torsion.", "a": "rest", "b": "surgery", "right": 1}\n'
-    )
-    write_quiz(tmp_path, 4)
-    given = ("model=baseline/oracle", f"plugins=[own/rounds.yaml, {PLUGIN}]", "data_dir=data")
-    done = medhelm("run", *given, "benchmark=rounds", "data=sample", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    done = medhelm("run", *given, "benchmark=quiz", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = [records.read_record(g) for g in records.find_gradings(tmp_path / "medhelm-results")]
-    assert {r.spec.benchmark: r.results[0].value for r in found} == {"rounds": 1.0, "quiz": 1.0}
-
-
 # Names with odd characters -------------------------------------------------------------------
 
 
@@ -542,12 +427,6 @@ offer "medhelm tab"
 
 
 # Launchers with processes of their own -------------------------------------------------------
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with serve_in_thread() as running:
-        yield running
 
 
 @pytest.mark.slow

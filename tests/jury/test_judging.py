@@ -325,9 +325,9 @@ def test_a_sweep_that_stops_before_the_first_judge_has_begun_ends(
 ) -> None:
     shared_out = judges._share_out
 
-    def stopping(run: Any, plan: Any, asked: Any, desk: Desk, *more: Any) -> Any:
-        desk.stop(BudgetReached("no more"))
-        return shared_out(run, plan, asked, desk, *more)
+    def stopping(active: Any, asked: Any) -> Any:
+        active.sweep.desk.stop(BudgetReached("no more"))
+        return shared_out(active, asked)
 
     monkeypatch.setattr(judges, "_share_out", stopping)
 

@@ -4,17 +4,17 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from medhelm.cli import known_commands, run_command
+from medhelm.cli import known_commands
 from medhelm.errors import PluginError
 from medhelm.plugins.commands import read_commands
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
+from tests.registry.conftest import Call
 from tests.registry.distributions import install, register
 
 WORDS = Path(__file__).parents[1] / "third_party" / "medhelm_words" / "medhelm_words"
@@ -28,59 +28,43 @@ def run(args):
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of installed distributions, with that of `tests/third_party/medhelm_words`."""
-    folder = tmp_path / "site"
-    shutil.copytree(WORDS, folder / WORDS.name)
-    register(folder, "medhelm-words")
-    monkeypatch.syspath_prepend(folder)
-    yield folder
-    for name in [n for n in sys.modules if n.startswith(("ward", WORDS.name))]:
-        del sys.modules[name]
+def site(site: Path) -> Path:
+    """The folder of distributions, with that of `tests/third_party/medhelm_words`."""
+    shutil.copytree(WORDS, site / WORDS.name)
+    register(site, "medhelm-words")
+    return site
 
 
-def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    try:
-        code = run_command([str(a) for a in argv])
-    except SystemExit as e:  # argparse
-        code = int(str(e.code))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def offered(line: str, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> list[str]:
+def offered(line: str, call: Call, patch: pytest.MonkeyPatch) -> list[str]:
     patch.setenv("COMP_LINE", line)
     patch.setenv("COMP_POINT", str(len(line)))
-    return call(capsys, "-sc", "query=bash")[1].split()
+    return call("-sc", "query=bash")[1].split()
 
 
 def test_a_package_brings_a_table_and_commands_that_are_used_together(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, tmp_path: Path, call: Call
 ) -> None:
     for model in ("lab/a", "lab/b"):
         write_run(tmp_path / "results", "ward", model, items([1.0, 0.0]))
     write_run(tmp_path / "results", "er", "lab/a", items([1.0, 0.0]))
     assert load_results(tmp_path / "results").table("tally")["runs"].tolist() == [2, 1]
-    code, out, err = call(capsys, "tally", tmp_path / "results")
+    code, out, err = call("tally", tmp_path / "results")
     assert (code, out, err) == (0, "3 runs of 2 models\n", "")
     argv = ("tables", "--results-dir", tmp_path / "results", "--table", "tally", "--format", "csv")
-    assert call(capsys, *argv)[:2] == (0, "model,runs\nlab/a,2\nlab/b,1\n")
+    assert call(*argv)[:2] == (0, "model,runs\nlab/a,2\nlab/b,1\n")
 
 
-def test_a_first_word_is_shared_and_told_apart_by_the_second(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = call(capsys, "generate", "words", "--count", 2)
+def test_a_first_word_is_shared_and_told_apart_by_the_second(site: Path, call: Call) -> None:
+    code, out, _ = call("generate", "words", "--count", 2)
     assert (code, out) == (0, "alpha beta\n")
-    assert call(capsys, "generate", "--count", 2, "words")[1] == "alpha beta\n"
-    code, out, _ = call(capsys, "generate", "--help")
+    assert call("generate", "--count", 2, "words")[1] == "alpha beta\n"
+    code, out, _ = call("generate", "--help")
     assert code == 0
     lines = [line.split()[:2] for line in out.splitlines() if line.startswith("  ")]
     assert lines == [["generate", word] for word in ("noharm", "validated", "words")]
-    code, out, _ = call(capsys, "generate", "words", "--help")
+    code, out, _ = call("generate", "words", "--help")
     assert code == 0 and "usage: medhelm generate words" in out and "--count N" in out
-    assert "--guideline FILE" in call(capsys, "generate", "noharm", "--help")[1]
+    assert "--guideline FILE" in call("generate", "noharm", "--help")[1]
 
 
 def test_the_help_names_every_command_and_imports_no_plugin(site: Path) -> None:
@@ -118,44 +102,42 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_is_one_line(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_one_line(site: Path, call: Call) -> None:
     for words, said in MISTAKES.items():
-        code, out, err = call(capsys, *words.split())
+        code, out, err = call(*words.split())
         assert code != 0 and out == ""
         assert err.startswith("medhelm: ") and err.count("\n") == 1 and said in err
 
 
-def test_what_a_command_raises_names_its_plugin(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, err = call(capsys, "generate", "words", "--count", 0)
+def test_what_a_command_raises_names_its_plugin(site: Path, call: Call) -> None:
+    code, _, err = call("generate", "words", "--count", 0)
     assert code == 2 and err.count("\n") == 1
     assert "'generate words' of plugin medhelm-words (medhelm_words): ZeroDivisionError" in err
     assert "(generate_words.py line 23)" in err
     install(site, "ward-gone", {"commands.toml": '[gone]\nhelp = "x"\n'})
-    code, _, err = call(capsys, "gone")
+    code, _, err = call("gone")
     assert (
         code == 2 and "command 'gone' of plugin ward-gone (ward_gone): ModuleNotFoundError" in err
     )
 
 
 def test_the_shell_completes_words_of_plugins(
-    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    site: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert offered("medhelm ta", capsys, monkeypatch) == ["tables", "tally"]
-    assert offered("medhelm generate ", capsys, monkeypatch) == ["noharm", "validated", "words"]
-    assert offered("medhelm generate w", capsys, monkeypatch) == ["words"]
-    assert offered("medhelm generate words --first g", capsys, monkeypatch) == ["gamma"]
-    assert offered("medhelm generate words --count ", capsys, monkeypatch) == []
-    assert "noharm_median" in offered("medhelm gate --profile no", capsys, monkeypatch)
-    assert "baseline/random" in offered("medhelm run model=baseline/ra", capsys, monkeypatch)[0]
+    assert offered("medhelm ta", call, monkeypatch) == ["tables", "tally"]
+    assert offered("medhelm generate ", call, monkeypatch) == ["noharm", "validated", "words"]
+    assert offered("medhelm generate w", call, monkeypatch) == ["words"]
+    assert offered("medhelm generate words --first g", call, monkeypatch) == ["gamma"]
+    assert offered("medhelm generate words --count ", call, monkeypatch) == []
+    assert "noharm_median" in offered("medhelm gate --profile no", call, monkeypatch)
+    assert "baseline/random" in offered("medhelm run model=baseline/ra", call, monkeypatch)[0]
 
 
 @pytest.mark.parametrize(
     "words", ["tables", "tables words", "generate", "generate noharm", "tally", "tally fast"]
 )
 def test_words_that_are_taken_are_refused_and_the_rest_works(
-    site: Path, capsys: pytest.CaptureFixture[str], words: str
+    site: Path, call: Call, words: str
 ) -> None:
     data = f'["{words}"]\nhelp = "x"\n["ward other"]\nhelp = "y"\n'
     install(site, "ward-clash", {"commands.toml": data})
@@ -163,10 +145,10 @@ def test_words_that_are_taken_are_refused_and_the_rest_works(
     assert broken.plugin == "ward-clash (ward_clash)"
     assert f"command {words!r} is there already" in broken.reason
     assert ("ward", "other") not in known_commands().commands
-    code, out, err = call(capsys, "--help")
+    code, out, err = call("--help")
     assert code == 0 and "  tally " in out
     assert err.startswith("medhelm: plugin ward-clash (ward_clash) is left out: command ")
-    assert call(capsys, "generate", "words")[:2] == (0, "alpha\n")
+    assert call("generate", "words")[:2] == (0, "alpha\n")
 
 
 DATA = {
@@ -181,32 +163,30 @@ DATA = {
 }
 
 
-def test_a_data_file_that_is_wrong_is_named(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_data_file_that_is_wrong_is_named(site: Path, call: Call) -> None:
     install(site, "ward-bad", {"commands.toml": ""})
     path = site / "ward_bad" / "commands.toml"
     for data, said in DATA.items():
         path.write_text(data)
         with pytest.raises(PluginError, match="commands.toml"):
             read_commands(path, "ward_bad")
-        code, _, err = call(capsys, "--help")
+        code, _, err = call("--help")
         assert code == 0 and str(path) in err and said in err and err.count("\n") == 1
-        assert call(capsys, "generate", "words")[0] == 0
+        assert call("generate", "words")[0] == 0
 
 
-def test_a_plugin_of_one_file_has_its_data_beside_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plugin_of_one_file_has_its_data_beside_it(tmp_path: Path, call: Call) -> None:
     file = tmp_path / "ward.py"
     file.write_text(MODULE.format(body="print('checked')\n    return 1"))
     (tmp_path / "ward.toml").write_text(
         '["check ward"]\nhelp = "x"\n["check beds"]\nhelp = "y"\nmodule = "beds"\n'
     )
     (tmp_path / "beds.py").write_text(MODULE.format(body="raise OSError('no beds')"))
-    assert call(capsys, "check", "ward", "--plugin", file)[:2] == (1, "checked\n")
-    assert "check beds" in call(capsys, "check", "--help", "--plugin", file)[1]
-    code, _, err = call(capsys, "check", "beds", "--plugin", file)
+    assert call("check", "ward", "--plugin", file)[:2] == (1, "checked\n")
+    assert "check beds" in call("check", "--help", "--plugin", file)[1]
+    code, _, err = call("check", "beds", "--plugin", file)
     assert code == 2 and f"'check beds' of plugin {file}: OSError: no beds (beds.py line 6)" in err
-    assert "unknown command 'check'" in call(capsys, "check", "ward")[2]
+    assert "unknown command 'check'" in call("check", "ward")[2]
 
 
 def test_a_plugin_of_commands_alone_is_whole(site: Path, tmp_path: Path) -> None:
@@ -272,20 +252,20 @@ def wards(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def test_a_plugin_adds_ratings_of_its_own(wards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plugin_adds_ratings_of_its_own(wards: Path, call: Call) -> None:
     asked = ("agreement", "wards", "w.csv")
-    assert '"mean":3.0' in call(capsys, *asked, "anna.csv", "--format", "json")[1].replace(" ", "")
-    code, out, _ = call(capsys, *asked, "--template", "s.csv", "--sample", 1)
+    assert '"mean":3.0' in call(*asked, "anna.csv", "--format", "json")[1].replace(" ", "")
+    code, out, _ = call(*asked, "--template", "s.csv", "--sample", 1)
     assert code == 0 and "s.csv: 1 rows to rate, of 1 units" in out
     assert (
         Path("s.csv").read_text("utf-8-sig").splitlines()[0] == "unit,item,text,rater,value,shown"
     )
-    code, _, err = call(capsys, *asked, "anna.csv", "--set", "beds=0")
+    code, _, err = call(*asked, "anna.csv", "--set", "beds=0")
     assert code == 2 and err.count("\n") == 1
     assert "'agreement wards' of plugin ward-form (ward_form): ZeroDivisionError" in err
-    assert "sets one of beds, seed" in call(capsys, *asked, "anna.csv", "--set", "bed=2")[2]
-    assert "unknown command 'ward'" in call(capsys, "agreement", "ward", "anna.csv")[2].replace(
+    assert "sets one of beds, seed" in call(*asked, "anna.csv", "--set", "bed=2")[2]
+    assert "unknown command 'ward'" in call("agreement", "ward", "anna.csv")[2].replace(
         "command of `medhelm agreement`", "command"
     )
-    shown = " ".join(call(capsys, "agreement", "--help")[1].split())
+    shown = " ".join(call("agreement", "--help")[1].split())
     assert "agreement wards ratings of wards" in shown and "agreement answers" in shown

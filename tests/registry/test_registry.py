@@ -130,13 +130,11 @@ RETURNS = BENCHMARK + "@hookimpl\ndef medhelm_benchmarks():\n    return "
 BROKEN = {
     "import nowhere_to_be_found": "No module named 'nowhere_to_be_found'",
     "raise RuntimeError('first line\\nsecond')": "RuntimeError: first line second",
-    "def broken(:": "SyntaxError",
     RETURNS + "1 / 0": "ZeroDivisionError",
     RETURNS + "7": "must return a list",
     RETURNS + "['ward_round']": "returned str, expected Benchmark",
     RETURNS.replace("benchmarks()", "benchmark()")
     + "[make()]": "did you mean 'medhelm_benchmarks'?",
-    plugin("subcategory='planing_treatments'"): "did you mean 'planning_treatments'",
     plugin("metrics=['exact_matsch']"): "'exact_matsch'; did you mean 'exact_m",
 }
 """What an installed module holds, and words of why it is left out."""

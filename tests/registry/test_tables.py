@@ -4,17 +4,17 @@ import json
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import PluginError, UnknownName
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
+from tests.registry.conftest import Call
 from tests.registry.distributions import install
 
 pytestmark = pytest.mark.slow
@@ -47,17 +47,6 @@ def table(name: str = "load", body: str = "pass", more: str = "", made: str = ""
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of installed distributions, whose names begin with `ward`."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(folder)
-    yield folder
-    for name in [name for name in sys.modules if name.startswith("ward")]:
-        del sys.modules[name]
-
-
-@pytest.fixture
 def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     for benchmark in ("ward", "er"):
@@ -66,37 +55,30 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def call(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = run_command([str(a) for a in argv])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def tables(results: Path, *more: object) -> Sequence[object]:
     return ("tables", "--results-dir", results, "--draws", 20, *more)
 
 
 def test_an_installed_table_is_printed_listed_and_read(
-    site: Path, results: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, results: Path, call: Call
 ) -> None:
     install(site, "ward-load", {"tables.py": table()})
-    code, out, _ = call(capsys, *tables(results, "--table", "load"))
+    code, out, _ = call(*tables(results, "--table", "load"))
     assert code == 0
     assert [line.split() for line in out.splitlines() if "lab/" in line] == [
         ["lab/a", "2"],
         ["lab/b", "1"],
     ]
-    code, out, _ = call(capsys, *tables(results, "--table", "load", "--format", "csv"))
+    code, out, _ = call(*tables(results, "--table", "load", "--format", "csv"))
     assert (code, out) == (0, "model,runs\nlab/a,2\nlab/b,1\n")
-    _, out, _ = call(capsys, *tables(results, "--table", "load", "--format", "json"))
+    _, out, _ = call(*tables(results, "--table", "load", "--format", "json"))
     assert [row["runs"] for row in json.loads(out)["rows"]] == [2, 1]
-    _, out, _ = call(capsys, *tables(results, "--table", "load", "--format", "markdown"))
+    _, out, _ = call(*tables(results, "--table", "load", "--format", "markdown"))
     assert "| lab/a | 2 |" in out
     frame = load_results(results).table("load")
     assert frame["runs"].tolist() == [2, 1]
     assert "load" in load_results(results).tables
-    _, out, _ = call(capsys, "list", "tables", "--format", "json")
+    _, out, _ = call("list", "tables", "--format", "json")
     (own,) = [t for t in json.loads(out)["tables"] if t["name"] == "load"]
     assert own["help"] == "runs of a model" and own["columns"][1]["name"] == "runs"
     assert own["origin"] == str(site / "ward_load" / "tables.py")
@@ -137,12 +119,12 @@ def test_the_rest_of_a_package_is_not_imported_for_its_tables(site: Path, result
 
 
 def test_a_table_of_a_file_is_one_of_the_command_and_of_python(
-    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, results: Path, call: Call
 ) -> None:
     file = tmp_path / "load.py"
     file.write_text(table())
     assert load_registry([str(file)]).files == (str(file),)
-    code, out, _ = call(capsys, *tables(results, "--table", "load", "--plugin", file))
+    code, out, _ = call(*tables(results, "--table", "load", "--plugin", file))
     assert code == 0 and "Runs of a model" in out
     frame = load_results(results, plugins=[file]).table("load")
     assert frame["model"].tolist() == ["lab/a", "lab/b"]
@@ -150,29 +132,27 @@ def test_a_table_of_a_file_is_one_of_the_command_and_of_python(
         load_results(results).table("load")
 
 
-def test_a_default_table_is_printed_with_the_others(
-    site: Path, results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_default_table_is_printed_with_the_others(site: Path, results: Path, call: Call) -> None:
     install(site, "ward-load", {"tables.py": table(more=", is_default=True")})
-    code, out, _ = call(capsys, *tables(results))
+    code, out, _ = call(*tables(results))
     assert code == 0
     titles = ("Models over", "Scores by benchmark", "Runs of a model")
     assert [title in out for title in titles] == [True, True, True]
 
 
-def test_a_typo_names_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = call(capsys, *tables(results, "--table", "overal"))
+def test_a_typo_names_the_nearest(results: Path, call: Call) -> None:
+    code, out, err = call(*tables(results, "--table", "overal"))
     assert (code, out) == (2, "")
     assert err.startswith("medhelm: unknown table 'overal'; did you mean 'overall'")
     assert err.count("\n") == 1 and "tables are: overall, benchmarks" in err
 
 
 def test_a_table_that_raises_is_named_and_the_others_are_printed(
-    site: Path, results: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, results: Path, call: Call
 ) -> None:
     body = "raise ZeroDivisionError('no beds')"
     install(site, "ward-load", {"tables.py": table(body=body, more=", is_default=True")})
-    code, out, err = call(capsys, *tables(results))
+    code, out, err = call(*tables(results))
     assert code == 2 and "Scores by benchmark" in out and "Models over" in out
     said = "'load' of plugin ward-load (ward_load): ZeroDivisionError: no beds (tables.py line 9)"
     assert said in err and err.count("\n") == 1
@@ -197,7 +177,7 @@ def test_a_function_that_returns_something_else_is_refused(
 
 @pytest.mark.parametrize("taken", ["overall", "harm"])
 def test_the_second_of_a_name_is_refused_and_the_rest_works(
-    site: Path, results: Path, capsys: pytest.CaptureFixture[str], taken: str
+    site: Path, results: Path, call: Call, taken: str
 ) -> None:
     install(site, "ward-clash", {"tables.py": table(taken)})
     install(site, "ward-load", {"tables.py": table()})
@@ -206,7 +186,7 @@ def test_the_second_of_a_name_is_refused_and_the_rest_works(
     (broken,) = known.broken
     assert broken.plugin == "ward-clash (ward_clash)"
     assert f"table {taken!r} is defined twice" in broken.reason
-    code, out, err = call(capsys, *tables(results, "--table", "load"))
+    code, out, err = call(*tables(results, "--table", "load"))
     assert code == 0 and "Runs of a model" in out
     assert err.startswith("medhelm: plugin ward-clash (ward_clash) is left out: table ")
 
@@ -248,8 +228,6 @@ REFUSED = {
 }
 
 
-def test_an_option_that_would_change_nothing_is_refused(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_would_change_nothing_is_refused(results: Path, call: Call) -> None:
     for more, said in REFUSED.items():
-        assert call(capsys, *tables(results, *more.split())) == (2, "", f"medhelm: {said}\n")
+        assert call(*tables(results, *more.split())) == (2, "", f"medhelm: {said}\n")

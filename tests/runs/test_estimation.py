@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from medhelm.config import BenchmarkChoice, Job, chosen_asking
-from medhelm.errors import PrivacyRefused
 from medhelm.grading.scoring import score_run
 from medhelm.models.tokens import estimate_tokens
 from medhelm.plugins.askings import load_askings
@@ -201,8 +200,3 @@ def test_an_estimate_works_beside_a_running_sweep(root: Path) -> None:
         assert estimate(root, run).to_ask == 3
     finally:
         folder.close()
-
-
-def test_what_a_run_would_refuse_is_refused_here_too(root: Path) -> None:
-    with pytest.raises(PrivacyRefused):
-        plan(root, benchmark=replace(BENCH, data_class="private"))

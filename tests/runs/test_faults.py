@@ -278,19 +278,6 @@ def test_growing_max_instances_reuses_every_response(tmp_path: Path) -> None:
         assert not server.duplicates
 
 
-def test_a_changed_price_asks_nothing_again_a_changed_prompt_does(tmp_path: Path) -> None:
-    write_quiz(tmp_path, 12)
-    price = "{input: 1, output: 2, date: 2026-01-01}"
-    with serve_in_thread() as server:
-        assert medhelm(*arguments(tmp_path, server.base_url)).returncode == 0
-        priced = medhelm(*arguments(tmp_path, server.base_url, model__price=price))
-        assert priced.returncode == 0, priced.stderr
-        assert server.requests == 12
-        system = "'model.system_prompt=Be brief.'".strip("'")
-        assert medhelm(*arguments(tmp_path, server.base_url), system).returncode == 0
-        assert server.requests == 24
-
-
 def test_repeats_are_asked_each_and_averaged(tmp_path: Path) -> None:
     write_quiz(tmp_path, 20)
     with serve_in_thread() as server:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +81,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     write_quiz(tmp_path, 4)
     return tmp_path
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    with serve_in_thread() as running:
-        yield running
 
 
 def where(here: Path) -> dict[str, Any]:
