@@ -241,12 +241,6 @@ def _mean_over(
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
 
-_BRACKETS = (
-    "Brackets behind a rank, and least and most of a score, are what they become with one judge "
-    "left out, on the same instances."
-)
-
-
 JURY_TABLE = form(__file__, "jury", errors=ERRORS)
 
 
@@ -413,50 +407,41 @@ def _model(own: Jury, model: str) -> Row:
 
 def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
     if not juries:
-        return ["No benchmark here was rated by a jury."]
-    found = [
-        "Agreement is over the compared answers that judges were shown, by ratings on the rubric's "
-        "scale, or by the score that each one's verdicts alone would give; its intervals leave out groups of instances with their clusters (jackknife), so "
-        "that neither judges nor models count as instances.",
-        "votes = k / (1 + (k - 1) r), r the mean correlation of two judges' ratings. Judges also "
-        "agree since answers differ in quality, so that this is a lower bound; ratings by "
-        "clinicians tell more.",
-        _BRACKETS,
-    ]
-    found += [
-        f"{own.benchmark}: judges decide on {own.metric} by majority. A score here is the mean of what each judge "
-        "alone gives, not that of the benchmark, and ranks nobody."
-        for own in juries
-        if own.metric != JURY
-    ]
-    found += [
-        f"{own.benchmark}: left out, since what each judge alone gives is not in their gradings: "
-        f"{', '.join(own.without_judges)}; `medhelm score` adds it."
-        for own in juries
-        if own.without_judges
-    ]
+        return JURY_TABLE.say(none=True)
     silent = [
         f"{own.benchmark}: {judge}"
         for own in juries
         for place, judge in enumerate(own.judges)
         if np.isnan(own.answers[0][:, place]).all()
     ]
-    if silent:
-        found.append(f"Judges without any verdict on the compared answers: {', '.join(silent)}.")
-    found += [
-        f"{own.benchmark}: judge {judge} is missing on some answers ({_abstained(own, judge)}); "
-        f"the scores of these are of the other judges{_below_quorum(own)}."
-        for own in juries
-        for judge in own.judges
-        if _is_missing(own, judge)
+    own_judges = sorted({m for own in juries for m in own.own})
+    say = JURY_TABLE.say
+    return [
+        *say(agreement=True, votes=True, brackets=True),
+        *(
+            n
+            for own in juries
+            if own.metric != JURY
+            for n in say(by_majority=(own.benchmark, own.metric))
+        ),
+        *(
+            note
+            for own in juries
+            if own.without_judges
+            for note in say(without_judges=(own.benchmark, ", ".join(own.without_judges)))
+        ),
+        *say(silent=", ".join(silent)),
+        *(
+            note
+            for own in juries
+            for judge in own.judges
+            if _is_missing(own, judge)
+            for note in say(
+                missing=(own.benchmark, judge, _abstained(own, judge), _below_quorum(own))
+            )
+        ),
+        *say(own_family=", ".join(own_judges)),
     ]
-    if own_judges := sorted({m for own in juries for m in own.own}):
-        found.append(
-            f"Judged by their own family too: {', '.join(own_judges)}. `without` is the score by the "
-            "other judges; they may be stricter or milder, so compare it with the score of the "
-            "same model only, and with what the others lose in the rows without the judge."
-        )
-    return found
 
 
 ALL = "all together"
@@ -467,14 +452,8 @@ _COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
 def controls(study: Study) -> Table:
     """Return a row of each benchmark, judge and kind of error."""
     rows = [*_control_rows(study)]
-    said = (
-        "A control counts as one verdict for each item whose verdict is known: not for what an answer without "
-        "content may have, nor for what every other answer has. An interval is Clopper and Pearson's for as many "
-        "independent verdicts as those of the cases are worth; runs on the same cases count once. Judges "
-        f"whose false positives may be above {LIMIT:.0%} rank nobody."
-    )
-    none = "No judge here was asked about controls."
-    return study_table(study, CONTROLS, rows, [said if rows else none])
+    said = CONTROLS.say(counts=rows and LIMIT, none=not rows)
+    return study_table(study, CONTROLS, rows, said)
 
 
 def _control_rows(study: Study) -> Iterator[Row]:

@@ -20,7 +20,7 @@ from medhelm.stats.intervals import (
     seed_of,
 )
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import form, text
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
@@ -41,17 +41,9 @@ def robustness(asked: TableRequest) -> Table:
         for row, p in zip(tested, holm([float(str(row["p"])) for row in tested]), strict=True):
             row["p_holm"] = p
         rows += found
-    said = [] if rows else [NO_VARIANT]
-    if any(row["variant"] == "none_of_these" for row in rows):
-        said.append(ALWAYS_RIGHT)
+    has_none_of_these = any(row["variant"] == "none_of_these" for row in rows)
+    said = ROBUSTNESS.say(none=not rows, always_right=has_none_of_these)
     return study_table(study, ROBUSTNESS, rows, said)
-
-
-ALWAYS_RIGHT = (
-    "In `none_of_these` that option is the right one of every question: who always takes it scores 1, "
-    "so that a rise says nothing of knowledge."
-)
-NO_VARIANT = "No run asked questions in another form; `medhelm run ... variants=all` does."
 
 
 def by_run(
@@ -163,7 +155,7 @@ def positions(asked: TableRequest) -> Table:
         for benchmark, model, original, forms in by_run(asked.study, asked.variants())
         for row in _position_rows(asked, benchmark, model, original, forms)
     ]
-    return study_table(asked.study, POSITIONS, rows, [] if rows else [NO_VARIANT])
+    return study_table(asked.study, POSITIONS, rows, ROBUSTNESS.say(none=not rows))
 
 
 def _position_rows(
@@ -219,13 +211,8 @@ def _place(
 
 _THRESHOLDS = (50, 80, 95)
 """Percent of confidence below which a model might abstain."""
-_NAMES = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model, with its asking", "model"),
-)
 CALIBRATION = form(__file__, "calibration")
 RELIABILITY = form(__file__, "reliability")
-_NONE = "No run asked for log-probabilities; `medhelm run ... form=logprobs` does."
 
 
 def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
@@ -246,13 +233,13 @@ def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
 def calibration(study: Study) -> Table:
     """Return one row per benchmark and model that was asked for log-probabilities."""
     rows = [_calibration_row(study, *place) for place in _rated(study)]
-    return study_table(study, CALIBRATION, rows, [] if rows else [_NONE])
+    return study_table(study, CALIBRATION, rows, CALIBRATION.say(none=not rows))
 
 
 def reliability(study: Study) -> Table:
     """Return the bins of each benchmark and model, for a reliability plot and an abstention curve."""
     rows = [row for place in _rated(study) for row in _bins(study.settings, *place)]
-    return study_table(study, RELIABILITY, rows, [] if rows else [_NONE])
+    return study_table(study, RELIABILITY, rows, CALIBRATION.say(none=not rows))
 
 
 def _rated(study: Study) -> Iterator[tuple[str, str, Cell]]:

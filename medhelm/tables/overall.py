@@ -69,10 +69,8 @@ def overall(study: Study) -> Table:
         study,
         replace(OVERALL, columns=_by_literal(OVERALL.columns)) if by == "literal" else OVERALL,
         [rows[m] for m in ordered],
-        [
-            *([notes.WIN_RATES, notes.rank_sets(study)] if ranking.is_defined else []),
-            *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
-        ],
+        (notes.ranks(study) if ranking.is_defined else [])
+        + (notes.pooled_intervals(study) if ranking.benchmarks else []),
         title=f"Models over {count} common benchmark{'s' * (count != 1)}, by {_BY[by]}",
         is_ranking=True,
     )
@@ -175,8 +173,7 @@ def categories(study: Study) -> Table:
                     **_mean_over(study, members, model),
                 }
             )
-    none = "No category has a common benchmark: no means."
-    said = [notes.pooled_intervals(study) if rows else none]
+    said = notes.pooled_intervals(study) if rows else CATEGORIES.say(none=True)
     return study_table(study, CATEGORIES, rows, said, is_ranking=True)
 
 

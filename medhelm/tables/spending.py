@@ -209,5 +209,4 @@ def _unpriced(records: Sequence[RunRecord]) -> list[str]:
         for p in r.others
         if p.model.price is None and reads_prompt(p.model)
     }
-    named = (("Judges", judges), ("Models of other roles", cast))
-    return [f"{who} of unknown price: {', '.join(sorted(names))}." for who, names in named if names]
+    return COST.say(judges=", ".join(sorted(judges)), cast=", ".join(sorted(cast)))

@@ -19,24 +19,10 @@ def text(name: str, description: str, heading: str = "", absent: str = "–") ->
     return Column(name=name, type="string", description=description, heading=heading, absent=absent)
 
 
-def count(
-    name: str,
-    description: str,
-    heading: str = "",
-    unit: str = "",
-    of: str = "",
-    interval: tuple[str, str] | None = None,
-) -> Column:
+def count(name: str, description: str, heading: str = "", unit: str = "", **more: Any) -> Column:
     """Return a column of whole numbers."""
-    return Column(
-        name=name,
-        type="integer",
-        description=description,
-        heading=heading,
-        unit=unit,
-        of=of,
-        interval=interval,
-    )
+    own = {"description": description, "heading": heading, "unit": unit, **more}
+    return Column(name=name, type="integer", **own)
 
 
 def yes(name: str, description: str, heading: str = "") -> Column:
@@ -52,20 +38,12 @@ def number(
     interval: tuple[str, str] | None = None,
     digits: int = 2,
     is_percent: bool = False,
-    is_main: bool = False,
+    **more: Any,
 ) -> Column:
     """Return a column of numbers."""
-    return Column(
-        name=name,
-        type="number",
-        description=description,
-        unit=unit,
-        heading=heading,
-        interval=interval,
-        digits=digits,
-        is_percent=is_percent,
-        is_main=is_main,
-    )
+    shown = {"interval": interval, "digits": digits, "is_percent": is_percent, **more}
+    words = {"description": description, "unit": unit, "heading": heading}
+    return Column(name=name, type="number", **words, **shown)
 
 
 def share(name: str, description: str, heading: str = "", digits: int = 1) -> Column:
@@ -103,8 +81,8 @@ def measured(
     found = ends(prefix or name, f"{name}{how and ', '}{how}", unit)
     if not prefix:
         found = replace(found[0], name="low"), replace(found[1], name="high")
-    interval = found[0].name, found[1].name
-    return number(name, description, unit, heading, interval, digits, is_main=is_main), *found
+    shown = {"interval": (found[0].name, found[1].name), "digits": digits, "is_main": is_main}
+    return number(name, description, unit, heading, **shown), *found
 
 
 def on_request(column: Column) -> Column:
@@ -148,6 +126,7 @@ def form(module: str, table: str, **given: Sequence[Column]) -> Form:
         group=tuple(own.get("group", ())),
         parts=msgspec.convert(own.get("parts", ()), tuple[Part, ...]),
         notes=tuple(own.get("notes", ())),
+        texts=own.get("texts", {}),
     )
 
 

@@ -279,6 +279,12 @@ class Form:
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     """Those that it always has, before others."""
+    texts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Those that it may have, by name; `say` fills them in."""
+
+    def say(self, **values: object) -> list[str]:
+        """Return its notes of these names that have a value, see `filled`."""
+        return filled(self.texts, **values)
 
     def table(
         self,
@@ -329,6 +335,12 @@ def _as_column_value(value: Any, kind: ColumnType) -> Value:
     if kind == "integer":
         return int(value)
     return bool(value) if kind == "boolean" else str(value)
+
+
+def filled(texts: Mapping[str, str], /, **values: object) -> list[str]:
+    """Return the texts of these names, each filled in with its value (a tuple: several); none of an empty value."""
+    own = {name: v if isinstance(v, tuple) else (v,) for name, v in values.items() if v}
+    return [texts[name].format(*each) for name, each in own.items()]
 
 
 def several(names: Sequence[str], most: int = 5, sep: str = ", ") -> str:
