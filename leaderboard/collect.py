@@ -17,13 +17,7 @@ import numpy as np
 from medhelm.errors import PluginError, RecordError, UsageError, below
 from medhelm.schema.data import DataClass
 from medhelm.schema.score import Scoring
-from medhelm.store.records import (
-    find_gradings,
-    find_runs,
-    find_unreadable,
-    read_plan,
-    read_record,
-)
+from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan, read_record
 from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores

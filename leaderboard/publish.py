@@ -45,13 +45,7 @@ from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import (
-    METADATA_COLUMNS,
-    Cell,
-    Keys,
-    MetricScores,
-    read_metadata,
-)
+from medhelm.tables.study.cells import METADATA_COLUMNS, Cell, Keys, MetricScores, read_metadata
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
 from medhelm_leaderboard import own_words

@@ -19,14 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.stats.aggregation import (
-    TIE,
-    Floats,
-    Ints,
-    Pooling,
-    design_effect,
-    on_all_cores,
-)
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, design_effect, on_all_cores
 from medhelm.stats.student_t import t_quantile
 
 SMALL = 300

@@ -12,13 +12,7 @@ import numpy as np
 from medhelm.errors import UnknownName, UsageError
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats
-from medhelm.stats.intervals import (
-    bootstrap,
-    cluster_sums,
-    difference,
-    score_limits,
-    seed_of,
-)
+from medhelm.stats.intervals import bootstrap, cluster_sums, difference, score_limits, seed_of
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table

@@ -35,16 +35,6 @@ from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, by_jud
 from medhelm.tables.study.judge_errors import ERRORS, LIMIT, error_columns, grader_of, judge_errors
 from medhelm.tables.study.study import Estimate, Study, estimate
 
-_NONE = Answers(
-    ids=np.empty(0, np.uint64),
-    repeats=np.empty(0, np.int32),
-    clusters=np.empty(0, np.uint64),
-    values=np.empty(0),
-    sums=np.empty((0, 1)),
-    floored=np.empty(0, np.bool_),
-    votes=np.empty(0, dtype=np.int64),
-)
-
 
 @dataclass(frozen=True)
 class _Ratings:
@@ -80,7 +70,7 @@ def _ratings(cell: Cell, metric: str, judges: Sequence[str]) -> _Ratings:
 
 def _answers(cell: Cell, metric: str) -> Answers:
     scores = cell.scores.get(metric)
-    return _NONE if scores is None or scores.answers is None else scores.answers
+    return scores.answers if scores is not None and scores.answers is not None else Answers.none()
 
 
 def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:

@@ -12,22 +12,13 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.store.records import (
-    find_gradings,
-    find_runs,
-    find_unreadable,
-    read_plan,
-)
+from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan
 from medhelm.store.remote_runs import results_folder
 from medhelm.tables.known_tables import KnownTables, find_tables
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.cells import (
-    COLUMNS,
-    Cell,
-    read_cell,
-)
+from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
 from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,

@@ -12,13 +12,7 @@ from medhelm.grading.answer_form import BRIER, BY_LENGTH, CONFIDENCE
 from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints, holm
 from medhelm.stats.aggregation import normalise as on_unit_scale
-from medhelm.stats.intervals import (
-    Interval,
-    bootstrap,
-    cluster_sums,
-    score_interval,
-    seed_of,
-)
+from medhelm.stats.intervals import Interval, bootstrap, cluster_sums, score_interval, seed_of
 from medhelm.tables.compare import pair
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table

@@ -27,19 +27,9 @@ from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.cells import (
-    ANSWER,
-    COLUMNS,
-    Cell,
-    chosen_of,
-    metadata_of,
-    read_cell,
-)
+from medhelm.tables.study.cells import ANSWER, COLUMNS, Cell, chosen_of, metadata_of, read_cell
 from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
-from medhelm.tables.study.selection import (
-    GradedRun,
-    of_names,
-)
+from medhelm.tables.study.selection import GradedRun, of_names
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 

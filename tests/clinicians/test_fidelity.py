@@ -348,17 +348,6 @@ def test_corrected_shares(shell: Shell, tmp_path: Path) -> None:
     assert other["powered"] is None and other["powered_method"] == "none (no label of this model)"
 
 
-def test_a_judge_of_dice_is_refused(shell: Shell, tmp_path: Path) -> None:
-    dice = noisy(TRUE, 9, 0.5, 0.5)
-    words = (
-        f"--experts=one={write(tmp_path / 'one.jsonl', objects(ONE))}",
-        f"--judge=dice={write(tmp_path / 'dice.jsonl', objects(dice))}",
-    )
-    for row in rows_of(shell, "corrected", *words):
-        assert row["corrected"] is None
-        assert row["corrected_method"].startswith("none (sensitivity + specificity = ")
-
-
 def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -> None:
     words = (*files, "--table", "low_agreement")
     rows = json.loads(shell(*words, "--format", "json"))["rows"]

@@ -115,22 +115,7 @@ def test_an_interval_that_ends_at_the_threshold_reaches_it() -> None:
 @given(st.lists(st.sampled_from(["PASS", "FAIL", "INCONCLUSIVE"]), min_size=1))
 def test_over_all_is_the_worst_and_fail_is_the_worst(verdicts: list[Any]) -> None:
     assert over_all(verdicts) == min(verdicts, key=lambda v: RANK[v])
-
-
-def test_nothing_judged_is_no_pass() -> None:
-    assert over_all([]) == "INCONCLUSIVE"
-
-
-@pytest.mark.slow
-def test_along_a_ladder_of_thresholds_a_run_passes_then_straddles_then_fails(
-    tmp_path: Path,
-) -> None:
-    write_run(tmp_path, "headqa", "a", items(rate(60, 100)))
-    found = [
-        only(tmp_path, f"benchmark: headqa, minimum: {t / 20}")["verdict"] for t in range(0, 21)
-    ]
-    # Wilson's interval of 60 of 100 is [0.502, 0.691]
-    assert found == ["PASS"] * 11 + ["INCONCLUSIVE"] * 3 + ["FAIL"] * 7
+    assert over_all([]) == "INCONCLUSIVE", "nothing judged is no pass"
 
 
 # Numbers ----------------------------------------------------------------------------------------
@@ -830,18 +815,6 @@ def test_one_table_in_every_format(ward: Path, capsys: pytest.CaptureFixture[str
     assert pq.read_table(ward / "out" / "gate.parquet").num_rows == 6
 
 
-def test_a_narrow_terminal_keeps_verdict_threshold_and_interval(
-    ward: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    run_command(["gate", "--profile", "ward.yaml", "--model", "middling"])
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    (line,) = [line for line in lines if "exact_match" in line]
-    wanted = ["INCONCLUSIVE", "PASS", "exact_match", ">=", "0.55", "0.600", "[0.502,"]
-    assert line.split()[:7] == wanted
-
-
 @pytest.mark.slow
 def test_samples_are_called_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -913,9 +886,7 @@ def test_the_page_names_every_profile() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("form", "minimum", "code"), [("terminal", 0.99, 1), ("json", 0.9, 2), ("csv", 0.5, 0)]
-)
+@pytest.mark.parametrize(("form", "minimum", "code"), [("terminal", 0.99, 1), ("json", 0.5, 0)])
 def test_a_reader_who_has_gone_changes_no_verdict(
     tmp_path: Path, form: str, minimum: float, code: int
 ) -> None:

@@ -453,16 +453,6 @@ def test_csv_keeps_its_notes_apart(folder: Path, capsys: pytest.CaptureFixture[s
     assert "note: Left out of the ranking: z (b: no run)." in captured.err
 
 
-def test_tables_are_written_to_files(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "new" / "mde.parquet"
-    argv = ["--results-dir", folder, "--table", "mde", "--format", "parquet", "--out", out]
-    assert command(tables_command, *argv) == 0
-    assert pq.read_table(out)["benchmark"].to_pylist() == ["x", "y"]
-    text = tmp_path / "tables.txt"
-    command(tables_command, "--results-dir", folder, "--out", text)
-    assert "Scores by benchmark" in text.read_text()
-
-
 SUFFIXES = {
     "x.csv": b"benchmark,",
     "x.json": b"{",

@@ -27,13 +27,7 @@ from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Scoring
 from medhelm.similarity.bertscore import is_bertscore
 from medhelm.stats.aggregation import Floats, Ints
-from medhelm.store.records import (
-    find_gradings,
-    find_unreadable,
-    instance_key,
-    order_key,
-    read_plan,
-)
+from medhelm.store.records import find_gradings, find_unreadable, instance_key, order_key, read_plan
 from medhelm.tables.clinicians.ratings import (
     Answer,
     Asked,

@@ -55,20 +55,9 @@ the last bits, and would else be shown as 0.57 and 0.58."""
 
 _SHOW_ALL = "widen the terminal, set COLUMNS, or take another --format."
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "–": "--"},
 }
 _MARKDOWN = {c: f"\\{c}" for c in "\\|`*_[]#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _ESCAPED_LATEX = str.maketrans(_LATEX)
@@ -139,20 +128,14 @@ def to_parquet(table: Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {
-        "string": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "boolean": pa.bool_(),
-    }
+    kinds = {"string": "string", "integer": "int64", "number": "float64", "boolean": "bool"}
     about = msgspec.structs.replace(to_document(table), rows=())
     schema = pa.schema(
-        [pa.field(c.name, kinds[c.type]) for c in table.columns],
+        [(c.name, pa.type_for_alias(kinds[c.type])) for c in table.columns],
         metadata={"medhelm.tables.format.table": msgspec.json.encode(about)},
     )
-    columns = [pa.array([r[c.name] for r in table.rows], kinds[c.type]) for c in table.columns]
     out = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), out)
+    pq.write_table(pa.Table.from_pylist([*table.rows], schema), out)
     return out.getvalue()
 
 

@@ -77,6 +77,13 @@ class Answers:
     votes: Ints
     """Codes of what was read, 0 where it has no text; all 0 where that column was not read."""
 
+    @classmethod
+    def none(cls) -> Answers:
+        """Return no rows."""
+        keys, reals = np.empty(0, np.uint64), np.empty(0)
+        places = np.empty(0, np.int32), np.empty(0, np.int64)
+        return cls(keys, places[0], keys, reals, np.empty((0, 1)), np.empty(0, np.bool_), places[1])
+
 
 @dataclass(frozen=True)
 class MetricScores:
