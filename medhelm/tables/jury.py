@@ -287,7 +287,7 @@ def _agreement(own: Jury) -> Row:
         return row
 
     def measure(rows: NDArray[np.bool_]) -> list[float]:
-        return [_alpha(heard[rows]), agreement.icc2(heard[rows])[0].value]
+        return [_alpha(heard[rows]), agreement.icc2(heard[rows])[0]]
 
     every = np.ones(len(heard), dtype=np.bool_)
     alpha, single = measure(every)
@@ -298,7 +298,7 @@ def _agreement(own: Jury) -> Row:
         **ends[0].ends("alpha"),
         "icc_single": single,
         **ends[1].ends("icc_single"),
-        "icc_mean": agreement.icc2(heard)[1].value,
+        "icc_mean": agreement.icc2(heard)[1],
         "icc_mean_low": _of_mean(ends[1].low, k),
         "icc_mean_high": _of_mean(ends[1].high, k),
         "correlation": r,

@@ -133,7 +133,7 @@ def _unranked_macro(study: Study, model: str) -> Row:
 
 def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
     ranking = study.ranking
-    suite = ranking.suite_intervals("half")
+    suite = ranking.suite_intervals()
     rank, low, high = ranking.ranks()
     groups = ranking.groups()
     for m, model in enumerate(ranking.models):

@@ -172,7 +172,7 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
     return {
         "mae": agreement.mean_absolute_error(a, b),
         "bias": float(np.nanmean(a - b)),
-        "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps, "quadratic"),
+        "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps),
     }
 
 
