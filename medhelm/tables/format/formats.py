@@ -18,6 +18,7 @@ import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import os_errors_as
+from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.grid import to_html as grid_html
@@ -33,17 +34,7 @@ MOST_ROWS = 1000
 """Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
 and a million of a thousand models."""
 
-_WORDS = {
-    "win": "share of rivals and benchmarks on which the score is higher",
-    "macro": "mean over benchmarks of the score from 0 (worst) to 1 (best)",
-    "norm": "the score from 0 (worst) to 1 (best)",
-    "SD": "standard deviation of what is at its left",
-    "cov": "share of the planned answers that have a value",
-    "cut": "share of the answers that the output budget ended",
-    "at worst": "the score if every answer without a value had the worst one",
-    "literal": "win rate in which a tie wins for both",
-    "s/answer": "mean seconds until an answer was there",
-}
+_WORDS: Mapping[str, str] = read_tables(__file__)["words"]
 """Meanings of short headings, which text formats print below the table."""
 
 _P = frozenset({"p", "p_holm"})
