@@ -69,6 +69,10 @@ class Interval:
         head = f"{prefix}_" if prefix else ""
         return {f"{head}low": self.low, f"{head}high": self.high}
 
+    def columns(self, prefix: str) -> dict[str, object]:
+        """Return the ends and the method under `PREFIX_low`, `PREFIX_high` and `PREFIX_method`."""
+        return {**self.ends(prefix), f"{prefix}_method": self.method}
+
     @property
     def described(self) -> str:
         """The method, with a mark where the clusters are few."""

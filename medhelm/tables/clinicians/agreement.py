@@ -157,12 +157,8 @@ def _against(group: _Group, measure: str, confidence: float) -> Row:
     drawn = agreement.correlation(group.consensus(group.weights), values, group.weights)
     ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
     f = agreement.informative(Interval(icc.low, icc.high, "F"))
-    row |= {"icc": icc.value, "icc_low": f.low, "icc_high": f.high, "icc_method": f.method}
-    return row | {"correlation": r} | _ends(ends)
-
-
-def _ends(ends: Interval) -> Row:
-    return {"boot_low": ends.low, "boot_high": ends.high, "boot_method": ends.method}
+    row |= {"icc": icc.value, "correlation": r}
+    return row | f.columns("icc") | ends.columns("boot")
 
 
 def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
@@ -214,7 +210,8 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
         means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
     count = len(np.unique(group.clusters[used]))
     none = Interval(None, None, "none (one cluster)")
-    row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
+    ends = percentile(means, confidence, count) if count > 1 else none
+    row |= agreement.informative(ends).columns("boot")
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
     for name in ("mae", "kappa_quadratic"):
         row[name] = _mean([own.get(name) for own in each])

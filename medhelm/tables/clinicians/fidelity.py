@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 
 import msgspec
@@ -21,6 +20,7 @@ from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import (
+    LOST_ROWS,
     Aligned,
     Compared,
     Grader,
@@ -209,13 +209,13 @@ def _means(rows: Iterable[Row]) -> Iterator[Row]:
 
 def _notes(compared: Comparison) -> list[str]:
     lost = [
-        f"{side.rows} of {len(grader.rows)} of {grader.name} against {other.name}"
+        f"{rows} of {len(grader.rows)} of {grader.name} against {other.name}"
         for pair in compared.pairs()
         for side, grader, other in (
             (pair.lost_of_reference, pair.reference, pair.grader),
             (pair.lost_of_grader, pair.grader, pair.reference),
         )
-        if side.rows
+        if (rows := sum(side[why] for why in LOST_ROWS))
     ]
     return FIDELITY.say(
         mf1=True,
@@ -326,5 +326,5 @@ def alignment_table(compared: Comparison) -> Table:
         ):
             names = {"reference": pair.reference.name, "grader": pair.grader.name}
             found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
-            rows.append({**names, **found, **asdict(lost)})
+            rows.append({**names, **found, **lost})
     return ALIGNMENT.table(rows)
