@@ -22,7 +22,7 @@ from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.selection import Data, GradedRun, choose_runs, is_named, of_names
+from medhelm.tables.study.selection import Data, GradedRun, RunChoice, is_named, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import public_name
@@ -174,7 +174,7 @@ def _choose(
         by_path = {run.path: run for run in own}
         shown = [publish.named(run) for run in own]
         try:
-            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest)
+            chosen = RunChoice(data=data, scoring=scoring, latest=latest).of(shown)
             found += [by_path[run.path] for run in chosen.runs]
             variants += [by_path[run.path] for run in chosen.variants]
         except UsageError as e:

@@ -54,8 +54,9 @@ def _build(args: argparse.Namespace) -> int:
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
     from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
+    from medhelm.tables.clinicians.rated_answers import load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
+    from medhelm.tables.study.selection import RunChoice
     from medhelm_leaderboard.collect import benchmarks_of
 
     if not args.ratings:

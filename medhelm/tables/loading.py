@@ -23,7 +23,7 @@ from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,
     GradedRun,
-    choose_runs,
+    RunChoice,
     is_named,
     read_graded,
 )
@@ -76,15 +76,8 @@ def load_results(
             f"no graded run {below(folder)}{seen}; `medhelm run results_dir={folder}` writes "
             "there, `medhelm score` grades stored responses"
         )
-    chosen = choose_runs(
-        graded,
-        data=data,
-        scoring=scoring,
-        latest=latest,
-        benchmarks=benchmarks,
-        models=models,
-        folders=runs,
-    )
+    of_names = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
+    chosen = RunChoice(data=data, scoring=scoring, latest=latest, **of_names).of(graded)
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.column, s.model.name): s.model for s in stored}
@@ -149,8 +142,7 @@ def load_gradings(
     runs, damaged = _records(folders, aggregations)
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
-    scoring = runs[0].record.grading.scoring
-    chosen = choose_runs(runs, scoring=scoring)
+    chosen = RunChoice(scoring=runs[0].record.grading.scoring).of(runs)
     return _results_of(chosen, aggregations, damaged, find_tables(files))
 
 

@@ -16,7 +16,6 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.jury.metric import NAME as JURY
@@ -47,9 +46,8 @@ from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,
     GradedRun,
-    choose_runs,
+    RunChoice,
     is_named,
-    is_ranked,
     read_graded,
 )
 
@@ -117,29 +115,6 @@ class Rated:
     def human(self) -> Floats:
         """Return the mean over raters (n,) on the rubric's scale."""
         return np.asarray(np.nanmean(self.ratings, axis=1), dtype=np.float64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunChoice:
-    """The choice of stored runs in a results folder."""
-
-    results_dir: Path = Path(DEFAULT_RESULTS)
-    benchmarks: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    data: Data | None = None
-    scoring: Scoring = "fixed"
-    latest: bool = False
-
-    def of(self, runs: Iterable[GradedRun]) -> ChosenRuns:
-        """Return one run of each model on each benchmark; raises UsageError."""
-        return choose_runs(
-            [*runs],
-            data=self.data,
-            scoring=self.scoring,
-            latest=self.latest,
-            benchmarks=self.benchmarks,
-            models=self.models,
-        )
 
 
 def load_rated(
@@ -388,8 +363,7 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     runs, damaged = graded_runs(choice.results_dir)
     if not choice.benchmarks:
         runs = [r for r in runs if r.record.grading.jury is not None]
-    if not choice.models:
-        runs = [r for r in runs if is_ranked(r.record.spec.model)]
+    runs = choice.ranked(runs)
     if not runs:
         raise UsageError(
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"
