@@ -40,6 +40,8 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.format.column_kinds import read_tables
+from medhelm.tables.format.table import filled
 from medhelm.tables.instances import main_metric
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import (
@@ -140,13 +142,13 @@ def load_rated(
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
-    notes = [*chosen.notes, *([f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged))]
-    if table.blank:
-        notes.append(f"Rows without a rating: {table.blank} of {len(kept)}.")
-    if gaps:
-        notes.append(f"Left out, since a criterion is not rated: {gaps} ratings of answers.")
-    if unscored:
-        notes.append(f"Without a score of the jury: {unscored} of {len(answers)} rated answers.")
+    notes = filled(
+        read_tables(__file__)["agreement"]["texts"],
+        damaged="; ".join(damaged[:3]),
+        blank=(table.blank, len(kept)) if table.blank else None,
+        gaps=gaps,
+        unscored=(unscored, len(answers)) if unscored else None,
+    )
     return Rated(
         answers=answers,
         clusters=clusters,
@@ -159,7 +161,7 @@ def load_rated(
         runs=tuple(scores.values()),
         data=chosen.data,
         scoring=choice.scoring,
-        notes=tuple(notes),
+        notes=(*chosen.notes, *notes),
     )
 
 

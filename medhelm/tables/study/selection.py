@@ -23,6 +23,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.schema.score import Scoring
 from medhelm.store.records import grader_hash, judge_hash, read_record
+from medhelm.tables.format.column_kinds import read_tables
+from medhelm.tables.format.table import filled
 
 Data = Literal["sample", "full"]
 
@@ -97,7 +99,6 @@ class RunChoice:
 
 
 def _choose(runs: Sequence[GradedRun], choice: RunChoice) -> ChosenRuns:
-    notes: list[str] = []
     varied = [r for r in runs if r.record.spec.variant]
     runs = [r for r in runs if not r.record.spec.variant]
     if varied and not runs:
@@ -107,8 +108,6 @@ def _choose(runs: Sequence[GradedRun], choice: RunChoice) -> ChosenRuns:
         )
     chosen = of_names(runs, choice.benchmarks, choice.models)
     chosen, passed_over = _in_folders(chosen, choice.folders)
-    if passed_over:
-        notes.append(f"{passed_over} other run{'s' * (passed_over > 1)} left out by --run.")
     chosen = _of_scoring(chosen, choice.scoring)
     has_full = any(r.record.spec.data == "full" for r in chosen)
     is_full = choice.data == "full" or (choice.data is None and has_full)
@@ -119,28 +118,27 @@ def _choose(runs: Sequence[GradedRun], choice: RunChoice) -> ChosenRuns:
             f"no run on data={kind} among those chosen; "
             f"`medhelm run data={kind} ...` makes one, or leave --data out"
         )
-    if is_full and (left := len(chosen) - len(kept)):
-        notes.append(
-            f"{left} run{'s' * (left > 1)} on bundled samples left out, since there are runs on "
-            "full data; --data sample shows them."
-        )
-    kept = newest_gradings(kept)
-    kept, superseded = _one_per_cell(kept, choice.latest)
-    if superseded:
-        notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
+    samples = len(chosen) - len(kept) if is_full else 0
+    kept, superseded = _one_per_cell(newest_gradings(kept), choice.latest)
     by_benchmark = defaultdict(list)
     for run in kept:
         by_benchmark[run.benchmark].append(run)
     for column in by_benchmark.values():
         check_column(column)
     variants = _of_forms(newest_gradings(varied), kept)
-    if variants:
-        names = sorted({r.record.spec.variant for r in variants})
-        notes.append(
-            f"{len(variants)} run{'s' * (len(variants) > 1)} of questions in other forms "
-            f"({', '.join(names)}): `--table robustness` compares them."
-        )
+    names = sorted({r.record.spec.variant for r in variants})
+    notes = filled(
+        read_tables(__file__)["runs"]["texts"],
+        passed_over=_several("other run", passed_over),
+        samples=_several("run", samples),
+        superseded=_several("older run", superseded),
+        variants=(_several("run", len(variants)), ", ".join(names)) if variants else None,
+    )
     return ChosenRuns(tuple(kept), kind, (*notes, *_drift(kept)), variants)
+
+
+def _several(what: str, count: int) -> str:
+    return f"{count} {what}{'s' * (count > 1)}" if count else ""
 
 
 def _drift(runs: Iterable[GradedRun]) -> list[str]:
