@@ -29,8 +29,8 @@ def robustness(asked: TableRequest) -> Table:
     """Return one row per benchmark, model and form of the questions, the original one first."""
     study = asked.study
     rows: list[Row] = []
-    for own in by_run(study, asked.variants()):
-        found = list(_rows(asked, *own))
+    for forms in by_run(study, asked.variants()):
+        found = list(_rows(asked, forms))
         tested = [row for row in found if "p" in row]
         for row, p in zip(tested, holm([float(str(row["p"])) for row in tested]), strict=True):
             row["p_holm"] = p
@@ -40,10 +40,8 @@ def robustness(asked: TableRequest) -> Table:
     return study_table(study, ROBUSTNESS, rows, said)
 
 
-def by_run(
-    study: Study, variants: Sequence[Cell]
-) -> Iterator[tuple[str, str, Cell, dict[str, Cell]]]:
-    """Yield benchmark, model, the run of the original questions, and those of their other forms."""
+def by_run(study: Study, variants: Sequence[Cell]) -> Iterator[dict[str, Cell]]:
+    """Yield by form the run of the original questions and those of their other forms, of each model."""
     for benchmark, cells in study.cells.items():
         for model, original in cells.items():
             own = {
@@ -52,16 +50,15 @@ def by_run(
                 if (form.run.benchmark, form.run.model) == (benchmark, model)
             }
             if own:
-                yield benchmark, model, original, {v: own[v] for v in VARIANTS if v in own}
+                yield {ORIGINAL: original, **{v: own[v] for v in VARIANTS if v in own}}
 
 
-def _rows(
-    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
-) -> Iterator[Row]:
-    study = asked.study
+def _rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
+    study, original = asked.study, forms[ORIGINAL]
+    benchmark, model = original.run.benchmark, original.run.model
     metric = study.panels[benchmark].metric
     chosen = asked.chosen(original)
-    for variant, cell in {ORIGINAL: original, **forms}.items():
+    for variant, cell in forms.items():
         own, before = cell.scores[metric.name], original.scores[metric.name]
         ids = np.intersect1d(own.ids, before.ids)
         panel = Panel(
@@ -146,20 +143,19 @@ def positions(asked: TableRequest) -> Table:
     """Return one row per benchmark, model, form of the questions, and place of the option."""
     rows = [
         row
-        for benchmark, model, original, forms in by_run(asked.study, asked.variants())
-        for row in _position_rows(asked, benchmark, model, original, forms)
+        for forms in by_run(asked.study, asked.variants())
+        for row in _position_rows(asked, forms)
     ]
     return study_table(asked.study, POSITIONS, rows, ROBUSTNESS.say(none=not rows))
 
 
-def _position_rows(
-    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
-) -> Iterator[Row]:
-    read = {v: asked.metadata(cell) for v, cell in forms.items()}
+def _position_rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
+    benchmark, model = forms[ORIGINAL].run.benchmark, forms[ORIGINAL].run.model
+    read = {v: asked.metadata(cell) for v, cell in forms.items() if v != ORIGINAL}
     marks = {v: {i: m for i, m in own.items() if ORDER in m} for v, own in read.items()}
     known = {i: mark for own in marks.values() for i, mark in own.items()}
     plain = {i: {ORDER: "".join(sorted(m[ORDER])), RIGHT: m[RIGHT]} for i, m in known.items()}
-    for variant, cell in {ORIGINAL: original, **forms}.items():
+    for variant, cell in forms.items():
         own = plain if variant == ORIGINAL else marks[variant]
         right = {i: m[ORDER].index(m[RIGHT]) for i, m in own.items() if len(m[RIGHT]) == 1}
         size = {i: len(own[i][ORDER]) for i in right}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,6 +229,7 @@ def print_tables(
     `fix` says how to see what a terminal has no room for.
     """
     out = console or open_console()
+    say = partial(print_lines, out=out, is_prose=True)
     said: set[str] = set()
     known: set[str] = set()
     for table in tables:
@@ -237,24 +239,18 @@ def print_tables(
             part, said_of_cut = _cut(grid, most)
             notes = [*said_of_cut, *notes]
             if not part.rows:
-                print_lines([(clean(part.title), "italic")], out, is_prose=True)
+                say([(clean(part.title), "italic")])
                 continue
             fitted = fit(_grid(part), out.width)
             headings = [c.heading for c in fitted.grid.columns if c.heading not in known]
             notes = [*_explained(headings), *notes]
             known |= {*headings}
-            print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
+            say([(clean(part.title), "italic"), ("", "")])
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
-            print_lines(
-                [*missing, *[("", "")] * bool(missing and grid is not grids[-1])],
-                out,
-                is_prose=True,
-            )
-        for note in notes:
-            if note not in said:
-                print_lines([(clean(note), "dim")], out, is_prose=True)
-                said.add(note)
+            say([*missing, *[("", "")] * bool(missing and grid is not grids[-1])])
+        say([(clean(note), "dim") for note in dict.fromkeys(notes) if note not in said])
+        said |= {*notes}
         out.print()
 
 

@@ -149,20 +149,21 @@ class Cell:
         return self.run.record
 
     @property
+    def _judges(self) -> tuple[ModelSpec, ...]:
+        raters = self.record.grading.raters
+        return raters.judges if raters else ()
+
+    @property
     def own_judges(self) -> tuple[str, ...]:
         """Names of the judges that are the model itself, by name or by what is asked where."""
-        raters = self.record.grading.raters
         model = self.record.spec.model
-        judges = raters.judges if raters else ()
-        return tuple(j.name for j in judges if j.name == model.name or _is_same(j, model))
+        return tuple(j.name for j in self._judges if j.name == model.name or _is_same(j, model))
 
     @property
     def family_judges(self) -> tuple[str, ...]:
         """Names of the judges of the model's family, itself among them."""
-        raters, model = self.record.grading.raters, self.record.spec.model
-        own, families = self.own_judges, families_of(model)
-        judges = raters.judges if raters else ()
-        return tuple(j.name for j in judges if j.name in own or families & families_of(j))
+        own, families = self.own_judges, families_of(self.record.spec.model)
+        return tuple(j.name for j in self._judges if j.name in own or families & families_of(j))
 
     def planned(self, metric: str) -> int:
         """Return how many rows the finished run has: instances times repeats.
