@@ -173,19 +173,16 @@ def of_cases(*stats: tuple[float, ...]) -> list[Item]:
     return [Item(id=f"i{i}", value=min(own[0], own[2]), stats=own) for i, own in enumerate(stats)]
 
 
-@pytest.mark.parametrize("minimum", [0.5, 0.77, 0.9, 0.96, 0.97, 0.98, 0.999])
 @pytest.mark.parametrize("n", [12, 100])
-def test_a_perfect_model_passes_whatever_one_with_an_error_passes(
-    tmp_path: Path, n: int, minimum: float
-) -> None:
+def test_a_perfect_model_passes_whatever_one_with_an_error_passes(tmp_path: Path, n: int) -> None:
     write_run(tmp_path, "noharm", "perfect", of_cases(*[WHOLE] * n), metrics=[BOUNDED])
     one = of_cases(ONE_WRONG, *[WHOLE] * (n - 1))
     write_run(tmp_path, "noharm", "slips", one, metrics=[BOUNDED])
-    table = judged(tmp_path, f"benchmark: noharm, minimum: {minimum}")
-    best, other = (cell(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
-    assert RANK[best] >= RANK[other]
-    if minimum < 0.05 ** (1 / n) - 0.01:
-        assert best == "PASS"
+    for minimum in (0.5, 0.77, 0.9, 0.96, 0.97, 0.98, 0.999):
+        table = judged(tmp_path, f"benchmark: noharm, minimum: {minimum}")
+        best, other = (cell(table, level="model", model=m)["verdict"] for m in ("perfect", "slips"))
+        assert RANK[best] >= RANK[other], minimum
+        assert best == "PASS" or minimum >= 0.05 ** (1 / n) - 0.01, minimum
 
 
 def test_a_score_of_0_in_every_draw_fails(tmp_path: Path) -> None:
