@@ -20,8 +20,7 @@ from medhelm.schema.score import Scoring
 from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan, read_record
 from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.cells import Cell, read_cell
 from medhelm.tables.study.selection import Data, GradedRun, RunChoice, is_named, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
@@ -184,7 +183,7 @@ def _choose(
 
 def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
     try:
-        cell = read_cell(run, read_scores(run, COLUMNS), aggregations)
+        cell = read_cell(run, aggregations)
         if fault := _fault(cell, aggregations):
             problems.append(Problem(where=run.folder, what=f"left out: {fault}"))
             return None

@@ -456,8 +456,8 @@ def _control_rows(study: Study) -> Iterator[Row]:
             for one in judge_errors(records, metric, study.settings.confidence):
                 row: Row = {"benchmark": benchmark, "metric": metric, "judge": one.judge or ALL}
                 row |= {name: getattr(one, name) for name in _COUNTED} | one.row("share")
-                yield row | {kind: _wrong_of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)}
-
-
-def _wrong_of(own: Mapping[str, int] | None) -> str | None:
-    return f"{own['wrong']:,} of {own['verdicts']:,}" if own else None
+                yield row | {
+                    kind: f"{own['wrong']:,} of {own['verdicts']:,}"
+                    for kind in (EMPTY, OTHER, RIGHT)
+                    if (own := one.kinds.get(kind))
+                }

@@ -17,8 +17,7 @@ from medhelm.store.remote_runs import results_folder
 from medhelm.tables.known_tables import KnownTables, find_tables
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.cells import read_cell
 from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,
@@ -157,7 +156,7 @@ def _results_of(
     cells, unread = [], {}
     for run in chosen.runs:
         try:
-            cells.append(_cell(run, aggregations))
+            cells.append(read_cell(run, aggregations))
         except RecordError as e:
             damaged.append(str(e))
             unread[run.benchmark, run.model] = run.record.spec.model
@@ -166,12 +165,8 @@ def _results_of(
     more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
     lost = f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."
     notes = [*chosen.notes, *said, *[lost] * bool(damaged)]
-    variants = [partial(_cell, run, aggregations) for run in chosen.variants]
+    variants = [partial(read_cell, run, aggregations) for run in chosen.variants]
     return Results(cells, notes, ungraded, unread, known, aggregations, variants)
-
-
-def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
-    return read_cell(run, read_scores(run, COLUMNS), aggregations)
 
 
 def _records(

@@ -82,7 +82,9 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
         records.append(record)
         episodes = stored_episodes(run, record)
         for episode in episodes:
-            cases[episode.instance.id] = _case(episode.instance)
+            case = episode.instance
+            texts = {c.name: c.text for c in case.criteria}
+            cases[case.id] = CaseCriteria(request_of(case), texts)
         for judge in terms.jury.judges:
             said = read_states(grader_folder(run, judge, terms))
             for episode in episodes:
@@ -134,10 +136,6 @@ def explained_answers(
         key = judgement_key(episode)
         if votes := [own[key] for own in said if own.get(key)]:
             yield episode, votes
-
-
-def _case(instance: Instance) -> CaseCriteria:
-    return CaseCriteria(request_of(instance), {c.name: c.text for c in instance.criteria})
 
 
 def request_of(instance: Instance) -> str:
