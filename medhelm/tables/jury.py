@@ -25,7 +25,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import MISSING
 from medhelm.stats import aggregation as stats
 from medhelm.stats import agreement
-from medhelm.stats.aggregation import Floats, Ints, Pooling
+from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import form
@@ -146,10 +146,33 @@ class Jury:
         return estimate(panel, self.study.settings, self.benchmark)
 
     def _mean_over(self, model: str, kept: Sequence[int]) -> MetricScores:
-        """Return a model's scores by some judges. Those of a majority are compared where all gave one, for an
-        answer that only a mild judge could score would be worth more."""
-        pooling = self.panel.cells[model].scores[self.metric].pooling
-        return _mean_over(self.ratings[model], kept, pooling, needs_all=self.metric != JURY)
+        """Return a model's scores by some judges: the mean of those that gave one. Those of a majority are
+        compared where all gave one, for an answer that only a mild judge could score would be worth more."""
+        own = self.ratings[model]
+        values = own.values[:, kept]
+        there = ~np.isnan(values)
+        rows = own.is_scored & (there.any(axis=1) if self.metric == JURY else there.all(axis=1))
+        values, there, ids = values[rows], there[rows], own.ids[rows]
+        votes = there.sum(axis=1)
+        sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(1) / votes[:, None]
+        given = np.where(there, values, 0.0).sum(axis=1) / votes
+        is_first = np.diff(ids, prepend=~ids[:1]) != 0
+        item, count = np.cumsum(is_first) - 1, int(is_first.sum())
+        scores = means(given, item, count)
+        return MetricScores(
+            ids=ids[is_first],
+            values=scores,
+            sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
+            clusters=own.clusters[rows][is_first],
+            low=scores,
+            high=scores,
+            spread=np.zeros(count),
+            floored=own.floored[rows][is_first],
+            total=float(given.sum()),
+            counted=len(given),
+            outcomes={},
+            pooling=self.panel.cells[model].scores[self.metric].pooling,
+        )
 
     def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
         """Return the ranks of the fit models by some estimates; empty without a rival, and where the
@@ -197,36 +220,6 @@ class Jury:
             if metric in cell.scores:
                 outcomes.update(cell.scores[metric].outcomes)
         return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
-
-
-def _mean_over(
-    own: _Ratings, kept: Sequence[int], pooling: Pooling, *, needs_all: bool
-) -> MetricScores:
-    """Return the scores of a jury of some of the judges: the mean of those that gave one, or of all of them."""
-    values = own.values[:, kept]
-    there = ~np.isnan(values)
-    rows = own.is_scored & (there.all(axis=1) if needs_all else there.any(axis=1))
-    values, there, ids = values[rows], there[rows], own.ids[rows]
-    votes = there.sum(axis=1)
-    sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
-    given = np.where(there, values, 0.0).sum(axis=1) / votes
-    is_first = np.diff(ids, prepend=~ids[:1]) != 0
-    item, count = np.cumsum(is_first) - 1, int(is_first.sum())
-    scores = means(given, item, count)
-    return MetricScores(
-        ids=ids[is_first],
-        values=scores,
-        sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
-        clusters=own.clusters[rows][is_first],
-        low=scores,
-        high=scores,
-        spread=np.zeros(count),
-        floored=own.floored[rows][is_first],
-        total=float(given.sum()),
-        counted=len(given),
-        outcomes={},
-        pooling=pooling,
-    )
 
 
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"

@@ -141,8 +141,7 @@ def _ends(
     confidence: float,
     scale: tuple[float, float],
 ) -> Row:
-    found_ends = agreement.t_interval(found, clusters, confidence)
-    names = (name, f"{name}_low", f"{name}_high")
-    values = zip(names, (found.value, found_ends.low, found_ends.high), strict=True)
-    row: Row = {n: None if v is None else min(scale[1], max(scale[0], v)) for n, v in values}
-    return row | {f"{name}_method": found_ends.method}
+    ends = agreement.t_interval(found, clusters, confidence)
+    row = {name: found.value} | ends.columns(name)
+    low, high = scale
+    return {n: min(high, max(low, v)) if isinstance(v, float) else v for n, v in row.items()}

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,24 +284,18 @@ def _composites(
 
     A rating with a gap is in no mean. Raises DataError where none is left.
     """
-    given: dict[Answer, dict[str, dict[str, float]]] = {}
-    for rating in table.ratings:
-        of_rater = given.setdefault(rating.unit, {}).setdefault(rating.rater, {})
-        of_rater[rating.item] = rating.value
-    whole = {
-        answer: {
-            rater: fmean(own.values())
-            for rater, own in by_rater.items()
-            if len(own) == len(scores[answer[:2]].terms.rubric.criteria)
-        }
-        for answer, by_rater in given.items()
-    }
-    gaps = sum(map(len, given.values())) - sum(map(len, whole.values()))
-    answers = tuple(sorted(answer for answer, own in whole.items() if own))
-    if not answers:
+    answers = sorted({rating.unit for rating in table.ratings})
+    criteria = [scores[answer[:2]].terms.rubric.criteria for answer in answers]
+    places = [(a, c.name) for a, own in zip(answers, criteria, strict=True) for c in own]
+    starts = np.cumsum([0, *map(len, criteria)])[:-1]
+    given = table.matrix(places)
+    means = np.add.reduceat(given, starts) / [[len(own)] for own in criteria]
+    is_whole = ~np.isnan(means)
+    gaps = int((np.logical_or.reduceat(~np.isnan(given), starts) & ~is_whole).sum())
+    kept = is_whole.any(axis=1)
+    if not kept.any():
         raise DataError("no rater has rated an answer on all criteria of its rubric")
-    raters = sorted({rater for own in whole.values() for rater in own})
-    return answers, np.array([[whole[a].get(r, np.nan) for r in raters] for a in answers]), gaps
+    return tuple(compress(answers, kept)), means[kept][:, is_whole.any(axis=0)], gaps
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:

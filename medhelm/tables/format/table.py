@@ -229,43 +229,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Value]
 
 
-def make_table(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    rows: Iterable[Mapping[str, object]],
-    notes: Iterable[str],
-    settings: Mapping[str, Value],
-    group: tuple[str, ...] = (),
-    parts: tuple[Part, ...] = (),
-    layout: Layout | None = None,
-) -> Table:
-    """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
-    if layout is not None:
-        columns = [
-            replace(c, is_main=c.name in layout.main, absent=layout.missing.get(c.name, c.absent))
-            for c in columns
-        ]
-    known = {c.name: c.type for c in columns}
-    clean = []
-    for row in rows:
-        if unknown := set(row) - set(known):
-            raise KeyError(f"table {name} has no column {sorted(unknown)}")
-        clean.append(
-            {column: _as_column_value(row.get(column), kind) for column, kind in known.items()}
-        )
-    return Table(
-        name=name,
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(clean),
-        notes=tuple(notes),
-        settings=settings,
-        group=group,
-        parts=parts,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Form:
     """A table without its rows: all that is the same whatever runs it is made of."""
@@ -294,17 +257,44 @@ class Form:
         *,
         title: str = "",
     ) -> Table:
-        """Return the table with rows, and with what else must be said of them."""
-        return make_table(
-            self.name,
-            title or self.title,
-            self.columns,
-            rows,
-            (*self.notes, *notes),
-            settings or {},
-            self.group,
-            self.parts,
+        """Return the table with rows, missing values None, and with what else must be said of them."""
+        known = {c.name: c.type for c in self.columns}
+        clean = []
+        for row in rows:
+            if unknown := set(row) - set(known):
+                raise KeyError(f"table {self.name} has no column {sorted(unknown)}")
+            clean.append({name: _as_column_value(row.get(name), of) for name, of in known.items()})
+        return Table(
+            name=self.name,
+            title=title or self.title,
+            columns=self.columns,
+            rows=tuple(clean),
+            notes=(*self.notes, *notes),
+            settings=settings or {},
+            group=self.group,
+            parts=self.parts,
         )
+
+
+def make_table(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Mapping[str, object]],
+    notes: Iterable[str],
+    settings: Mapping[str, Value],
+    group: tuple[str, ...] = (),
+    parts: tuple[Part, ...] = (),
+    layout: Layout | None = None,
+) -> Table:
+    """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
+    if layout is not None:
+        columns = [
+            replace(c, is_main=c.name in layout.main, absent=layout.missing.get(c.name, c.absent))
+            for c in columns
+        ]
+    own = Form(name=name, title=title, columns=tuple(columns), group=group, parts=parts)
+    return own.table(rows, notes, settings)
 
 
 def _requested(column: Column, names: Sequence[str]) -> Column:
