@@ -30,16 +30,9 @@ _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """The choice of runs in a results folder that go on the site."""
+class Wanted(RunChoice):
+    """The choice of runs that go on the site: a benchmark whose runs do not fit together is left out."""
 
-    results: Path
-    data: Data | None = None
-    """None: full data where there is any, else samples."""
-    latest: bool = False
-    """True if the newest of several runs of one cell is taken. Else its benchmark is left out."""
-    benchmarks: Collection[str] = ()
-    models: Collection[str] = ()
     access: Collection[DataClass] = ()
     """Empty: all."""
 
@@ -74,8 +67,8 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
     if not cells:
         why = f": {problems[0].where}: {problems[0].what}" if problems else ""
         raise UsageError(
-            f"no graded run to publish {below(wanted.results)}{why}; "
-            f"`medhelm run results_dir={wanted.results}` makes some"
+            f"no graded run to publish {below(wanted.results_dir)}{why}; "
+            f"`medhelm run results_dir={wanted.results_dir}` makes some"
         )
     if left := sum(r.record.spec.data != data for r in runs):
         other = "bundled samples" if data == "full" else "full data"
@@ -93,10 +86,10 @@ def benchmarks_of(wanted: Wanted) -> list[str]:
 def _graded(wanted: Wanted, problems: list[Problem], samples: Mapping[str, str]) -> list[GradedRun]:
     """Return every grading that can be read, under the strictest class of its benchmark's data."""
     runs: list[GradedRun] = []
-    for path, why in find_unreadable(wanted.results):
-        _name_unread(wanted, path.relative_to(wanted.results).as_posix(), why, problems)
-    for path in find_gradings(wanted.results):
-        folder = path.relative_to(wanted.results).as_posix()
+    for path, why in find_unreadable(wanted.results_dir):
+        _name_unread(wanted, path.relative_to(wanted.results_dir).as_posix(), why, problems)
+    for path in find_gradings(wanted.results_dir):
+        folder = path.relative_to(wanted.results_dir).as_posix()
         try:
             record = read_record(path)
         except RecordError:
@@ -136,21 +129,17 @@ def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
 
 def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Problem]) -> None:
     """Say of stored runs without a grading that: they are still running, or were stopped."""
-    for path in find_runs(wanted.results):
+    for path in find_runs(wanted.results_dir):
         if path in graded or any((path / "gradings").glob("*/summary.json")):
             continue
-        folder = path.relative_to(wanted.results).as_posix()
+        folder = path.relative_to(wanted.results_dir).as_posix()
         try:
             spec = read_plan(path).spec
         except RecordError:
             what = _DAMAGED.format("its spec.json cannot be read")
             _name_unread(wanted, folder, what, problems)
             continue
-        if (
-            wanted.access
-            or (wanted.benchmarks and not any(is_named(n, wanted.benchmarks) for n in spec.names))
-            or (wanted.models and not is_named(spec.model.name, wanted.models))
-        ):
+        if wanted.access or not wanted.names(spec):
             continue
         what = "has no grading yet: it is still running, or `medhelm score` grades what is stored"
         problems.append(Problem(where=folder, what=what))

@@ -88,7 +88,7 @@ def gather(
     if len(models) != 1:
         named = f"{len(models)} models: {', '.join(models)}" if models else "no model"
         raise UsageError(f"a report is on one model; scoring={scoring} has runs of {named}")
-    kept, damaged = read_kept(wanted.results)
+    kept, damaged = read_kept(wanted.results_dir)
     problems = [*found.problems, *(Problem(where=n, what="cannot be read") for n in damaged)]
     forms = tuple(found.variants.get(scoring, ()))
     read = [partial(read_cell, run, aggregations) for run in forms]

@@ -23,7 +23,6 @@ from medhelm.tables.study.selection import (
     Data,
     GradedRun,
     RunChoice,
-    is_named,
     read_graded,
 )
 
@@ -60,13 +59,9 @@ def load_results(
     graded, damaged = _records(find_gradings(folder), aggregations)
     stored = _ungraded(folder, graded, scoring, damaged)
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
-    stored = [
-        s
-        for s in stored
-        if not benchmarks
-        or any(is_named(name, benchmarks) for name in s.names)
-        and is_named(s.model.name, models or [s.model.name])
-    ]
+    named = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
+    choice = RunChoice(data=data, scoring=scoring, latest=latest, **named)
+    stored = [*filter(choice.names, stored)]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
     seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
     _refuse_ungraded(graded, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
@@ -75,8 +70,7 @@ def load_results(
             f"no graded run {below(folder)}{seen}; `medhelm run results_dir={folder}` writes "
             "there, `medhelm score` grades stored responses"
         )
-    of_names = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
-    chosen = RunChoice(data=data, scoring=scoring, latest=latest, **of_names).of(graded)
+    chosen = choice.of(graded)
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.column, s.model.name): s.model for s in stored}

@@ -140,7 +140,7 @@ def run_all(folder: Path, plugin: Path, **more: Any) -> Path:
 def build(results: Path, site: Path, *, draws: int = 50, **wanted: Any) -> Built:
     """Build a site with few draws."""
     return build_site(
-        Wanted(results=results, **wanted),
+        Wanted(results_dir=results, **wanted),
         site,
         load_registry(),
         SiteOptions(settings=Settings(draws=draws)),

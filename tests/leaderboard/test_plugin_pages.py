@@ -112,7 +112,7 @@ def build(results: Path, out: Path, *plugins: Path, **wanted: list[str]) -> Buil
     registry = load_registry([str(path) for path in plugins])
     options = SiteOptions(settings=Settings(draws=10))
     with ThreadPoolExecutor(1) as pool:
-        work = partial(build_site, Wanted(results=results, **wanted), out, registry, options)
+        work = partial(build_site, Wanted(results_dir=results, **wanted), out, registry, options)
         return pool.submit(work).result()
 
 

@@ -218,7 +218,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     taxonomy = msgspec.structs.replace(registry.taxonomy, categories=kept)
     changed = replace(registry, taxonomy=taxonomy)
     options = SiteOptions(settings=Settings(draws=50))
-    assert build_site(Wanted(results=results), site, changed, options).written
+    assert build_site(Wanted(results_dir=results), site, changed, options).written
 
 
 # Workers -------------------------------------------------------------------------------------------

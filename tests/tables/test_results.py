@@ -214,8 +214,8 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
         store(tmp_path, "medec", f"openai/{name}")
     said = notes(shown(tmp_path, "overall"))
     assert "medec x openai/e, medec x openai/f (2 more); `medhelm score`" in said
-    only = shown(tmp_path, "overall", benchmarks=["headqa"])
-    assert "Not graded" not in notes(only)
+    for chosen in ({"benchmarks": ["headqa"]}, {"models": ["openai/a"]}):
+        assert "Not graded" not in notes(shown(tmp_path, "overall", **chosen))
 
 
 def test_a_grading_of_the_other_scoring_is_none(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GraderTerms, RunRecord
+from medhelm.schema.run import GraderTerms, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import grader_hash, judge_hash, read_record
 from medhelm.tables.format.column_kinds import read_tables
@@ -92,6 +92,11 @@ class RunChoice:
     def ranked(self, runs: Sequence[GradedRun]) -> Sequence[GradedRun]:
         """Return the runs of models that may be ranked, where the choice names no model."""
         return runs if self.models else [r for r in runs if is_ranked(r.record.spec.model)]
+
+    def names(self, spec: RunSpec) -> bool:
+        """Return whether a run is of the benchmarks and models that the choice names."""
+        is_of = not self.benchmarks or any(is_named(n, self.benchmarks) for n in spec.names)
+        return is_of and (not self.models or is_named(spec.model.name, self.models))
 
     def of(self, runs: Iterable[GradedRun]) -> ChosenRuns:
         """Return one run of each model on each benchmark; raises UsageError where they do not fit together."""
