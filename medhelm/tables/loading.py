@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from medhelm.config import convert
 from medhelm.errors import RecordError, UsageError, below
@@ -59,7 +60,7 @@ def load_results(
     graded, damaged = _records(find_gradings(folder), aggregations)
     stored = _ungraded(folder, graded, scoring, damaged)
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
-    named = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
+    named: dict[str, Any] = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
     choice = RunChoice(data=data, scoring=scoring, latest=latest, **named)
     stored = [*filter(choice.names, stored)]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"

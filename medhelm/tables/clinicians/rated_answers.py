@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -292,10 +291,10 @@ def _composites(
     means = np.add.reduceat(given, starts) / [[len(own)] for own in criteria]
     is_whole = ~np.isnan(means)
     gaps = int((np.logical_or.reduceat(~np.isnan(given), starts) & ~is_whole).sum())
-    kept = is_whole.any(axis=1)
-    if not kept.any():
+    kept = np.flatnonzero(is_whole.any(axis=1))
+    if not len(kept):
         raise DataError("no rater has rated an answer on all criteria of its rubric")
-    return tuple(compress(answers, kept)), means[kept][:, is_whole.any(axis=0)], gaps
+    return tuple(answers[n] for n in kept), means[kept][:, is_whole.any(axis=0)], gaps
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:
@@ -356,10 +355,10 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     Models that read the gold are left out unless named. `text_of`: data classes besides public
     whose text may be written.
     """
-    runs, damaged = graded_runs(choice.results_dir)
+    found, damaged = graded_runs(choice.results_dir)
     if not choice.benchmarks:
-        runs = [r for r in runs if r.record.grading.jury is not None]
-    runs = choice.ranked(runs)
+        found = [r for r in found if r.record.grading.jury is not None]
+    runs = choice.ranked(found)
     if not runs:
         raise UsageError(
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"

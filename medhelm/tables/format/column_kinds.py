@@ -41,9 +41,9 @@ def number(
     **more: Any,
 ) -> Column:
     """Return a column of numbers."""
-    shown = {"interval": interval, "digits": digits, "is_percent": is_percent, **more}
-    words = {"description": description, "unit": unit, "heading": heading}
-    return Column(name=name, type="number", **words, **shown)
+    more |= {"interval": interval, "digits": digits, "is_percent": is_percent}
+    more |= {"description": description, "unit": unit, "heading": heading}
+    return Column(name=name, type="number", **more)
 
 
 def share(name: str, description: str, heading: str = "", digits: int = 1) -> Column:
@@ -81,8 +81,8 @@ def measured(
     found = ends(prefix or name, f"{name}{how and ', '}{how}", unit)
     if not prefix:
         found = replace(found[0], name="low"), replace(found[1], name="high")
-    shown = {"interval": (found[0].name, found[1].name), "digits": digits, "is_main": is_main}
-    return number(name, description, unit, heading, **shown), *found
+    interval = found[0].name, found[1].name
+    return number(name, description, unit, heading, interval, digits, is_main=is_main), *found
 
 
 def on_request(column: Column) -> Column:
