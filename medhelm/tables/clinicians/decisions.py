@@ -111,7 +111,7 @@ _Key = tuple[str, str, str]
 
 
 LOST_ROWS = ("other_model", "other_case", "surplus")
-"""Why an answer of one grader has no partner, as the table of alignment counts it."""
+"""The reasons for which an answer of one grader has no partner, as the table of alignment counts them."""
 
 
 @dataclass(frozen=True)
