@@ -17,18 +17,11 @@ import numpy as np
 from medhelm.errors import PluginError, RecordError, UsageError, below
 from medhelm.schema.data import DataClass
 from medhelm.schema.score import Scoring
-from medhelm.store.records import (
-    find_gradings,
-    find_runs,
-    find_unreadable,
-    read_plan,
-    read_record,
-)
+from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan, read_record
 from medhelm.tables.loading import record_fault
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
-from medhelm.tables.study.selection import Data, GradedRun, choose_runs, is_named, of_names
+from medhelm.tables.study.cells import Cell, read_cell
+from medhelm.tables.study.selection import Data, GradedRun, RunChoice, is_named, of_names
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.pages import Problem
 from medhelm_leaderboard.plugin_pages import public_name
@@ -37,16 +30,9 @@ _DAMAGED = "damaged, left out: {}; `medhelm score` writes gradings again"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """The choice of runs in a results folder that go on the site."""
+class Wanted(RunChoice):
+    """The choice of runs that go on the site: a benchmark whose runs do not fit together is left out."""
 
-    results: Path
-    data: Data | None = None
-    """None: full data where there is any, else samples."""
-    latest: bool = False
-    """True if the newest of several runs of one cell is taken. Else its benchmark is left out."""
-    benchmarks: Collection[str] = ()
-    models: Collection[str] = ()
     access: Collection[DataClass] = ()
     """Empty: all."""
 
@@ -81,8 +67,8 @@ def collect(wanted: Wanted, aggregations: Aggregations, samples: Mapping[str, st
     if not cells:
         why = f": {problems[0].where}: {problems[0].what}" if problems else ""
         raise UsageError(
-            f"no graded run to publish {below(wanted.results)}{why}; "
-            f"`medhelm run results_dir={wanted.results}` makes some"
+            f"no graded run to publish {below(wanted.results_dir)}{why}; "
+            f"`medhelm run results_dir={wanted.results_dir}` makes some"
         )
     if left := sum(r.record.spec.data != data for r in runs):
         other = "bundled samples" if data == "full" else "full data"
@@ -100,10 +86,10 @@ def benchmarks_of(wanted: Wanted) -> list[str]:
 def _graded(wanted: Wanted, problems: list[Problem], samples: Mapping[str, str]) -> list[GradedRun]:
     """Return every grading that can be read, under the strictest class of its benchmark's data."""
     runs: list[GradedRun] = []
-    for path, why in find_unreadable(wanted.results):
-        _name_unread(wanted, path.relative_to(wanted.results).as_posix(), why, problems)
-    for path in find_gradings(wanted.results):
-        folder = path.relative_to(wanted.results).as_posix()
+    for path, why in find_unreadable(wanted.results_dir):
+        _name_unread(wanted, path.relative_to(wanted.results_dir).as_posix(), why, problems)
+    for path in find_gradings(wanted.results_dir):
+        folder = path.relative_to(wanted.results_dir).as_posix()
         try:
             record = read_record(path)
         except RecordError:
@@ -143,21 +129,17 @@ def _wanted(runs: list[GradedRun], wanted: Wanted) -> list[GradedRun]:
 
 def _name_ungraded(wanted: Wanted, graded: Collection[Path], problems: list[Problem]) -> None:
     """Say of stored runs without a grading that: they are still running, or were stopped."""
-    for path in find_runs(wanted.results):
+    for path in find_runs(wanted.results_dir):
         if path in graded or any((path / "gradings").glob("*/summary.json")):
             continue
-        folder = path.relative_to(wanted.results).as_posix()
+        folder = path.relative_to(wanted.results_dir).as_posix()
         try:
             spec = read_plan(path).spec
         except RecordError:
             what = _DAMAGED.format("its spec.json cannot be read")
             _name_unread(wanted, folder, what, problems)
             continue
-        if (
-            wanted.access
-            or (wanted.benchmarks and not any(is_named(n, wanted.benchmarks) for n in spec.names))
-            or (wanted.models and not is_named(spec.model.name, wanted.models))
-        ):
+        if wanted.access or not wanted.names(spec):
             continue
         what = "has no grading yet: it is still running, or `medhelm score` grades what is stored"
         problems.append(Problem(where=folder, what=what))
@@ -180,7 +162,7 @@ def _choose(
         by_path = {run.path: run for run in own}
         shown = [publish.named(run) for run in own]
         try:
-            chosen = choose_runs(shown, data=data, scoring=scoring, latest=latest)
+            chosen = RunChoice(data=data, scoring=scoring, latest=latest).of(shown)
             found += [by_path[run.path] for run in chosen.runs]
             variants += [by_path[run.path] for run in chosen.variants]
         except UsageError as e:
@@ -190,7 +172,7 @@ def _choose(
 
 def _read_cell(run: GradedRun, aggregations: Aggregations, problems: list[Problem]) -> Cell | None:
     try:
-        cell = read_cell(run, read_scores(run, COLUMNS), aggregations)
+        cell = read_cell(run, aggregations)
         if fault := _fault(cell, aggregations):
             problems.append(Problem(where=run.folder, what=f"left out: {fault}"))
             return None

@@ -53,20 +53,18 @@ def run_command(record: RunRecord) -> str:
     if asked is None or _has_file(record):
         return ""
     model = spec.model.name.removesuffix(f"+{spec.asking.name}" if spec.asking else "")
-    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
-    if spec.column != spec.benchmark:
-        words.append(f"benchmark.split={spec.split}")
-    if spec.max_instances is not None:
-        words.append(f"max_instances={spec.max_instances}")
-    if spec.repeats != 1:
-        words.append(f"repeats={spec.repeats}")
-    if spec.seed:
-        words.append(f"seed={spec.seed}")
-    if record.grading.scoring != "fixed":
-        words.append(f"scoring={record.grading.scoring}")
-    if (raters := record.grading.raters) is not None:
-        words.append(f"jury={raters.name}")
+    raters = record.grading.raters
     settings = {n: v for own in record.grading.graders for n, v in own.settings.items()}
+    chosen = {
+        "benchmark.split": spec.split if spec.column != spec.benchmark else None,
+        "max_instances": spec.max_instances,
+        "repeats": spec.repeats if spec.repeats != 1 else None,
+        "seed": spec.seed or None,
+        "scoring": record.grading.scoring if record.grading.scoring != "fixed" else None,
+        "jury": raters.name if raters is not None else None,
+    }
+    words = [f"benchmark={spec.benchmark}", f"model={model}", f"data={spec.data}", *asked]
+    words += [f"{name}={value}" for name, value in chosen.items() if value is not None]
     words += [f"grader.{name}={value}" for name, value in sorted(settings.items())]
     if record.grading.reader is not None:
         words += [f"reader={model.name}" for model in record.grading.reader.jury.judges]

@@ -44,14 +44,7 @@ from medhelm.store.records import grader_hash
 from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
-from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import (
-    METADATA_COLUMNS,
-    Cell,
-    Keys,
-    MetricScores,
-    read_metadata,
-)
+from medhelm.tables.study.cells import Cell, Keys, MetricScores, read_metadata
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
 from medhelm_leaderboard import own_words
@@ -159,7 +152,7 @@ def runs(
         benchmark = cell.run.benchmark
         try:
             run = cells[benchmark, cell.run.model].run
-            found = read_metadata(read_scores(run, METADATA_COLUMNS))
+            found = read_metadata(run)
         except (RecordError, ValueError):  # whose message names a path
             raise RecordError(NO_METADATA) from None
         if benchmark not in closed:

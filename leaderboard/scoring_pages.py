@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -228,22 +229,23 @@ def _views(
         for n, m in fitting.items()
         if n not in apart and m and any(m < whole for whole in apart.values())
     }
-    for suite, members in {"": apart[first], **shown}.items():
-        for access in ("", *sorted({c.data_class for c in cards.values()})):
-            for category in ("", *sorted({c.category for c in cards.values()})):
-                chosen = tuple(
-                    b
-                    for b, card in cards.items()
-                    if b in set(members)
-                    and access in ("", card.data_class)
-                    and category in ("", card.category)
-                )
-                if not chosen:
-                    continue
-                if chosen not in done:
-                    done[chosen] = _view(site, scoring, study, chosen)
-                choice = {"suite": suite, "access": access, "category": category}
-                views.append({"scoring": scoring, **choice, "key": done[chosen]})
+    named = {"": apart[first], **shown}
+    classes = ("", *sorted({c.data_class for c in cards.values()}))
+    groups = ("", *sorted({c.category for c in cards.values()}))
+    for suite, access, category in product(named, classes, groups):
+        chosen = tuple(
+            b
+            for b, card in cards.items()
+            if b in set(named[suite])
+            and access in ("", card.data_class)
+            and category in ("", card.category)
+        )
+        if not chosen:
+            continue
+        if chosen not in done:
+            done[chosen] = _view(site, scoring, study, chosen)
+        choice = {"suite": suite, "access": access, "category": category}
+        views.append({"scoring": scoring, **choice, "key": done[chosen]})
     return views
 
 

@@ -56,7 +56,9 @@ class Built:
 def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptions) -> Built:
     """Build or renew the site `out`; raises UsageError, UnknownName, RecordError."""
     if options.agreement is not None:
-        options = replace(options, agreement=publish.agreement(options.agreement, wanted.results))
+        options = replace(
+            options, agreement=publish.agreement(options.agreement, wanted.results_dir)
+        )
     site = SiteFolder(out)
     try:
         site.open()
@@ -67,12 +69,12 @@ def build_site(wanted: Wanted, out: Path, registry: Registry, options: SiteOptio
 
 def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOptions) -> Built:
     found = collect(wanted, Aggregations(registry), shipped_samples(registry))
-    secret = _secret(found, wanted.results)
+    secret = _secret(found, wanted.results_dir)
     pages, refused = usable(registry.pages.values())
     files = dict(assets(pages))
     if options.logo is not None:
         files |= [logo_file(options.logo)]
-    kept, damaged = read_kept(wanted.results)
+    kept, damaged = read_kept(wanted.results_dir)
     refused += [Problem(where=name, what=_DAMAGED) for name in damaged]
     inputs = _inputs(found, registry, options, files, secret, repr((kept, damaged)))
     made = Made(problems=[*found.problems, *refused])
@@ -82,7 +84,7 @@ def _build(site: SiteFolder, wanted: Wanted, registry: Registry, options: SiteOp
         site.begin()
         for name, content in files.items():
             site.put(name, content)
-        workers = WorkerPool(site, wanted.results, registry)
+        workers = WorkerPool(site, wanted.results_dir, registry)
         try:
             workers.start(_by_benchmark(found))
             for scoring, cells in found.cells.items():

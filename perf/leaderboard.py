@@ -26,7 +26,7 @@ start = time.perf_counter()
 from medhelm_leaderboard.collect import Wanted
 from medhelm_leaderboard.site import SiteOptions, build_site
 from medhelm.plugins.registry import load_registry
-built = build_site(Wanted(results=Path(sys.argv[1])), Path(sys.argv[2]), load_registry(), SiteOptions())
+built = build_site(Wanted(results_dir=Path(sys.argv[1])), Path(sys.argv[2]), load_registry(), SiteOptions())
 seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(f"  {sys.argv[3]:34} {seconds:6.2f} s, peak {peak:5.0f} MiB, {built.written} files written")

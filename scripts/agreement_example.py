@@ -23,9 +23,10 @@ import medhelm
 from medhelm.store.records import find_gradings, read_plan, read_record
 from medhelm.store.runlog import read_episodes
 from medhelm.tables.clinicians.agreement import agreement_table
-from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
+from medhelm.tables.clinicians.rated_answers import load_rated
 from medhelm.tables.clinicians.ratings import read_ratings
 from medhelm.tables.format.formats import render
+from medhelm.tables.study.selection import RunChoice
 
 PAGE = ROOT / "docs" / "jury.md"
 BENCHMARKS = ("aci_bench", "mediqa_qa")

@@ -37,11 +37,12 @@ from medhelm.schema.run import JUDGE, JurySpec, JuryTerms, Party, UsageTotals  #
 from medhelm.stats import aggregation as stats  # noqa: E402
 from medhelm.store.records import read_record  # noqa: E402
 from medhelm.tables.clinicians.agreement import ZScores, agreement_table  # noqa: E402
-from medhelm.tables.clinicians.rated_answers import Rated, RunChoice, load_rated  # noqa: E402
+from medhelm.tables.clinicians.rated_answers import Rated, load_rated  # noqa: E402
 from medhelm.tables.clinicians.ratings import read_ratings  # noqa: E402
 from medhelm.tables.format.table import Settings, Table, Value  # noqa: E402
 from medhelm.tables.loading import load_results  # noqa: E402
 from medhelm.tables.results import Results  # noqa: E402
+from medhelm.tables.study.selection import RunChoice  # noqa: E402
 from tests.build_runs import EXACT, Item, write_run  # noqa: E402
 
 PAGE = ROOT / "docs" / "published.md"

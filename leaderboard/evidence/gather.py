@@ -29,8 +29,7 @@ from medhelm.tables.known_tables import find_tables, made_table
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import COLUMNS, read_cell
+from medhelm.tables.study.cells import read_cell
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.table_spec import TableRequest, publish_rows
 from medhelm_leaderboard import publish
@@ -89,12 +88,10 @@ def gather(
     if len(models) != 1:
         named = f"{len(models)} models: {', '.join(models)}" if models else "no model"
         raise UsageError(f"a report is on one model; scoring={scoring} has runs of {named}")
-    kept, damaged = read_kept(wanted.results)
+    kept, damaged = read_kept(wanted.results_dir)
     problems = [*found.problems, *(Problem(where=n, what="cannot be read") for n in damaged)]
     forms = tuple(found.variants.get(scoring, ()))
-    read = [
-        partial(lambda r: read_cell(r, read_scores(r, COLUMNS), aggregations), r) for r in forms
-    ]
+    read = [partial(read_cell, run, aggregations) for run in forms]
     loaded = Results(cells, known=find_tables(registry.files), variants=read)
     runs = publish.runs(scoring, loaded, settings, kept)
     of_site = loaded.request(settings)

@@ -81,7 +81,7 @@ def show_site(registry: Registry) -> None:
     from medhelm_leaderboard.site import SiteOptions, build_site
 
     results = Path(DEFAULT_RESULTS)
-    wanted = Wanted(results=results, data="sample", latest=True)
+    wanted = Wanted(results_dir=results, data="sample", latest=True)
     how = SiteOptions(command=f"medhelm leaderboard build --out {DEFAULT_SITE} --data sample")
     report(build_site(wanted, results / DEFAULT_SITE, registry, how))
     print(_NEXT)

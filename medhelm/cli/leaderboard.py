@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ def _build(args: argparse.Namespace) -> int:
     registry = open_registry(args.plugin)
     options = {"title": args.title} if args.title else {}
     wanted = Wanted(
-        results=Path(args.results_dir),
+        results_dir=Path(args.results_dir),
         data=args.data,
         latest=args.latest,
         benchmarks=args.benchmark or (),
@@ -54,7 +55,7 @@ def _build(args: argparse.Namespace) -> int:
 
 def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
     from medhelm.tables.clinicians.agreement import agreement_table
-    from medhelm.tables.clinicians.rated_answers import RunChoice, load_rated
+    from medhelm.tables.clinicians.rated_answers import load_rated
     from medhelm.tables.clinicians.ratings import read_ratings
     from medhelm_leaderboard.collect import benchmarks_of
 
@@ -63,13 +64,7 @@ def _agreement(args: argparse.Namespace, wanted: Wanted) -> Table | None:
             raise UsageError("--key belongs to --ratings")
         return None
     ratings = read_ratings([Path(p) for p in args.ratings], Path(args.key) if args.key else None)
-    choice = RunChoice(
-        results_dir=wanted.results,
-        data=wanted.data,
-        latest=wanted.latest,
-        benchmarks=tuple(benchmarks_of(wanted) if wanted.access else wanted.benchmarks),
-        models=tuple(wanted.models),
-    )
+    choice = replace(wanted, benchmarks=benchmarks_of(wanted)) if wanted.access else wanted
     return agreement_table(load_rated(ratings, choice), settings(args), with_judges=True)
 
 

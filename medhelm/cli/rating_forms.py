@@ -19,9 +19,9 @@ from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError, closest
 
 if TYPE_CHECKING:
-    from medhelm.tables.clinicians.rated_answers import RunChoice
     from medhelm.tables.clinicians.sheet import RatingSheet, Sample
     from medhelm.tables.format.table import Settings, Table
+    from medhelm.tables.study.selection import RunChoice
 
 _SHEET = "rating_sheet.csv"
 _MANY: Mapping[str, Any] = dict(nargs="+", action="extend", default=[])
@@ -185,7 +185,7 @@ class RatingForm:
         return 0
 
     def _asked(self, args: argparse.Namespace, *, is_text: bool) -> Asked:
-        from medhelm.tables.clinicians.rated_answers import RunChoice
+        from medhelm.tables.study.selection import RunChoice
 
         statistics, own = read_settings(args.set, self.settings)
         return Asked(
@@ -227,7 +227,7 @@ class RatingForm:
 
 def run_choice(args: argparse.Namespace) -> RunChoice:
     """Return which stored runs the options choose."""
-    from medhelm.tables.clinicians.rated_answers import RunChoice
+    from medhelm.tables.study.selection import RunChoice
 
     return RunChoice(
         results_dir=Path(args.results_dir),

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         print(*changes, *others, *fine, sep="\n")
     else:
         names: dict[str, Any] = {"benchmarks": args.benchmark or (), "models": [args.model]}
-        wanted = Wanted(results=results, data=args.data, latest=args.latest, **names)
+        wanted = Wanted(results_dir=results, data=args.data, latest=args.latest, **names)
         profile = read_profile(args.profile) if args.profile else None
         registry, chosen = open_registry(args.plugin), settings(args)
         found = gather(wanted, registry, chosen, scoring=args.scoring, profile=profile, by=args.by)

@@ -117,7 +117,7 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
     and newer ones in place of which these are shown.
     """
     from medhelm.tables.clinicians.rated_answers import graded_runs
-    from medhelm.tables.study.selection import choose_runs
+    from medhelm.tables.study.selection import RunChoice
 
     folder = results.resolve()
     start = ["medhelm", "tables", "--results-dir", str(folder)]
@@ -135,10 +135,10 @@ def tables_command(gradings: Sequence[Path], results: Path) -> str:
     has_one_a_cell = len({(spec.column, spec.model.name) for spec, _ in specs}) == len(specs)
     for further in _choices(specs):
         try:
-            shown = choose_runs(runs, **chosen, **further).runs
+            shown = RunChoice(**chosen, **further).of(runs).runs
             if has_one_a_cell and (others := wanted - {run.path for run in shown}):
                 further["folders"] = sorted(str(path.relative_to(folder)) for path in others)
-                choose_runs(runs, **chosen, **further)
+                RunChoice(**chosen, **further).of(runs)
         except MedhelmError:
             continue
         words = ["--latest"] * further.get("latest", False)

@@ -35,10 +35,11 @@ from medhelm.stats.intervals import effective_trials, jackknife, wilson
 from medhelm.stats.two_class import Bools, partial_spearman
 from medhelm.store.records import order_key, read_plan
 from medhelm.tables.clinicians.fidelity import Comparison
-from medhelm.tables.clinicians.rated_answers import Rated, RunChoice
+from medhelm.tables.clinicians.rated_answers import Rated
 from medhelm.tables.clinicians.stored_decisions import chosen_runs
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.study.selection import RunChoice
 
 ANSWERS = 30
 """Answers that each judge is asked about once more, where nobody says how many."""

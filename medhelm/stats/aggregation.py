@@ -334,14 +334,14 @@ PAPER_MDE_FACTOR = 2.80
 """The paper's authors multiply by this: z[0.975] + z[0.80] = 2.8016, rounded."""
 
 
-def mde(error: float | Floats, alpha: float = ALPHA, beta: float = BETA) -> Floats:
+def mde(error: float | Floats) -> Floats:
     """Return (z[1 - alpha/2] + z[1 - beta]) * the standard error of a paired difference.
 
     2.80 times it at alpha 0.05 two-sided and power 0.80. With independent instances the error is
     sd(differences) / sqrt(n). (MedHELM paper, appendix E.)
     """
     z = NormalDist().inv_cdf
-    return np.asarray((z(1 - alpha / 2) + z(1 - beta)) * np.asarray(error), dtype=np.float64)
+    return np.asarray((z(1 - ALPHA / 2) + z(1 - BETA)) * np.asarray(error), dtype=np.float64)
 
 
 def holm(p: Sequence[float]) -> list[float]:

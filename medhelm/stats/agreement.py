@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -38,15 +38,12 @@ _NO_SPREAD = 1e-6
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-@dataclass(frozen=True)
-class Icc:
-    """An intraclass correlation with its F interval, not clipped; n units and k raters."""
+class Icc(NamedTuple):
+    """An intraclass correlation with its F interval, not clipped."""
 
     value: float
     low: float
     high: float
-    n: int
-    k: int
 
 
 def once(n: int) -> Floats:
@@ -176,32 +173,19 @@ def icc3k(ratings: Floats, confidence: float = 0.95) -> Icc:
         low = 1 - _f_quantile(upper, *df) / ratio
         high = 1 - 1 / (ratio * _f_quantile(upper, *reversed(df)))
     value = 1 - error / rows if rows > 0 else math.nan
-    return Icc(value, low, high, n, k)
+    return Icc(value, low, high)
 
 
-def icc2(ratings: Floats, confidence: float = 0.95) -> tuple[Icc, Icc]:
+def icc2(ratings: Floats) -> tuple[float, float]:
     """Return ICC(2,1) and ICC(2,k): absolute agreement of random raters, of one and of their mean.
 
     Units with a missing rating are left out.
     """
     rows, columns, error, n, k = _mean_squares(ratings)
-    nothing = Icc(math.nan, math.nan, math.nan, n, k)
     if not rows + columns + error > 0:
-        return nothing, nothing
+        return math.nan, math.nan
     one = (rows - error) / (rows + (k - 1) * error + k * (columns - error) / n)
-    low, high = math.nan, math.nan
-    if rows > 0 and error > 0 and one < 1:
-        a, b = k * one / (n * (1 - one)), 1 + k * one * (n - 1) / (n * (1 - one))
-        df = (a * columns + b * error) ** 2 / (
-            (a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
-        )
-        upper, rest = 0.5 + confidence / 2, k * columns + (k * n - k - n) * error
-        f = _f_quantile(upper, n - 1, df)
-        low = n * (rows - f * error) / (f * rest + n * rows)
-        f = _f_quantile(upper, df, n - 1)
-        high = n * (f * rows - error) / (rest + n * f * rows)
-    mean, mean_low, mean_high = (k * x / (1 + (k - 1) * x) for x in (one, low, high))
-    return Icc(one, low, high, n, k), Icc(mean, mean_low, mean_high, n, k)
+    return one, k * one / (1 + (k - 1) * one)
 
 
 def _mean_squares(ratings: Floats) -> tuple[float, float, float, int, int]:
@@ -270,12 +254,10 @@ def weighted_kappa(table: Floats, cost: Floats) -> Floats:
     return np.asarray(1 - ratio(n * (table * cost).sum((-2, -1)), expected))
 
 
-def kappa_of_ratings(
-    a: Floats, b: Floats, scale: Sequence[int], weights: Literal["linear", "quadratic"]
-) -> float:
-    """Return Cohen's kappa of two raters on an ordinal scale, over the units that both rated.
+def kappa_of_ratings(a: Floats, b: Floats, scale: Sequence[int]) -> float:
+    """Return Cohen's kappa, quadratically weighted, of two raters on an ordinal scale.
 
-    NaN where chance alone gives no disagreement.
+    It is over the units that both rated; NaN where chance alone gives no disagreement.
     """
     there = ~(np.isnan(a) | np.isnan(b))
     steps = np.asarray(scale, dtype=np.float64)
@@ -283,8 +265,8 @@ def kappa_of_ratings(
     n = int(there.sum())
     if one.sum() != n or other.sum() != n:
         raise ValueError("a rating is not on the scale")
-    gap = np.abs(np.subtract.outer(np.arange(len(steps)), np.arange(len(steps))))
-    cost = (gap if weights == "linear" else gap**2).astype(np.float64)
+    places = np.arange(len(steps), dtype=np.float64)
+    cost = np.subtract.outer(places, places) ** 2
     return float(weighted_kappa(one.T.astype(np.float64) @ other, cost))
 
 

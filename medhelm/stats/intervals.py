@@ -19,14 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.stats.aggregation import (
-    TIE,
-    Floats,
-    Ints,
-    Pooling,
-    design_effect,
-    on_all_cores,
-)
+from medhelm.stats.aggregation import TIE, Floats, Ints, Pooling, design_effect, on_all_cores
 from medhelm.stats.student_t import t_quantile
 
 SMALL = 300
@@ -75,6 +68,10 @@ class Interval:
         """Return the ends under the names of a table's columns: `low` and `high`, or `PREFIX_low`."""
         head = f"{prefix}_" if prefix else ""
         return {f"{head}low": self.low, f"{head}high": self.high}
+
+    def columns(self, prefix: str) -> dict[str, object]:
+        """Return the ends and the method under `PREFIX_low`, `PREFIX_high` and `PREFIX_method`."""
+        return {**self.ends(prefix), f"{prefix}_method": self.method}
 
     @property
     def described(self) -> str:

@@ -66,7 +66,7 @@ def of_one_run(table: Table) -> Table:
     chosen = table.choose([*_OF_ONE, *flags])
     heads = {"total_cost_usd": "USD", "answer_s": "s/answer"}
     named = (replace(c, heading=heads.get(c.name, c.heading)) for c in chosen.columns)
-    said = tuple(n for n in chosen.notes if not n.startswith(notes.NOT_SCORED))  # a column says it
+    said = tuple(n for n in chosen.notes if not n.startswith("Not scored: "))  # a column says it
     return replace(chosen, columns=tuple(named), notes=said)
 
 

@@ -119,9 +119,8 @@ def compare(study: Study, a: str, b: str) -> Table:
         rows,
         [
             *_verdict([q for _, q in pairs], [r for r, _ in pairs], a, b, study.settings),
-            *([notes.pooled_intervals(study)] if pairs else []),
-            *_scales(study, rows),
-            *_not_compared(rows),
+            *(notes.pooled_intervals(study) if pairs else []),
+            *COMPARE.say(scales=_scales(study, rows), not_compared=_not_compared(rows)),
         ],
         title=f"A = {a} and B = {b} on the same instances",
         more={"permutations": PERMUTATIONS, "model_a": a, "model_b": b},
@@ -267,40 +266,29 @@ def _overall(pairs: list[Paired], settings: Settings) -> Row:
 
 def _verdict(pairs: list[Paired], rows: list[Row], a: str, b: str, settings: Settings) -> list[str]:
     if not pairs:
-        return [f"{a} and {b} can be compared on no benchmark."]
+        return COMPARE.say(none=(a, b))
     better = sum(q.difference > TIE for q in pairs)
     worse = sum(q.difference < -TIE for q in pairs)
     level = 1 - settings.confidence
     clear = [q for q, r in zip(pairs, rows, strict=True) if float(str(r["p_holm"])) <= level]
     up = sum(q.difference > TIE for q in clear)
-    return [
-        f"Of {len(pairs)} benchmarks {a} scores higher on {better}, {b} on {worse}, and "
-        f"{len(pairs) - better - worse} are equal; after Holm at {level:.2g}, {up} and "
-        f"{len(clear) - up} differ.",
-        "Overlap of two models' own intervals is not a test; this table is.",
-    ]
+    count, equal = len(pairs), len(pairs) - better - worse
+    return COMPARE.say(
+        verdict=(count, a, better, b, worse, equal, level, up, len(clear) - up), overlap=True
+    )
 
 
-def _scales(study: Study, rows: list[Row]) -> list[str]:
-    """Return the note on benchmarks whose scores are not on the scale of the differences."""
+def _scales(study: Study, rows: list[Row]) -> str:
+    """Return the benchmarks whose scores are not on the scale of the differences, with theirs."""
     own = [
         f"{b} ({m.minimum:g} to {m.maximum:g}{'' if m.higher_is_better else ', lower is better'})"
         for b in dict.fromkeys(str(r["benchmark"]) for r in rows if r["level"] == "benchmark")
         for m in [study.panels[b].metric]
         if (m.minimum, m.maximum, m.higher_is_better) != (0.0, 1.0, True)
     ]
-    if not own:
-        return []
-    return [
-        "A and B are in the metric's own units, A - B is of normalised scores, from 0 (worst) to 1 "
-        f"(best). Other scales: {', '.join(own)}."
-    ]
+    return ", ".join(own)
 
 
-def _not_compared(rows: list[Row]) -> list[str]:
-    parts = []
-    for row in rows:
-        if not row["is_compared"]:
-            has_pair = "p" in row
-            parts.append(f"{row['benchmark']} ({'coverage' if has_pair else row['test']})")
-    return [f"Not compared: {', '.join(parts)}."] if parts else []
+def _not_compared(rows: list[Row]) -> str:
+    whys = ((r, "coverage" if "p" in r else r["test"]) for r in rows if not r["is_compared"])
+    return ", ".join(f"{row['benchmark']} ({why})" for row, why in whys)

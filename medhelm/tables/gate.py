@@ -166,15 +166,6 @@ def cases_needed(score: float, low: float, high: float, n: int, bar: Requirement
     return math.ceil(needed - TIE) if needed <= _MOST_CASES else None
 
 
-_RULES: Mapping[Decision, str] = {
-    "point": "PASS: the score is at or beyond the threshold. FAIL: it is short of it. INCONCLUSIVE: "
-    "there is no score that says anything.",
-    "interval": "PASS: the whole {0:.0%} interval is at or beyond the threshold. FAIL: all of it is "
-    "short, for {1} seeds of a bootstrap. INCONCLUSIVE: the threshold lies in it, or nothing can be "
-    "said.",
-}
-
-
 # Verdicts --------------------------------------------------------------------------------------
 
 _SETTINGS = ("bootstrap_seed", "draws", "confidence", "min_coverage", "data", "scoring")
@@ -217,14 +208,14 @@ def gate(
     shown = Study(own or cells, settings, said)
     worst = over_all([row["verdict"] for row in rows])
     is_sample = shown.any_record.spec.data == "sample"
-    warning = " on BUNDLED SAMPLES, which say nothing about models" if is_sample else ""
+    warning = " on BUNDLED SAMPLES, which say nothing about models" * is_sample
     title = f"Gate {profile.name}: {worst} (by {_BY[decision]}){warning}"
     by_model, by_threshold = GATE.parts
     own_form = replace(GATE, parts=(replace(by_model, title=title), by_threshold))
     return own_form.table(
         rows,
         [
-            f"Profile {profile.name} (sha256 {profile.sha256[:12]}). {profile.description}",
+            *GATE.say(profile=(profile.name, profile.sha256[:12], profile.description)),
             *notes.common(shown),
             *(note for _, note in made.values() if note),
             *_notes(rows, settings, gold, chosen, decision),
@@ -465,25 +456,14 @@ def _notes(
     chosen: Sequence[str],
     decision: Decision,
 ) -> Iterator[str]:
-    yield (
-        f"The verdict follows the {_BY[decision]} (--decision); `interval` and `point` are both, "
-        "the second on the score alone, whatever it owes to chance."
-    )
-    yield (
-        f"{_RULES[decision].format(settings.confidence, _SEEDS)} Over all: FAIL if any is, else "
-        "INCONCLUSIVE if any is. Every model is judged by its own run alone; `medhelm compare` "
-        "compares two."
-    )
+    rule = "by_point" if decision == "point" else "by_interval"
+    yield from GATE.say(decision=_BY[decision], **{rule: (settings.confidence, _SEEDS)})
     yield from _reasons(rows)
-    if any(row.get("cases") for row in rows):
-        yield (
-            "needs about: instances for a verdict if the score stays where it is, since intervals "
-            "shrink with the root of their number."
-        )
-    if judged := [m for m in gold if m in chosen]:
-        yield f"Reads the gold, so that its verdict is none on a model: {', '.join(judged)}."
-    if left := [m for m in gold if m not in chosen]:
-        yield f"Not judged, since they read the gold or are answers of people: {', '.join(left)}."
+    yield from GATE.say(
+        cases=any(row.get("cases") for row in rows),
+        gold=", ".join(m for m in gold if m in chosen),
+        not_judged=", ".join(m for m in gold if m not in chosen),
+    )
 
 
 def _reasons(rows: Sequence[Row]) -> Iterator[str]:

@@ -12,13 +12,7 @@ import numpy as np
 from medhelm.errors import UnknownName, UsageError
 from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import MEAN_OF_PARTS, TIE, Floats
-from medhelm.stats.intervals import (
-    bootstrap,
-    cluster_sums,
-    difference,
-    score_limits,
-    seed_of,
-)
+from medhelm.stats.intervals import bootstrap, cluster_sums, difference, score_limits, seed_of
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, Value
 from medhelm.tables.notes import study_table
@@ -47,22 +41,19 @@ def gaps(asked: TableRequest) -> Table:
             tags = instance_tags(panel, asked.metadata)
             keys.update(*tags.values())
             names = {i: tag[by] for i, tag in tags.items() if by in tag}
-            if 0 < len(names) < len(tags):
-                said.append(f"{len(tags) - len(names):,} instances of {benchmark} have no {by}.")
+            lacking = len(tags) - len(names) if names else 0
+            said += GAPS.say(lacking=(lacking, benchmark, by) if lacking else None)
         elif panel.card.reference_part and panel.metric.aggregation == MEAN_OF_PARTS.name:
             reference, names = panel.card.reference_part, _parts(panel)
         ids, of = np.array(sorted(names), dtype=np.uint64), [names[i] for i in sorted(names)]
         groups = {g: ids[np.array(of) == g] for g in sorted({*of})}
         own, small = _rows(study, panel, by or "part", groups, reference)
         rows += own
-        if small:
-            few = f"Fewer than {least} clusters, so in no number (--min-group)"
-            said.append(f"{few}: of {benchmark} {', '.join(small)}.")
+        said += GAPS.say(few=(least, benchmark, ", ".join(small)) if small else None)
     if by is not None and by not in keys:
         known = sorted(keys)
         raise UnknownName("metadata key", by, known, f"keys of these runs: {', '.join(known)}")
-    if not rows:
-        said.append("No benchmark of these runs has a part to compare others with; see --by KEY.")
+    said += GAPS.say(none=not rows)
     title = f"Gaps between groups by {by}" if by else ""
     more: dict[str, Value] = {"min_group": least}
     return study_table(study, GAPS, rows, said, title=title, is_ranking=True, more=more)
@@ -204,7 +195,7 @@ def slices(study: Study, by: str | None, metadata: Metadata) -> Table:
     having = [b for b, found in tags.items() if any(by in tag for tag in found.values())]
     rows = [row for b in having for row in _slice_rows(study, b, by, tags[b])]
     without = [b for b in tags if b not in having]
-    said = [f"Without the key {by}: {', '.join(without)}."] if without else []
+    said = SLICES.say(without=(by, ", ".join(without)) if without else None)
     more: dict[str, Value] = {"min_group": study.settings.min_group}
     title = f"Scores by {by}"
     return study_table(study, SLICES, rows, said, title=title, is_ranking=True, more=more)

@@ -92,15 +92,12 @@ def read_lines(run: GradedRun, named: Callable[[str], str] = str) -> Lines:
             key = (instance, repeat)
             if metric == main:
                 found[key].insert(0, line)
-                about[key] = (read or "", _part(more) if has_parts else "")
+                part = json.loads(more or "{}").get("part", "") if has_parts else ""
+                about[key] = (read or "", str(part))
             else:
                 found[key].append(line)
     lines = {k: Line(about[k][0], tuple(found[k]), about[k][1]) for k in about}
     return Lines(sorted(lines), lines)
-
-
-def _part(metadata: str | None) -> str:
-    return str(json.loads(metadata or "{}").get("part", ""))
 
 
 @dataclass(frozen=True)

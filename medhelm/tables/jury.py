@@ -25,7 +25,7 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.panels import MISSING
 from medhelm.stats import aggregation as stats
 from medhelm.stats import agreement
-from medhelm.stats.aggregation import Floats, Ints, Pooling
+from medhelm.stats.aggregation import Floats, Ints
 from medhelm.stats.intervals import jackknife
 from medhelm.tables import notes
 from medhelm.tables.format.column_kinds import form
@@ -34,16 +34,6 @@ from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Answers, Cell, Keys, MetricScores, by_judge, means
 from medhelm.tables.study.judge_errors import ERRORS, LIMIT, error_columns, grader_of, judge_errors
 from medhelm.tables.study.study import Estimate, Study, estimate
-
-_NONE = Answers(
-    ids=np.empty(0, np.uint64),
-    repeats=np.empty(0, np.int32),
-    clusters=np.empty(0, np.uint64),
-    values=np.empty(0),
-    sums=np.empty((0, 1)),
-    floored=np.empty(0, np.bool_),
-    votes=np.empty(0, dtype=np.int64),
-)
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ def _ratings(cell: Cell, metric: str, judges: Sequence[str]) -> _Ratings:
 
 def _answers(cell: Cell, metric: str) -> Answers:
     scores = cell.scores.get(metric)
-    return _NONE if scores is None or scores.answers is None else scores.answers
+    return scores.answers if scores is not None and scores.answers is not None else Answers.none()
 
 
 def _places(several: Sequence[Answers]) -> list[NDArray[Any]]:
@@ -156,10 +146,33 @@ class Jury:
         return estimate(panel, self.study.settings, self.benchmark)
 
     def _mean_over(self, model: str, kept: Sequence[int]) -> MetricScores:
-        """Return a model's scores by some judges. Those of a majority are compared where all gave one, for an
-        answer that only a mild judge could score would be worth more."""
-        pooling = self.panel.cells[model].scores[self.metric].pooling
-        return _mean_over(self.ratings[model], kept, pooling, needs_all=self.metric != JURY)
+        """Return a model's scores by some judges: the mean of those that gave one. Those of a majority are
+        compared where all gave one, for an answer that only a mild judge could score would be worth more."""
+        own = self.ratings[model]
+        values = own.values[:, kept]
+        there = ~np.isnan(values)
+        rows = own.is_scored & (there.any(axis=1) if self.metric == JURY else there.all(axis=1))
+        values, there, ids = values[rows], there[rows], own.ids[rows]
+        votes = there.sum(axis=1)
+        sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(1) / votes[:, None]
+        given = np.where(there, values, 0.0).sum(axis=1) / votes
+        is_first = np.diff(ids, prepend=~ids[:1]) != 0
+        item, count = np.cumsum(is_first) - 1, int(is_first.sum())
+        scores = means(given, item, count)
+        return MetricScores(
+            ids=ids[is_first],
+            values=scores,
+            sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
+            clusters=own.clusters[rows][is_first],
+            low=scores,
+            high=scores,
+            spread=np.zeros(count),
+            floored=own.floored[rows][is_first],
+            total=float(given.sum()),
+            counted=len(given),
+            outcomes={},
+            pooling=self.panel.cells[model].scores[self.metric].pooling,
+        )
 
     def ranks(self, found: Mapping[str, Estimate]) -> dict[str, int]:
         """Return the ranks of the fit models by some estimates; empty without a rival, and where the
@@ -209,43 +222,7 @@ class Jury:
         return outcomes["scored"] + outcomes["unscored"], outcomes["scored"]
 
 
-def _mean_over(
-    own: _Ratings, kept: Sequence[int], pooling: Pooling, *, needs_all: bool
-) -> MetricScores:
-    """Return the scores of a jury of some of the judges: the mean of those that gave one, or of all of them."""
-    values = own.values[:, kept]
-    there = ~np.isnan(values)
-    rows = own.is_scored & (there.all(axis=1) if needs_all else there.any(axis=1))
-    values, there, ids = values[rows], there[rows], own.ids[rows]
-    votes = there.sum(axis=1)
-    sums = np.where(there[:, :, None], own.sums[rows][:, kept], 0.0).sum(axis=1) / votes[:, None]
-    given = np.where(there, values, 0.0).sum(axis=1) / votes
-    is_first = np.diff(ids, prepend=~ids[:1]) != 0
-    item, count = np.cumsum(is_first) - 1, int(is_first.sum())
-    scores = means(given, item, count)
-    return MetricScores(
-        ids=ids[is_first],
-        values=scores,
-        sums=np.stack([means(c, item, count) for c in sums.T], axis=1),
-        clusters=own.clusters[rows][is_first],
-        low=scores,
-        high=scores,
-        spread=np.zeros(count),
-        floored=own.floored[rows][is_first],
-        total=float(given.sum()),
-        counted=len(given),
-        outcomes={},
-        pooling=pooling,
-    )
-
-
 AGREEMENT, JUDGE, MODEL, LEFT_OUT = "agreement", "judge", "model", "left out"
-
-_BRACKETS = (
-    "Brackets behind a rank, and least and most of a score, are what they become with one judge "
-    "left out, on the same instances."
-)
-
 
 JURY_TABLE = form(__file__, "jury", errors=ERRORS)
 
@@ -303,7 +280,7 @@ def _agreement(own: Jury) -> Row:
         return row
 
     def measure(rows: NDArray[np.bool_]) -> list[float]:
-        return [_alpha(heard[rows]), agreement.icc2(heard[rows])[0].value]
+        return [_alpha(heard[rows]), agreement.icc2(heard[rows])[0]]
 
     every = np.ones(len(heard), dtype=np.bool_)
     alpha, single = measure(every)
@@ -314,7 +291,7 @@ def _agreement(own: Jury) -> Row:
         **ends[0].ends("alpha"),
         "icc_single": single,
         **ends[1].ends("icc_single"),
-        "icc_mean": agreement.icc2(heard)[1].value,
+        "icc_mean": agreement.icc2(heard)[1],
         "icc_mean_low": _of_mean(ends[1].low, k),
         "icc_mean_high": _of_mean(ends[1].high, k),
         "correlation": r,
@@ -413,50 +390,41 @@ def _model(own: Jury, model: str) -> Row:
 
 def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
     if not juries:
-        return ["No benchmark here was rated by a jury."]
-    found = [
-        "Agreement is over the compared answers that judges were shown, by ratings on the rubric's "
-        "scale, or by the score that each one's verdicts alone would give; its intervals leave out groups of instances with their clusters (jackknife), so "
-        "that neither judges nor models count as instances.",
-        "votes = k / (1 + (k - 1) r), r the mean correlation of two judges' ratings. Judges also "
-        "agree since answers differ in quality, so that this is a lower bound; ratings by "
-        "clinicians tell more.",
-        _BRACKETS,
-    ]
-    found += [
-        f"{own.benchmark}: judges decide on {own.metric} by majority. A score here is the mean of what each judge "
-        "alone gives, not that of the benchmark, and ranks nobody."
-        for own in juries
-        if own.metric != JURY
-    ]
-    found += [
-        f"{own.benchmark}: left out, since what each judge alone gives is not in their gradings: "
-        f"{', '.join(own.without_judges)}; `medhelm score` adds it."
-        for own in juries
-        if own.without_judges
-    ]
+        return JURY_TABLE.say(none=True)
     silent = [
         f"{own.benchmark}: {judge}"
         for own in juries
         for place, judge in enumerate(own.judges)
         if np.isnan(own.answers[0][:, place]).all()
     ]
-    if silent:
-        found.append(f"Judges without any verdict on the compared answers: {', '.join(silent)}.")
-    found += [
-        f"{own.benchmark}: judge {judge} is missing on some answers ({_abstained(own, judge)}); "
-        f"the scores of these are of the other judges{_below_quorum(own)}."
-        for own in juries
-        for judge in own.judges
-        if _is_missing(own, judge)
+    own_judges = sorted({m for own in juries for m in own.own})
+    say = JURY_TABLE.say
+    return [
+        *say(agreement=True, votes=True, brackets=True),
+        *(
+            n
+            for own in juries
+            if own.metric != JURY
+            for n in say(by_majority=(own.benchmark, own.metric))
+        ),
+        *(
+            note
+            for own in juries
+            if own.without_judges
+            for note in say(without_judges=(own.benchmark, ", ".join(own.without_judges)))
+        ),
+        *say(silent=", ".join(silent)),
+        *(
+            note
+            for own in juries
+            for judge in own.judges
+            if _is_missing(own, judge)
+            for note in say(
+                missing=(own.benchmark, judge, _abstained(own, judge), _below_quorum(own))
+            )
+        ),
+        *say(own_family=", ".join(own_judges)),
     ]
-    if own_judges := sorted({m for own in juries for m in own.own}):
-        found.append(
-            f"Judged by their own family too: {', '.join(own_judges)}. `without` is the score by the "
-            "other judges; they may be stricter or milder, so compare it with the score of the "
-            "same model only, and with what the others lose in the rows without the judge."
-        )
-    return found
 
 
 ALL = "all together"
@@ -467,14 +435,8 @@ _COUNTED = ("what", "wrong", "verdicts", "invalid", "cases", "runs")
 def controls(study: Study) -> Table:
     """Return a row of each benchmark, judge and kind of error."""
     rows = [*_control_rows(study)]
-    said = (
-        "A control counts as one verdict for each item whose verdict is known: not for what an answer without "
-        "content may have, nor for what every other answer has. An interval is Clopper and Pearson's for as many "
-        "independent verdicts as those of the cases are worth; runs on the same cases count once. Judges "
-        f"whose false positives may be above {LIMIT:.0%} rank nobody."
-    )
-    none = "No judge here was asked about controls."
-    return study_table(study, CONTROLS, rows, [said if rows else none])
+    said = CONTROLS.say(counts=rows and LIMIT, none=not rows)
+    return study_table(study, CONTROLS, rows, said)
 
 
 def _control_rows(study: Study) -> Iterator[Row]:
@@ -487,8 +449,8 @@ def _control_rows(study: Study) -> Iterator[Row]:
             for one in judge_errors(records, metric, study.settings.confidence):
                 row: Row = {"benchmark": benchmark, "metric": metric, "judge": one.judge or ALL}
                 row |= {name: getattr(one, name) for name in _COUNTED} | one.row("share")
-                yield row | {kind: _wrong_of(one.kinds.get(kind)) for kind in (EMPTY, OTHER, RIGHT)}
-
-
-def _wrong_of(own: Mapping[str, int] | None) -> str | None:
-    return f"{own['wrong']:,} of {own['verdicts']:,}" if own else None
+                yield row | {
+                    kind: f"{own['wrong']:,} of {own['verdicts']:,}"
+                    for kind in (EMPTY, OTHER, RIGHT)
+                    if (own := one.kinds.get(kind))
+                }

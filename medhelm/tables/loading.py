@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from medhelm.config import convert
 from medhelm.errors import RecordError, UsageError, below
@@ -12,28 +13,17 @@ from medhelm.plugins.registry import Registry, load_registry
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
-from medhelm.store.records import (
-    find_gradings,
-    find_runs,
-    find_unreadable,
-    read_plan,
-)
+from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan
 from medhelm.store.remote_runs import results_folder
 from medhelm.tables.known_tables import KnownTables, find_tables
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.cells import (
-    COLUMNS,
-    Cell,
-    read_cell,
-)
+from medhelm.tables.study.cells import read_cell
 from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,
     GradedRun,
-    choose_runs,
-    is_named,
+    RunChoice,
     read_graded,
 )
 
@@ -70,13 +60,9 @@ def load_results(
     graded, damaged = _records(find_gradings(folder), aggregations)
     stored = _ungraded(folder, graded, scoring, damaged)
     damaged += [f"{path}: {why}" for path, why in find_unreadable(folder)]
-    stored = [
-        s
-        for s in stored
-        if not benchmarks
-        or any(is_named(name, benchmarks) for name in s.names)
-        and is_named(s.model.name, models or [s.model.name])
-    ]
+    named: dict[str, Any] = {"benchmarks": benchmarks, "models": models, "folders": [*runs]}
+    choice = RunChoice(data=data, scoring=scoring, latest=latest, **named)
+    stored = [*filter(choice.names, stored)]
     fix = f"`medhelm score{'' if scoring == 'fixed' else f' --scoring {scoring}'}`"
     seen = f" ({len(damaged)} damaged: {damaged[0]})" if damaged else ""
     _refuse_ungraded(graded, stored, benchmarks, models, f"{fix} grades stored responses{seen}")
@@ -85,15 +71,7 @@ def load_results(
             f"no graded run {below(folder)}{seen}; `medhelm run results_dir={folder}` writes "
             "there, `medhelm score` grades stored responses"
         )
-    chosen = choose_runs(
-        graded,
-        data=data,
-        scoring=scoring,
-        latest=latest,
-        benchmarks=benchmarks,
-        models=models,
-        folders=runs,
-    )
+    chosen = choice.of(graded)
     stored = [s for s in stored if s.data == chosen.data]
     said = [f"Not graded: {_names(stored)}; {fix} grades them."] if stored else []
     left = {(s.column, s.model.name): s.model for s in stored}
@@ -158,8 +136,7 @@ def load_gradings(
     runs, damaged = _records(folders, aggregations)
     if not runs:
         raise UsageError(f"no graded run could be read: {'; '.join(damaged) or 'none is named'}")
-    scoring = runs[0].record.grading.scoring
-    chosen = choose_runs(runs, scoring=scoring)
+    chosen = RunChoice(scoring=runs[0].record.grading.scoring).of(runs)
     return _results_of(chosen, aggregations, damaged, find_tables(files))
 
 
@@ -174,7 +151,7 @@ def _results_of(
     cells, unread = [], {}
     for run in chosen.runs:
         try:
-            cells.append(_cell(run, aggregations))
+            cells.append(read_cell(run, aggregations))
         except RecordError as e:
             damaged.append(str(e))
             unread[run.benchmark, run.model] = run.record.spec.model
@@ -183,12 +160,8 @@ def _results_of(
     more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
     lost = f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."
     notes = [*chosen.notes, *said, *[lost] * bool(damaged)]
-    variants = [partial(_cell, run, aggregations) for run in chosen.variants]
+    variants = [partial(read_cell, run, aggregations) for run in chosen.variants]
     return Results(cells, notes, ungraded, unread, known, aggregations, variants)
-
-
-def _cell(run: GradedRun, aggregations: Aggregations) -> Cell:
-    return read_cell(run, read_scores(run, COLUMNS), aggregations)
 
 
 def _records(

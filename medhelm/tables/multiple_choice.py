@@ -12,15 +12,9 @@ from medhelm.grading.answer_form import BRIER, BY_LENGTH, CONFIDENCE
 from medhelm.stats import calibration as stats
 from medhelm.stats.aggregation import TIE, Floats, Ints, holm
 from medhelm.stats.aggregation import normalise as on_unit_scale
-from medhelm.stats.intervals import (
-    Interval,
-    bootstrap,
-    cluster_sums,
-    score_interval,
-    seed_of,
-)
+from medhelm.stats.intervals import Interval, bootstrap, cluster_sums, score_interval, seed_of
 from medhelm.tables.compare import pair
-from medhelm.tables.format.column_kinds import form, text
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
 from medhelm.tables.study.cells import Cell, Keys
@@ -35,29 +29,19 @@ def robustness(asked: TableRequest) -> Table:
     """Return one row per benchmark, model and form of the questions, the original one first."""
     study = asked.study
     rows: list[Row] = []
-    for own in by_run(study, asked.variants()):
-        found = list(_rows(asked, *own))
+    for forms in by_run(study, asked.variants()):
+        found = list(_rows(asked, forms))
         tested = [row for row in found if "p" in row]
         for row, p in zip(tested, holm([float(str(row["p"])) for row in tested]), strict=True):
             row["p_holm"] = p
         rows += found
-    said = [] if rows else [NO_VARIANT]
-    if any(row["variant"] == "none_of_these" for row in rows):
-        said.append(ALWAYS_RIGHT)
+    has_none_of_these = any(row["variant"] == "none_of_these" for row in rows)
+    said = ROBUSTNESS.say(none=not rows, always_right=has_none_of_these)
     return study_table(study, ROBUSTNESS, rows, said)
 
 
-ALWAYS_RIGHT = (
-    "In `none_of_these` that option is the right one of every question: who always takes it scores 1, "
-    "so that a rise says nothing of knowledge."
-)
-NO_VARIANT = "No run asked questions in another form; `medhelm run ... variants=all` does."
-
-
-def by_run(
-    study: Study, variants: Sequence[Cell]
-) -> Iterator[tuple[str, str, Cell, dict[str, Cell]]]:
-    """Yield benchmark, model, the run of the original questions, and those of their other forms."""
+def by_run(study: Study, variants: Sequence[Cell]) -> Iterator[dict[str, Cell]]:
+    """Yield by form the run of the original questions and those of their other forms, of each model."""
     for benchmark, cells in study.cells.items():
         for model, original in cells.items():
             own = {
@@ -66,16 +50,15 @@ def by_run(
                 if (form.run.benchmark, form.run.model) == (benchmark, model)
             }
             if own:
-                yield benchmark, model, original, {v: own[v] for v in VARIANTS if v in own}
+                yield {ORIGINAL: original, **{v: own[v] for v in VARIANTS if v in own}}
 
 
-def _rows(
-    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
-) -> Iterator[Row]:
-    study = asked.study
+def _rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
+    study, original = asked.study, forms[ORIGINAL]
+    benchmark, model = original.run.benchmark, original.run.model
     metric = study.panels[benchmark].metric
     chosen = asked.chosen(original)
-    for variant, cell in {ORIGINAL: original, **forms}.items():
+    for variant, cell in forms.items():
         own, before = cell.scores[metric.name], original.scores[metric.name]
         ids = np.intersect1d(own.ids, before.ids)
         panel = Panel(
@@ -160,20 +143,19 @@ def positions(asked: TableRequest) -> Table:
     """Return one row per benchmark, model, form of the questions, and place of the option."""
     rows = [
         row
-        for benchmark, model, original, forms in by_run(asked.study, asked.variants())
-        for row in _position_rows(asked, benchmark, model, original, forms)
+        for forms in by_run(asked.study, asked.variants())
+        for row in _position_rows(asked, forms)
     ]
-    return study_table(asked.study, POSITIONS, rows, [] if rows else [NO_VARIANT])
+    return study_table(asked.study, POSITIONS, rows, ROBUSTNESS.say(none=not rows))
 
 
-def _position_rows(
-    asked: TableRequest, benchmark: str, model: str, original: Cell, forms: Mapping[str, Cell]
-) -> Iterator[Row]:
-    read = {v: asked.metadata(cell) for v, cell in forms.items()}
+def _position_rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
+    benchmark, model = forms[ORIGINAL].run.benchmark, forms[ORIGINAL].run.model
+    read = {v: asked.metadata(cell) for v, cell in forms.items() if v != ORIGINAL}
     marks = {v: {i: m for i, m in own.items() if ORDER in m} for v, own in read.items()}
     known = {i: mark for own in marks.values() for i, mark in own.items()}
     plain = {i: {ORDER: "".join(sorted(m[ORDER])), RIGHT: m[RIGHT]} for i, m in known.items()}
-    for variant, cell in {ORIGINAL: original, **forms}.items():
+    for variant, cell in forms.items():
         own = plain if variant == ORIGINAL else marks[variant]
         right = {i: m[ORDER].index(m[RIGHT]) for i, m in own.items() if len(m[RIGHT]) == 1}
         size = {i: len(own[i][ORDER]) for i in right}
@@ -219,13 +201,8 @@ def _place(
 
 _THRESHOLDS = (50, 80, 95)
 """Percent of confidence below which a model might abstain."""
-_NAMES = (
-    text("benchmark", "name of the benchmark", "benchmark"),
-    text("model", "name of the model, with its asking", "model"),
-)
 CALIBRATION = form(__file__, "calibration")
 RELIABILITY = form(__file__, "reliability")
-_NONE = "No run asked for log-probabilities; `medhelm run ... form=logprobs` does."
 
 
 def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
@@ -246,13 +223,13 @@ def confidence_pairs(cell: Cell) -> tuple[Floats, Floats, Keys]:
 def calibration(study: Study) -> Table:
     """Return one row per benchmark and model that was asked for log-probabilities."""
     rows = [_calibration_row(study, *place) for place in _rated(study)]
-    return study_table(study, CALIBRATION, rows, [] if rows else [_NONE])
+    return study_table(study, CALIBRATION, rows, CALIBRATION.say(none=not rows))
 
 
 def reliability(study: Study) -> Table:
     """Return the bins of each benchmark and model, for a reliability plot and an abstention curve."""
     rows = [row for place in _rated(study) for row in _bins(study.settings, *place)]
-    return study_table(study, RELIABILITY, rows, [] if rows else [_NONE])
+    return study_table(study, RELIABILITY, rows, CALIBRATION.say(none=not rows))
 
 
 def _rated(study: Study) -> Iterator[tuple[str, str, Cell]]:

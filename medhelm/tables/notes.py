@@ -18,7 +18,7 @@ from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, T
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import read_tables, text
-from medhelm.tables.format.table import Form, Row, Table, Value, several
+from medhelm.tables.format.table import Form, Row, Table, Value, filled, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
@@ -28,8 +28,7 @@ _MANY = 10
 
 NOT_GRADED = "not graded"
 """Reason for no rank on a benchmark whose run is stored but has no grading."""
-NOT_SCORED = "Not scored"
-"""Beginning of the note on the outcomes of runs."""
+_say = partial(filled, read_tables(__file__)["notes"])
 
 _LEAST = {"coverage": MIN_COVERAGE, "read": MIN_READ}
 FLAGS: Mapping[str, tuple[str, str]] = {
@@ -100,19 +99,7 @@ def _stand_ins(study: Study) -> list[str]:
         for grading in (c.record.grading for c in cells.values()):
             if (raters := grading.raters) is not None and not raters.judges:
                 (juries if grading.jury is not None else graders).add(benchmark)
-    said = []
-    if juries:
-        said.append(
-            "Rated by the offline jury: three graders by rule, which see shared words, their order "
-            "and length. It stands in for judges where none is asked, and its scores say nothing "
-            f"about quality: {_several(sorted(juries))}."
-        )
-    if graders:
-        said.append(
-            "Graded by a rule that sees shared words alone. It stands in for judges where none is "
-            f"asked, and its scores say nothing about quality: {_several(sorted(graders))}."
-        )
-    return said
+    return _say(offline_jury=_several(sorted(juries)), offline_grader=_several(sorted(graders)))
 
 
 def _as_fixed(study: Study) -> str:
@@ -171,60 +158,39 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
     """Return the notes on what a reader must know of single runs, each with the runs it is on."""
     main = [row for row in rows if row["is_main"]]
     few = [row for row in rows if {"coverage", "unread"} & {*str(row.get("flags", "")).split()}]
-    again = [row for row in main if row.get("asked_again") or row.get("verdicts_asked_again")]
     by_cuts = sorted(main, key=lambda row: (-_number(row.get("ended_at_budget")), _run(row)))
-    return [
-        *_note(
-            NOT_SCORED,
-            ((r, f"{r['not_scored']} of {r['planned']:,}") for r in main if r.get("not_scored")),
+    return _say(
+        not_scored=_on_runs(
+            (r, f"{r['not_scored']} of {r['planned']:,}") for r in main if r.get("not_scored")
         ),
-        *_note("Too few with a value", ((r, _covered(r)) for r in few)),
-        *_note(
-            "Criteria without a valid verdict, decided all against and all for the answers of all "
-            "cases",
-            ((row, ends) for row in main if (ends := _undecided(row, study))),
-            "As scored, what was not judged counts against the answer; where that would be a gain "
-            "(criteria that name faults), the case is in no mean.",
+        few=_on_runs((row, _covered(row)) for row in few),
+        undecided=_on_runs((row, _undecided(row, study)) for row in main),
+        ended_at_budget=_on_runs(
+            (row, f"{_counted(row, 'ended_at_budget')}, {row['cut']:,} of them scored")
+            for row in by_cuts
+            if row.get("ended_at_budget")
         ),
-        *_note(
-            "Ended at the output budget",
-            (
-                (r, f"{r['ended_at_budget']:,} of {r['planned']:,}, {r['cut']:,} of them scored")
-                for r in by_cuts
-                if r.get("ended_at_budget")
-            ),
+        refused_in_words=_on_runs(
+            (row, _counted(row, "refused_in_words")) for row in main if row.get("refused_in_words")
         ),
-        *_note(
-            "Unparsed, and by their words refusals to answer",
-            (
-                (r, f"{r['refused_in_words']:,} of {r['planned']:,}")
-                for r in main
-                if r.get("refused_in_words")
-            ),
+        read_by_model=_on_runs(
+            (row, f"{_counted(row, 'read_by_model')} by {_reader(row, study)}")
+            for row in main
+            if row.get("read_by_model") is not None
         ),
-        *_note(
-            "Read by a model, since the rules could read no answer",
-            (
-                (r, f"{r['read_by_model']:,} of {r['planned']:,} by {_reader(r, study)}")
-                for r in main
-                if r.get("read_by_model") is not None
-            ),
-            "The model was not shown the gold, and its words count only where the reply holds them.",
-        ),
-        *_note(
-            "Asked for once more, as the user wanted",
-            ((r, _second_askings(r)) for r in again),
-            "The earlier replies are in the log and the cost.",
-        ),
-    ]
+        asked_again=_on_runs((row, _second_askings(row)) for row in main),
+    )
 
 
-def _note(what: str, found: Iterable[tuple[Row, str]], more: str = "") -> list[str]:
-    """Return one note with what is so of some runs, of the first of many; none where there is none."""
-    parts = [f"{_run(row)} {said}" for row, said in found]
-    others = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    said = f"{what}: {'; '.join(parts[:_MANY])}{others}. {more}".rstrip()
-    return [said] if parts else []
+def _on_runs(found: Iterable[tuple[Row, str]]) -> str:
+    """Return what is so of some runs, of the first of many; empty where there is none."""
+    parts = [f"{_run(row)} {said}" for row, said in found if said]
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return "; ".join(parts[:_MANY]) + more
+
+
+def _counted(row: Row, name: str) -> str:
+    return f"{row[name]:,} of {row['planned']:,}"
 
 
 def _run(row: Row) -> str:
@@ -257,7 +223,7 @@ def _reader(row: Row, study: Study) -> str:
 
 
 def _second_askings(row: Row) -> str:
-    counts = {"answers": row["asked_again"], "verdicts": row["verdicts_asked_again"]}
+    counts = {"answers": row.get("asked_again"), "verdicts": row.get("verdicts_asked_again")}
     return " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
 
 
@@ -288,29 +254,27 @@ def settings(study: Study) -> dict[str, Value]:
 def common(study: Study) -> list[str]:
     """Return the notes that every table of a study carries."""
     some = study.any_record
-    notes = []
-    if some.spec.data == "sample":
-        notes.append(
-            "Bundled samples are few and synthetic: they show that the set-up works, they say "
-            "nothing about models."
-        )
-    if some.grading.scoring == "helm":
-        notes.append(f"scoring=helm: the published scorers, faults included.{_as_fixed(study)}")
     specs = {m: c.record.spec.model for b in study.cells.values() for m, c in b.items()}
-    for rules in sorted({s.provider for s in specs.values() if not reads_prompt(s)}):
-        notes.append(f"{rules}/* are rules, not language models.")
-    notes += _stand_ins(study)
-    if own := sorted(m for m, s in specs.items() if s.system_prompt is not None):
-        notes.append(f"With a system prompt of their own: {', '.join(own)}.")
-    notes += _askings(study)
+    rules = sorted({s.provider for s in specs.values() if not reads_prompt(s)})
+    own = sorted(m for m, s in specs.items() if s.system_prompt is not None)
     of = [(b, p.metric.name, [c.record for c in p.cells.values()]) for b, p in study.panels.items()]
-    notes += control_notes(of, study.settings.confidence)
-    return notes + _repeats(study) + _casts(study) + list(study.notes)
+    return [
+        *_say(
+            sample=some.spec.data == "sample",
+            helm=some.grading.scoring == "helm" and f"faults included.{_as_fixed(study)}",
+        ),
+        *(note for provider in rules for note in _say(rules=provider)),
+        *_stand_ins(study),
+        *_say(system_prompt=", ".join(own), askings=_askings(study)),
+        *control_notes(of, study.settings.confidence),
+        *_repeats(study),
+        *_casts(study),
+        *study.notes,
+    ]
 
 
 def _repeats(study: Study) -> list[str]:
-    """Return how often questions were asked, and what their repeats became; none where each was
-    asked once."""
+    """Return how often questions were asked, and what their repeats became."""
     reduction = read_reduction(study.settings.reduce)
     found: dict[int, list[str]] = defaultdict(list)
     for benchmark, cells in study.cells.items():
@@ -319,15 +283,6 @@ def _repeats(study: Study) -> list[str]:
             own = [f"{benchmark} x {m}" for m, n in asked.items() if n == times]
             found[times] += [benchmark] if len(own) == len(asked) else own
     parts = [f"{times} times each: {_several(names)}" for times, names in sorted(found.items())]
-    notes = [
-        f"Asked {'; '.join(parts)}. The value of a question is {reduction.described}, intervals are "
-        "over questions."
-    ] * bool(parts)
-    if not reduction.is_mean:
-        notes.append(
-            f"reduce={reduction.name}: a question has a value only if each of its repeats has one; "
-            "the others lower the coverage."
-        )
     lacking = {
         f"{benchmark} {metric} ({why})": None
         for benchmark, cells in study.cells.items()
@@ -335,23 +290,18 @@ def _repeats(study: Study) -> list[str]:
         for metric, scores in cell.scores.items()
         if (why := scores.without)
     }
-    return [
-        *notes,
-        *[f"Without a value under {reduction.name}: {_several([*lacking])}."] * bool(lacking),
-    ]
+    return _say(
+        repeats=("; ".join(parts), reduction.described) if parts else None,
+        reduce=not reduction.is_mean and reduction.name,
+        without=(reduction.name, _several([*lacking])) if lacking else None,
+    )
 
 
-def _askings(study: Study) -> list[str]:
+def _askings(study: Study) -> str:
     """Return how models are asked where that is not as the benchmarks declare: they stand in rows of their own."""
     cells = (cell for own in study.cells.values() for cell in own.values())
     found = {a.name: a for cell in cells if (a := cell.record.spec.asking) is not None}
-    if not found:
-        return []
-    said = "; ".join(f"{name} ({asking.in_words()})" for name, asking in sorted(found.items()))
-    return [
-        "MODEL+NAME is a model that was asked otherwise than the benchmark declares, so that ranks and "
-        f"win rates compare ways of asking, too: {said}."
-    ]
+    return "; ".join(f"{name} ({asking.in_words()})" for name, asking in sorted(found.items()))
 
 
 def _casts(study: Study) -> list[str]:
@@ -365,20 +315,10 @@ def _casts(study: Study) -> list[str]:
     return [f"Other roles of {', '.join(names)}: {said}." for said, names in found.items()]
 
 
-WIN_RATES = (
-    "Win rate: a tie counts one half, which gives the paper's table 1. By the paper's text a tie "
-    "wins for both: win_rate_literal, --rank-by literal."
-)
-
-
-def rank_sets(study: Study) -> str:
-    """Return the note on what the interval of a rank and a tie group say."""
+def ranks(study: Study) -> list[str]:
+    """Return the notes on win rates, on what the interval of a rank and a tie group say."""
     what = "macro-average" if study.settings.rank_by == "macro" else "win rate and macro-average"
-    return (
-        f"Rank sets at {study.settings.confidence:.0%}, over all pairs at once: two models are told "
-        f"apart where their paired difference in {what} is clear. Within a tie group the first "
-        "is not clearly better than the rest."
-    )
+    return _say(win_rates=True, rank_sets=(study.settings.confidence, what))
 
 
 def few_clusters(rows: Iterable[Mapping[str, object]]) -> list[str]:
@@ -388,69 +328,47 @@ def few_clusters(rows: Iterable[Mapping[str, object]]) -> list[str]:
         for row in rows
         if "benchmark" in row and str(row.get("interval_method", "")).endswith("few clusters")
     }
-    if not found:
-        return []
-    named = _several([f"{name} ({count})" for name, count in found.items()])
-    return [
-        f"Few clusters, so that an interval covers less than it says where values are skewed: {named}."
-    ]
+    return _say(few_clusters=_several([f"{name} ({count})" for name, count in found.items()]))
 
 
-def pooled_intervals(study: Study) -> str:
+def pooled_intervals(study: Study) -> list[str]:
     """Return the note on the intervals of figures that are over benchmarks."""
-    return (
-        f"Intervals at {study.settings.confidence:.0%}: over one benchmark its own; over several "
-        "percentiles of the draws, instances resampled within each."
-    )
+    return _say(pooled_intervals=study.settings.confidence)
 
 
 def ranking(study: Study) -> list[str]:
     """Return the notes on who is ranked, on what, and what was left out and why."""
-    notes = []
     apart = [m for m in study.models if m not in study.rankable]
-    if gold := [m for m in apart if reads_gold(study.spec(m))]:
-        notes.append(f"Shown, not ranked, since they read the gold: {', '.join(gold)}.")
-    if others := [m for m in apart if m not in gold]:
-        notes.append(f"Shown beside the models, not ranked: {', '.join(others)}.")
+    gold = [m for m in apart if reads_gold(study.spec(m))]
+    others = [m for m in apart if m not in gold]
+    found = _say(reads_gold=", ".join(gold), beside=", ".join(others))
     for model in study.rankable:
         if model in study.lacking:
             lacked, has = study.lacking[model], len(study.shared)
-            notes.append(
-                f"{model} is not ranked: it lacks {len(lacked)} of the {has} benchmarks that most "
-                f"models have ({_several(lacked)}), more than half."
-            )
+            found += _say(lacking=(model, len(lacked), has, _several(lacked)))
         elif model not in study.ranked:
             why = sorted({p.unfit[model] for p in study.panels.values()})
-            notes.append(f"{model} is not ranked: it fits no benchmark ({'; '.join(why)}).")
-    notes += _left_out(study)
-    benchmarks, total = study.ranking.benchmarks, len(study.panels)
-    if not study.contenders:
-        notes.append("No model is ranked, so there is no win rate and no macro-average.")
-        return notes + fewer_instances(study)
-    if not benchmarks:
-        notes.append(
-            "No benchmark is common to all ranked models, so that nothing is ranked and there is "
-            "no win rate and no macro-average; choose models with --model."
-        )
-    elif len(study.contenders) < 2:
-        notes.append("One model is ranked: there is no rival, so no win rate.")
-    if benchmarks and len(benchmarks) < total:
-        notes.append(f"Ranked on {len(benchmarks)} of {total} benchmarks.")
-    return notes + fewer_instances(study)
+            found += _say(fits_none=(model, "; ".join(why)))
+    benchmarks, total, some = study.ranking.benchmarks, len(study.panels), bool(study.contenders)
+    found += _say(
+        left_out=_left_out(study),
+        no_model=not some,
+        no_common=some and not benchmarks,
+        no_rival=len(study.contenders) == 1 and bool(benchmarks),
+        ranked_on=(len(benchmarks), total) if some and 0 < len(benchmarks) < total else None,
+    )
+    return found + fewer_instances(study)
 
 
-def _left_out(study: Study) -> list[str]:
-    """Return one note that names each benchmark left out of the ranking, and the models it fails."""
+def _left_out(study: Study) -> str:
+    """Return the names of the benchmarks left out of the ranking, each with the models it fails."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for benchmark in study.panels:
         found = study.reasons(benchmark)
         why = "; ".join(f"{model}: {reason}" for model, reason in found.items())
         if why:
             by_reason[why].append(benchmark)
-    if not by_reason:
-        return []
-    parts = [f"{', '.join(names)} ({why})" for why, names in by_reason.items()]
-    return [f"Left out of the ranking: {', '.join(parts)}."]
+    return ", ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
 
 
 def fewer_instances(study: Study) -> list[str]:
@@ -462,5 +380,4 @@ def fewer_instances(study: Study) -> list[str]:
         if sizes and (n := len(panel.ids)) < max(sizes):
             shared = f"{n:,} of up to {max(sizes):,}" if n else "none, each its own"
             parts.append(f"{benchmark} {shared}")
-    head = "Compared on the instances that all runs share, of ranked models where there are any"
-    return [f"{head}: {', '.join(parts)}."] if parts else []
+    return _say(fewer_instances=", ".join(parts))

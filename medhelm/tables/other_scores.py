@@ -39,18 +39,14 @@ def scorers(
     damaged: list[str] = []
     graded = read_graded(find_gradings(results), damaged)
     wanted = [run for run in graded if run.record.grading.scoring == scoring]
-    notes = [f"Left out, damaged: {'; '.join(damaged)}."] * bool(damaged)
+    notes = SCORERS.say(damaged="; ".join(damaged))
     for run in of_names(newest_gradings(wanted), benchmarks, models):
         if (own := read_imported(run.path.parents[1])) is None:
             continue
         rows += _rows(run, own)
         cell = f"{run.benchmark} x {run.model}"
-        if own.unmatched:
-            notes.append(
-                f"{cell}: {len(own.unmatched):,} answers of the tool's are not in the run."
-            )
-        if data_class([run]) != "public":
-            notes.append(f"{cell}: ids and texts are withheld, the data are not public.")
+        unmatched = (cell, len(own.unmatched)) if own.unmatched else None
+        notes += SCORERS.say(unmatched=unmatched, closed=data_class([run]) != "public" and cell)
     if not rows:
         raise UsageError("no run here is imported from another tool; `medhelm import` brings some")
     return SCORERS.table(rows, notes)
@@ -177,13 +173,8 @@ def as_published(study: Study) -> Table:
         for model, _, metric, score in sorted(others, key=lambda s: -s[3]):
             one: Row = {"benchmark": name, "model": model, "metric": metric, "score": score}
             rows.append(one | {"source": "as published"})
-    said = (
-        "As published, without instances: other prompts, judges and budgets, so that no interval, rank or "
-        "win rate here holds any of them. Source: MedHELM (arXiv 2505.23802), som-shahlab/medhelm."
-        if found
-        else "Nothing published is here: `medhelm import medhelm_paper FILE` brings the paper's scores."
-    )
-    return study_table(study, AS_PUBLISHED, rows, [said])
+    said = AS_PUBLISHED.say(source=bool(found), none=not found)
+    return study_table(study, AS_PUBLISHED, rows, said)
 
 
 def _title_of(names: Iterable[str], titles: Iterable[str]) -> str | None:

@@ -69,10 +69,8 @@ def overall(study: Study) -> Table:
         study,
         replace(OVERALL, columns=_by_literal(OVERALL.columns)) if by == "literal" else OVERALL,
         [rows[m] for m in ordered],
-        [
-            *([notes.WIN_RATES, notes.rank_sets(study)] if ranking.is_defined else []),
-            *([notes.pooled_intervals(study)] if ranking.benchmarks else []),
-        ],
+        (notes.ranks(study) if ranking.is_defined else [])
+        + (notes.pooled_intervals(study) if ranking.benchmarks else []),
         title=f"Models over {count} common benchmark{'s' * (count != 1)}, by {_BY[by]}",
         is_ranking=True,
     )
@@ -135,7 +133,7 @@ def _unranked_macro(study: Study, model: str) -> Row:
 
 def _add_ranks(study: Study, rows: dict[str, Row]) -> None:
     ranking = study.ranking
-    suite = ranking.suite_intervals("half")
+    suite = ranking.suite_intervals()
     rank, low, high = ranking.ranks()
     groups = ranking.groups()
     for m, model in enumerate(ranking.models):
@@ -175,8 +173,7 @@ def categories(study: Study) -> Table:
                     **_mean_over(study, members, model),
                 }
             )
-    none = "No category has a common benchmark: no means."
-    said = [notes.pooled_intervals(study) if rows else none]
+    said = notes.pooled_intervals(study) if rows else CATEGORIES.say(none=True)
     return study_table(study, CATEGORIES, rows, said, is_ranking=True)
 
 

@@ -38,7 +38,7 @@ def pairs(study: Study) -> Table:
     """
     rows = _rows(study) if study.ranking.is_defined else []
     is_there = study.ranking.is_defined
-    said = [notes.pooled_intervals(study)] if is_there else ["Fewer than two models are ranked."]
+    said = notes.pooled_intervals(study) if is_there else PAIRS.say(none=True)
     more: dict[str, Value] = {"permutations": PERMUTATIONS}
     return study_table(study, PAIRS, rows, said, is_ranking=True, more=more)
 

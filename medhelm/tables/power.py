@@ -14,17 +14,11 @@ from medhelm.tables.study.study import Panel, Study
 
 MDE = form(__file__, "mde")
 
-_BEYOND = (
-    "The MDE is more than the range on {}: with so few instances no difference of two models, not "
-    "even the largest possible, is sure to be seen."
-)
-
 
 def mde(study: Study) -> Table:
     """Return one row per benchmark: what difference of two ranked models it can detect."""
     rows = [_mde_row(study, benchmark) for benchmark in study.panels]
     without = [str(row["benchmark"]) for row in rows if not row["pairs"]]
-    why = f"No MDE on {', '.join(without)}: it needs two ranked models and two instances in common."
     beyond = [
         f"{row['benchmark']}{' (clustered)' * ('mde' in row)}"
         for row in rows
@@ -35,45 +29,23 @@ def mde(study: Study) -> Table:
         for row in rows
         if row["pairs"] and not row.keys() & {"mde", "is_beyond_range"}
     ]
-    flat = (
-        f"No MDE on {', '.join(equal)}: the ranked models differ by the same on every instance, "
-        "which says nothing of a difference that could be seen."
+    metrics = {b: panel.metric for b, panel in study.panels.items()}
+    shifted = [b for b, m in metrics.items() if m.minimum > 0 and not _is_papers(study)]
+    said = MDE.say(
+        without=", ".join(without),
+        equal=", ".join(equal),
+        beyond=", ".join(beyond),
+        paper=_is_papers(study) and stats.PAPER_MDE_FACTOR,
+        shifted=", ".join(shifted),
+        power=True,
     )
     title = f"Minimum detectable effect (two-sided alpha {stats.ALPHA}, power {1 - stats.BETA:.2f})"
-    return study_table(
-        study,
-        MDE,
-        rows,
-        [
-            *([why] if without else []),
-            *([flat] if equal else []),
-            *([_BEYOND.format(", ".join(beyond))] if beyond else []),
-            *_scale(study),
-            "A power figure, not a test: `medhelm compare A B` tests a difference.",
-        ],
-        title=f"{title}, as the paper's authors computed it" if _is_papers(study) else title,
-        is_ranking=True,
-    )
+    title = f"{title}, as the paper's authors computed it" if _is_papers(study) else title
+    return study_table(study, MDE, rows, said, title=title, is_ranking=True)
 
 
 def _is_papers(study: Study) -> bool:
     return study.settings.mde == "paper"
-
-
-def _scale(study: Study) -> list[str]:
-    """Return the note on the scale of the differences where the paper's is another one."""
-    if _is_papers(study):
-        return [
-            "The paper's scale: score / maximum (a jury's mean / 5), SDs over instances and over "
-            f"pairs divided by n, factor {stats.PAPER_MDE_FACTOR:.2f}; a jury's differences are 0.8 times those of --mde range."
-        ]
-    metrics = {b: panel.metric for b, panel in study.panels.items()}
-    if shifted := [b for b, m in metrics.items() if m.minimum > 0]:
-        return [
-            "Differences are of (score - minimum) / (maximum - minimum). The paper's are of score / "
-            f"maximum, for a jury from 1 to 5 0.8 times as large: --mde paper ({', '.join(shifted)})."
-        ]
-    return []
 
 
 def _divisor(study: Study, metric: MetricRef) -> float:

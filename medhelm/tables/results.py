@@ -26,20 +26,9 @@ from medhelm.tables.gate import Decision, Unread, gate, known_metrics, resolve
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores as read_scores
-from medhelm.tables.study.cells import (
-    ANSWER,
-    COLUMNS,
-    Cell,
-    chosen_of,
-    metadata_of,
-    read_cell,
-)
+from medhelm.tables.study.cells import Cell, chosen_of, metadata_of, read_cell
 from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
-from medhelm.tables.study.selection import (
-    GradedRun,
-    of_names,
-)
+from medhelm.tables.study.selection import GradedRun, of_names
 from medhelm.tables.study.study import Study
 from medhelm.tables.table_spec import TableRequest
 
@@ -302,9 +291,8 @@ class Results:
             return self._cells
         runs, reduction = [cell.run for cell in self._cells], read_reduction(name)
         refuse_reduction(runs, reduction)
-        columns = (*COLUMNS, ANSWER)
         read = partial(read_cell, aggregations=self._aggregations, keeps_answers=True)
-        return reduced_cells([read(run, read_scores(run, columns)) for run in runs], reduction)
+        return reduced_cells([*map(read, runs)], reduction)
 
 
 class _Tables(Mapping[str, Table]):

@@ -52,9 +52,6 @@ class Spend:
         return {f"{of}cost_usd": self.actual, f"{of}cost_upper_usd": self.upper}
 
 
-_UNKNOWN = Spend(None, None)
-
-
 def spend(record: RunRecord) -> Spend:
     """Return the cost of a run's answers at the price in its model's settings.
 
@@ -77,7 +74,7 @@ def spend_of(model: ModelSpec, usage: UsageTotals) -> Spend:
     """Return what a model's usage cost; unknown without a price, or where no usage is known."""
     price = model.price
     if price is None or (usage.requests and usage.unknown >= usage.requests):
-        return _UNKNOWN
+        return Spend(None, None)
     batch = usage.batch_input_tokens, usage.batch_cached_tokens, usage.batch_output_tokens
     actual = usd(price, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
     actual += usd(batch_price(price), *batch) - usd(price, *batch)
@@ -93,12 +90,12 @@ def add_usage(several: Sequence[UsageTotals]) -> UsageTotals:
 
 def add_spends(several: Sequence[Spend]) -> Spend:
     """Return the sums; None where any part is unknown."""
-    actual = [s.actual for s in several if s.actual is not None]
-    upper = [s.upper for s in several if s.upper is not None]
-    return Spend(
-        sum(actual) if several and len(actual) == len(several) else None,
-        sum(upper) if several and len(upper) == len(several) else None,
-    )
+    return Spend(_sum([s.actual for s in several]), _sum([s.upper for s in several]))
+
+
+def _sum(amounts: Sequence[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def usage_columns(usage: UsageTotals) -> Row:
@@ -209,5 +206,4 @@ def _unpriced(records: Sequence[RunRecord]) -> list[str]:
         for p in r.others
         if p.model.price is None and reads_prompt(p.model)
     }
-    named = (("Judges", judges), ("Models of other roles", cast))
-    return [f"{who} of unknown price: {', '.join(sorted(names))}." for who, names in named if names]
+    return COST.say(judges=", ".join(sorted(judges)), cast=", ".join(sorted(cast)))

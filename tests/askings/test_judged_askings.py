@@ -14,9 +14,10 @@ from medhelm.plugins.registry import load_registry
 from medhelm.runs.regrading import stored_run
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_runs, read_plan
-from medhelm.tables.clinicians.rated_answers import RunChoice, answer_sheet
+from medhelm.tables.clinicians.rated_answers import answer_sheet
 from medhelm.tables.clinicians.sheet import Sample
 from medhelm.tables.clinicians.stored_decisions import criteria_sheet, read_stored
+from medhelm.tables.study.selection import RunChoice
 from tests.clinicians.test_stored_decisions import PLUGIN
 from tests.leaderboard.casting import build
 from tests.server import serve_in_thread

@@ -14,7 +14,7 @@ from sklearn import metrics as sklearn_metrics
 
 from medhelm.cli import run_command
 from medhelm.tables.clinicians.decision_files import read_graders
-from medhelm.tables.clinicians.decisions import Grader, Lost, align, plain, plain_name
+from medhelm.tables.clinicians.decisions import LOST_ROWS, Grader, align, plain, plain_name
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
 CASES = [f"Patient {n}: 血压 {150 + n}/95, asks what to do." for n in range(12)]
@@ -212,7 +212,7 @@ def test_files_are_matched_by_what_they_are_about(tmp_path: Path) -> None:
     a, b = (experts(tmp_path, rows) for rows in (objects(ONE), renamed))
     pair = align(a, b)
     assert len(pair.found) == len(ONE) and (pair.found == pair.expected).all()
-    assert pair.lost_of_reference == pair.lost_of_grader == Lost()
+    assert not any((*pair.lost_of_reference.values(), *pair.lost_of_grader.values()))
 
 
 def test_what_has_no_partner_is_counted(tmp_path: Path) -> None:
@@ -225,18 +225,20 @@ def test_what_has_no_partner_is_counted(tmp_path: Path) -> None:
     b[4]["model"] = "epsilon"
     one, two = (experts(tmp_path, rows) for rows in (a, b))
     pair = align(one, two)
-    assert pair.lost_of_reference == Lost(
+    assert pair.lost_of_reference == dict(
         other_model=12, other_case=2, surplus=1, criteria=1, undecided=1
     )
-    assert pair.lost_of_grader == Lost(
+    assert pair.lost_of_grader == dict(
         other_model=1, other_case=1, surplus=0, criteria=1, undecided=0
     )
     assert len(pair.answers) == 48 - 12 - 2
     assert len(pair.found) == 34 * 6 - 2
-    assert len(one.rows) == len(pair.answers) + pair.lost_of_reference.rows
+    assert len(one.rows) == len(pair.answers) + sum(
+        pair.lost_of_reference[why] for why in LOST_ROWS
+    )
     # repeated answers are paired in their order: the second of the same case has no label at all
     twice = experts(tmp_path, [*b, b[0]])
-    assert align(one, twice).lost_of_reference.undecided == 1 + 6
+    assert align(one, twice).lost_of_reference["undecided"] == 1 + 6
 
 
 def test_a_number_keeps_its_spaces() -> None:
@@ -346,17 +348,6 @@ def test_corrected_shares(shell: Shell, tmp_path: Path) -> None:
     assert other["labels_of"] == "others" and other["labelled"] == 0
     assert other["sensitivity"] == pytest.approx(np.mean([STRICT[k] for k in part if TRUE[k]]))
     assert other["powered"] is None and other["powered_method"] == "none (no label of this model)"
-
-
-def test_a_judge_of_dice_is_refused(shell: Shell, tmp_path: Path) -> None:
-    dice = noisy(TRUE, 9, 0.5, 0.5)
-    words = (
-        f"--experts=one={write(tmp_path / 'one.jsonl', objects(ONE))}",
-        f"--judge=dice={write(tmp_path / 'dice.jsonl', objects(dice))}",
-    )
-    for row in rows_of(shell, "corrected", *words):
-        assert row["corrected"] is None
-        assert row["corrected_method"].startswith("none (sensitivity + specificity = ")
 
 
 def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -> None:

@@ -81,17 +81,6 @@ def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(
     assert odd["agreement"] == pytest.approx(1 / 3) and str(odd["taken_for"]).endswith("(2)")
 
 
-def test_the_terminal_shows_the_intervals(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = write_sheet()
-    files = [fill("ann", rows, 0, "5"), fill("ben", rows, 1, "4"), fill("cem", rows, 2, "4")]
-    overall, coverage, *_ = table(*files, capsys=capsys)
-    assert run_command(["agreement", "taxonomy", *files]) == 0
-    shown = capsys.readouterr().out
-    for row, name in ((overall, "agreement"), (coverage, "mean")):
-        value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-        assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in shown
-
-
 def test_rows_without_an_answer_are_counted_and_are_no_disagreement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

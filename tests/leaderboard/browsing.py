@@ -241,7 +241,7 @@ def make(write: Callable[[Path], Path], folder: Path, options: SiteOptions) -> W
 
     def work() -> World:
         world = World(write(folder), folder / "site", folder / "light")
-        build_site(Wanted(results=world.results), world.site, load_registry(), options)
+        build_site(Wanted(results_dir=world.results), world.site, load_registry(), options)
         lighten(world)
         return world
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -139,7 +140,7 @@ def run_all(folder: Path, plugin: Path, **more: Any) -> Path:
 def build(results: Path, site: Path, *, draws: int = 50, **wanted: Any) -> Built:
     """Build a site with few draws."""
     return build_site(
-        Wanted(results=results, **wanted),
+        Wanted(results_dir=results, **wanted),
         site,
         load_registry(),
         SiteOptions(settings=Settings(draws=draws)),
@@ -155,23 +156,9 @@ def data_of(site: Path, key: str) -> Any:
 
 
 def js_string(literal: str) -> str:
-    """Return the value of the inside of a JavaScript string literal."""
-    found, i = [], 0
-    while i < len(literal):
-        if literal[i] != "\\":
-            assert literal[i] not in "'\n\r<"
-            found.append(literal[i])
-            i += 1
-        elif literal[i + 1] == "x":
-            found.append(chr(int(literal[i + 2 : i + 4], 16)))
-            i += 4
-        elif literal[i + 1] == "u":
-            found.append(chr(int(literal[i + 2 : i + 6], 16)))
-            i += 6
-        else:
-            found.append(literal[i + 1])
-            i += 2
-    return "".join(found)
+    """Return the value of the inside of a JavaScript string literal, whose escapes are Python's too."""
+    assert "<" not in literal
+    return str(ast.literal_eval(f"'{literal}'"))
 
 
 def fresh(source: Path, target: Path) -> Path:

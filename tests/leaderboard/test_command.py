@@ -80,7 +80,7 @@ def test_diff_tells_of_other_settings_and_other_instances(
     two: tuple[Path, Path], tmp_path: Path
 ) -> None:
     wider = SiteOptions(settings=Settings(draws=50, confidence=0.8))
-    wanted = Wanted(results=tmp_path / "results-old")
+    wanted = Wanted(results_dir=tmp_path / "results-old")
     build_site(wanted, tmp_path / "other", load_registry(), wider)
     table = diff(two[0], tmp_path / "other")
     assert not table.rows and "No score, rank or version has changed" in table.notes[0]

@@ -51,6 +51,15 @@ def change(results: Path) -> None:
             (grading / "summary.json").write_bytes(raw)
 
 
+@pytest.fixture(scope="module")
+def changed(results: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Results after a change, and their site, built at once."""
+    folder = tmp_path_factory.mktemp("changed")
+    change(fresh(results, folder / "results"))
+    build(folder / "results", folder / "site")
+    return folder / "results", folder / "site"
+
+
 def cut(monkeypatch: pytest.MonkeyPatch, results: Path, site: Path, after: int) -> None:
     """Build until so many files are written, then stop as Ctrl-C does, and leave a torn file."""
     real, left = SiteFolder._replace, [after]
@@ -82,21 +91,20 @@ def test_a_first_build_that_was_cut_is_gone_on_with(
 @pytest.mark.parametrize("after", [1, 12])
 def test_a_renewal_that_was_cut_is_made_whole(
     results: Path,
+    site: Path,
+    changed: tuple[Path, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     after: int,
     goes_back: bool,
 ) -> None:
-    old, new = fresh(results, tmp_path / "old"), fresh(results, tmp_path / "new")
-    change(new)
-    build(old, tmp_path / "site")
+    build(results, tmp_path / "site")
     (tmp_path / "site" / "data" / "mine.txt").write_text("mine")
-    cut(monkeypatch, new, tmp_path / "site", after)
-    then = old if goes_back else new
+    cut(monkeypatch, changed[0], tmp_path / "site", after)
+    then, whole = (results, site) if goes_back else changed
     build(then, tmp_path / "site")
     (tmp_path / "site" / "data" / "mine.txt").unlink()  # a file of somebody else was let be
-    build(then, tmp_path / "whole")
-    assert content(tmp_path / "site") == content(tmp_path / "whole")
+    assert content(tmp_path / "site") == content(whole)
     assert build(then, tmp_path / "site").written == 0
 
 
@@ -119,7 +127,7 @@ def test_what_fails_before_anything_is_written_leaves_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -> None:
+def test_a_killed_build_in_a_folder_with_blanks(results: Path, site: Path, tmp_path: Path) -> None:
     """With workers, from a script on the standard input, in a folder that holds a `queue.py`."""
     place = tmp_path / "a folder"
     place.mkdir()
@@ -156,8 +164,7 @@ def test_a_killed_build_in_a_folder_with_blanks(results: Path, tmp_path: Path) -
             if again.stdout.read() == b"built\n":
                 break
         time.sleep(0.1)
-    build(results, tmp_path / "whole")
-    assert content(place / "my site") == content(tmp_path / "whole")
+    assert content(place / "my site") == content(site)
 
 
 # What else a site is made of -----------------------------------------------------------------------
@@ -181,19 +188,17 @@ def test_another_version_builds_anew_and_writes_only_what_differs(
 
 @pytest.mark.slow
 def test_a_file_that_was_changed_by_hand_is_mended_by_the_next_build_of_anything(
-    results: Path, tmp_path: Path
+    results: Path, changed: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    own, site = fresh(results, tmp_path / "results"), tmp_path / "site"
-    build(own, site)
+    site = tmp_path / "site"
+    build(results, site)
     before = content(site)
     for name in before:
         if name.startswith("data/"):
             path = site / name
             path.write_bytes(path.read_bytes()[:-2] + b"#\n")  # of the same length
-    change(own)
-    build(own, site)
-    build(own, tmp_path / "whole")
-    assert content(site) == content(tmp_path / "whole") != before
+    build(changed[0], site)
+    assert content(site) == content(changed[1]) != before
 
 
 @pytest.mark.slow
@@ -213,7 +218,7 @@ def test_a_new_chart_library_and_a_new_taxonomy_renew_the_site(
     taxonomy = msgspec.structs.replace(registry.taxonomy, categories=kept)
     changed = replace(registry, taxonomy=taxonomy)
     options = SiteOptions(settings=Settings(draws=50))
-    assert build_site(Wanted(results=results), site, changed, options).written
+    assert build_site(Wanted(results_dir=results), site, changed, options).written
 
 
 # Workers -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.stats.intervals import wilson
 from medhelm.store import records
 from medhelm.store.runlog import read_log
-from medhelm.tables.results import read_scores
+from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import GradedRun
 from tests.made import scripted
 from tests.quiz import at

@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from medhelm.stats import agreement
 from medhelm.stats.aggregation import Floats, clustered_error, standard_error
-from medhelm.stats.agreement import Corrected, Icc
+from medhelm.stats.agreement import Corrected
 from medhelm.stats.intervals import Interval
 
 NO = math.nan
@@ -48,8 +48,7 @@ def test_icc_of_shrout_and_fleiss() -> None:
     assert close(found.value, 1 - 1.019444444 / 11.241666667, 8)
     assert round(found.value, 2) == 0.91
     one, mean = agreement.icc2(SHROUT_FLEISS)
-    assert (round(one.value, 2), round(mean.value, 2)) == (0.29, 0.62)
-    assert (found.n, found.k) == (6, 4)
+    assert (round(one, 2), round(mean, 2)) == (0.29, 0.62)
 
 
 def test_intervals_of_the_icc_are_those_of_the_f_distribution() -> None:
@@ -57,10 +56,6 @@ def test_intervals_of_the_icc_are_those_of_the_f_distribution() -> None:
     found = agreement.icc3k(SHROUT_FLEISS)
     assert close(found.low, 1 - 3.5764 / 11.0272, 4)
     assert close(found.high, 1 - 1 / (11.0272 * 6.4277), 4)
-    one, mean = agreement.icc2(SHROUT_FLEISS)
-    # printed by the R package psych for this table
-    assert (round(one.low, 2), round(one.high, 2)) == (0.02, 0.76)
-    assert (round(mean.low, 2), round(mean.high, 2)) == (0.07, 0.93)
 
 
 def test_intervals_are_not_clipped_at_zero() -> None:
@@ -126,18 +121,17 @@ def test_units_with_a_missing_rating_are_left_out() -> None:
 
 @pytest.mark.parametrize("ratings", [np.ones((5, 2)), np.ones((1, 2)), np.full((4, 2), NO)])
 def test_icc_of_nothing_is_undefined(ratings: Floats) -> None:
-    found: tuple[Icc, ...] = (agreement.icc3k(ratings), *agreement.icc2(ratings))
-    assert all(math.isnan(icc.value) for icc in found)
+    assert all(map(math.isnan, (agreement.icc3k(ratings).value, *agreement.icc2(ratings))))
 
 
 def test_perfect_raters_agree_perfectly() -> None:
     same = np.repeat(np.asarray([[1.0], [2.0], [4.0]]), 3, axis=1)
     assert agreement.icc3k(same).value == 1
-    assert [icc.value for icc in agreement.icc2(same)] == [1, 1]
+    assert agreement.icc2(same) == (1, 1)
     # consistency forgives a shift, absolute agreement does not
     shifted = same + np.asarray([0.0, 1.0, 2.0])
     assert close(agreement.icc3k(shifted).value, 1)
-    assert agreement.icc2(shifted)[0].value < 0.8
+    assert agreement.icc2(shifted)[0] < 0.8
 
 
 ratings_of_two = arrays(
@@ -320,24 +314,23 @@ def test_alpha_without_pairs_or_without_spread_is_undefined() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weights", ["linear", "quadratic"])
-@given(ratings=ratings_of_two)
-def test_kappa_is_that_of_scikit_learn(weights: str, ratings: Floats) -> None:
+@given(ratings_of_two)
+def test_kappa_is_that_of_scikit_learn(ratings: Floats) -> None:
     assume(len(np.unique(ratings)) > 1)
     a, b = ratings.T
-    other = cohen_kappa_score(a.astype(int), b.astype(int), weights=weights, labels=range(1, 6))
-    found = agreement.kappa_of_ratings(a, b, range(1, 6), weights)  # type: ignore[arg-type]
+    other = cohen_kappa_score(a.astype(int), b.astype(int), weights="quadratic", labels=range(1, 6))
+    found = agreement.kappa_of_ratings(a, b, range(1, 6))
     assert close(found, float(other), 9)
 
 
 def test_kappa_leaves_out_missing_ratings_and_refuses_others() -> None:
     a, b = np.asarray([1, 2, 5, NO, 3.0]), np.asarray([1, 2, 4, 2, NO])
-    short = agreement.kappa_of_ratings(a[:3], b[:3], range(1, 6), "linear")
-    assert agreement.kappa_of_ratings(a, b, range(1, 6), "linear") == short
-    assert math.isnan(agreement.kappa_of_ratings(a[3:], b[3:], range(1, 6), "linear"))
-    assert math.isnan(agreement.kappa_of_ratings(a[:1], b[:1], range(1, 6), "linear"))
+    short = agreement.kappa_of_ratings(a[:3], b[:3], range(1, 6))
+    assert agreement.kappa_of_ratings(a, b, range(1, 6)) == short
+    assert math.isnan(agreement.kappa_of_ratings(a[3:], b[3:], range(1, 6)))
+    assert math.isnan(agreement.kappa_of_ratings(a[:1], b[:1], range(1, 6)))
     with pytest.raises(ValueError, match="not on the scale"):
-        agreement.kappa_of_ratings(a + 0.5, b, range(1, 6), "linear")
+        agreement.kappa_of_ratings(a + 0.5, b, range(1, 6))
 
 
 def test_mean_absolute_error() -> None:
@@ -434,5 +427,5 @@ def test_powered_mean_without_labels_is_none() -> None:
 def test_ratings_that_differ_by_rounding_alone_have_no_icc() -> None:
     third = np.full((8, 3), 10 / 3) * (1 + np.random.default_rng(0).uniform(-1, 1, (8, 3)) * 1e-15)
     assert third.std() > 0
-    assert all(math.isnan(icc.value) for icc in agreement.icc2(third))
+    assert all(map(math.isnan, agreement.icc2(third)))
     assert math.isnan(agreement.icc3k(third).value)

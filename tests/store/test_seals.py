@@ -17,7 +17,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.store.records import Plan
 from medhelm.tables.loading import load_results
-from medhelm.tables.results import read_scores
+from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import COLUMNS
 from medhelm.tables.study.selection import GradedRun
 from tests.quiz import PLUGIN, arguments, at, medhelm, write_quiz

@@ -111,10 +111,6 @@ def test_json_is_the_published_form_and_comes_back_whole() -> None:
     assert document.rows == tuple(dict(r) for r in table().rows)
 
 
-def test_several_tables_are_an_array_of_documents() -> None:
-    assert [d["table"] for d in json.loads(formats.to_json(table(), table()))] == ["demo", "demo"]
-
-
 def test_the_schema_names_every_key_of_a_document() -> None:
     found = json_schema()["$defs"]["Document"]
     assert set(found["properties"]) == set(json.loads(formats.to_json(table())))
@@ -315,10 +311,3 @@ def test_no_cell_of_csv_is_a_formula_and_no_number_is_changed(text: str) -> None
     assert (first["model"], first["score"]) == ("'" + text.replace("\r", "\n"), "-0.5")
     assert (second["model"], second["score"]) == ("a=b", "")
     assert json.loads(formats.to_json(made))["rows"][0]["model"] == text
-
-
-def test_a_model_named_like_a_formula_goes_out_guarded(tmp_path: Path) -> None:
-    write_run(tmp_path, "quiz", "=HYPERLINK(1)", items([1.0, 0.0]))
-    made = load_results(tmp_path).typed("benchmarks")
-    (row,) = csv.DictReader(io.StringIO(formats.to_csv(made)))
-    assert row["model"] == "'=HYPERLINK(1)"

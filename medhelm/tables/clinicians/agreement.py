@@ -157,12 +157,8 @@ def _against(group: _Group, measure: str, confidence: float) -> Row:
     drawn = agreement.correlation(group.consensus(group.weights), values, group.weights)
     ends = agreement.two_rater_interval(drawn, confidence, len(np.unique(group.clusters[used])))
     f = agreement.informative(Interval(icc.low, icc.high, "F"))
-    row |= {"icc": icc.value, "icc_low": f.low, "icc_high": f.high, "icc_method": f.method}
-    return row | {"correlation": r} | _ends(ends)
-
-
-def _ends(ends: Interval) -> Row:
-    return {"boot_low": ends.low, "boot_high": ends.high, "boot_method": ends.method}
+    row |= {"icc": icc.value, "correlation": r}
+    return row | f.columns("icc") | ends.columns("boot")
 
 
 def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
@@ -172,7 +168,7 @@ def _on_the_scale(a: Floats, b: Floats, scale: tuple[int, int]) -> Row:
     return {
         "mae": agreement.mean_absolute_error(a, b),
         "bias": float(np.nanmean(a - b)),
-        "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps, "quadratic"),
+        "kappa_quadratic": agreement.kappa_of_ratings(one, other, steps),
     }
 
 
@@ -214,7 +210,8 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
         means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
     count = len(np.unique(group.clusters[used]))
     none = Interval(None, None, "none (one cluster)")
-    row |= _ends(agreement.informative(percentile(means, confidence, count) if count > 1 else none))
+    ends = percentile(means, confidence, count) if count > 1 else none
+    row |= agreement.informative(ends).columns("boot")
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
     for name in ("mae", "kappa_quadratic"):
         row[name] = _mean([own.get(name) for own in each])
@@ -281,49 +278,20 @@ def jury_name(rated: Rated) -> str:
 
 def common_notes(rated: Rated) -> list[str]:
     """Return the notes of every table that is made of ratings."""
-    notes = []
-    if not rated.jury.judges:
-        notes.append(
-            "The offline jury is a stand-in: three graders by rule. Its agreement with clinicians "
-            "says nothing about a jury of models."
-        )
-    if rated.data == "sample":
-        notes.append("Bundled samples are few and synthetic: they show that the set-up works.")
-    return [*notes, *rated.notes]
-
-
-_ORDER: Mapping[ZScores, str] = {
-    "before": "of z-scores within rater",
-    "after": "of the plain mean of the clinicians' ratings and of the measure, both z-scored "
-    "afterwards (the paper's table 2)",
-}
+    is_sample = rated.data == "sample"
+    return [*AGREEMENT.say(stand_in=not rated.jury.judges, sample=is_sample), *rated.notes]
 
 
 def _agreement_notes(
     rated: Rated, rows: Sequence[Row], min_common: int, z_scores: ZScores
 ) -> list[str]:
-    notes = [
-        f"ICC(3,k), k = 2, {_ORDER[z_scores]}: consistency, not absolute agreement; it equals "
-        "2r / (1 + r). In brackets its F interval, not clipped, which takes answers for "
-        "independent; low and high: bootstrap over whole clusters.",
-        f"Clinicians: mean over pairs with at least {min_common} answers in common; MAE and kappa "
-        "are of single clinicians, those of the jury against the clinicians' mean.",
-    ]
-    if len({*rated.scales.values()}) > 1:
-        notes.append("Not combined: the benchmarks' rubrics have different scales.")
-    if silent := z_scores == "before" and int(
-        np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum()
-    ):
-        notes.append(
-            f"Clinicians with one rating or the same for all have no z-score: {silent} of "
-            f"{rated.ratings.shape[1]}. Their ratings count in all but the ICC."
-        )
+    silent = int(np.isnan(agreement.z_scores(rated.ratings)).all(axis=0).sum())
+    is_before = z_scores == "before"
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row.get("icc") is None:
             why = str(row["boot_method"]).removeprefix("none ")
             lacking.setdefault(why, []).append(f"{row['benchmark']} x {row['measure']}")
-    notes += [f"No ICC {why}: {several(of)}." for why, of in lacking.items()]
     wide = [
         f"{row['benchmark']} x {row['measure']} {kind} {str(row[column])[6:-1]}"
         for row in rows
@@ -331,30 +299,39 @@ def _agreement_notes(
         if "says nothing" in str(row.get(column, ""))
     ]
     more = [r for r in rows if r["measure"] == JURY and r["n_scale"] != r["n"]]
-    two = "Pairs with two answers in common, whose ICC is 1 or undefined whatever they say"
-    for what, found in (
-        (
-            f"No interval where it would reach from below 0 to above {agreement.NEAR_IDENTITY:g}",
-            wide,
+    say = AGREEMENT.say
+    return [
+        *say(
+            before=is_before,
+            after=not is_before,
+            clinicians=min_common,
+            not_combined=len({*rated.scales.values()}) > 1,
+            silent=(silent, rated.ratings.shape[1]) if silent and is_before else None,
         ),
-        ("MAE and kappa take answers without a z-score too", _counted(more, "n_scale")),
-        (
-            "Pairs of clinicians left out, without spread or in exact contradiction",
-            _counted(rows, "pairs_undefined"),
+        *(note for why, of in lacking.items() for note in say(no_icc=(why, several(of)))),
+        *say(
+            wide=(agreement.NEAR_IDENTITY, several(wide)) if wide else None,
+            scale=several(_counted(more, "n_scale")),
+            undefined=several(_counted(rows, "pairs_undefined")),
+            of_two=several(_counted(rows, "pairs_of_two")),
         ),
-        (two, _counted(rows, "pairs_of_two")),
-    ):
-        if found:
-            notes.append(f"{what}: {several(found)}.")
-    for row in rows:
-        alpha, votes = row.get("alpha"), row.get("effective_votes")
-        if row["level"] != COMBINED:
-            continue
-        if isinstance(votes, float) and not np.isnan(votes):
-            notes.append(f"{row['judges']} judges are worth {votes:.1f} independent ones.")
-        if isinstance(alpha, float) and not np.isnan(alpha):
-            notes.append(f"Krippendorff's alpha (ordinal) among clinicians: {alpha:.2f}.")
-    return notes
+        *(
+            note
+            for row in rows
+            if row["level"] == COMBINED
+            for note in say(
+                worth=(row["judges"], row["effective_votes"])
+                if _is_number(row, "effective_votes")
+                else None,
+                alpha=(row["alpha"],) if _is_number(row, "alpha") else None,
+            )
+        ),
+    ]
+
+
+def _is_number(row: Row, name: str) -> bool:
+    value = row.get(name)
+    return isinstance(value, float) and not np.isnan(value)
 
 
 def _counted(rows: Sequence[Row], column: str) -> list[str]:

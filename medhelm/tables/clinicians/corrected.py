@@ -67,17 +67,7 @@ def corrected_table(
         for group in groups
         for own in group
     ]
-    said = [
-        "Prediction-powered: mean of the judge + mean of (people - judge) on the labelled. "
-        f"{settings.confidence:.0%} t intervals over the labelled clusters, within the scale. Right "
-        "where the labelled answers are a random part of all answers of the model.",
-    ]
-    if is_share:
-        said.append(
-            "Rogan-Gladen: (share + specificity - 1) / (sensitivity + specificity - 1). With labels of "
-            "others, right where the judge is as right about this model as about those. Refused "
-            "where sensitivity + specificity is below 1.1 or cannot be told from 1."
-        )
+    said = SHARES.say(powered=settings.confidence, rogan_gladen=is_share)
     named = ("benchmark", "judge", "reference")
     group = tuple(name for name in named if rows and rows[0].get(name))
     return replace(SHARES if is_share else SCORES, group=group).table(
@@ -151,8 +141,7 @@ def _ends(
     confidence: float,
     scale: tuple[float, float],
 ) -> Row:
-    found_ends = agreement.t_interval(found, clusters, confidence)
-    names = (name, f"{name}_low", f"{name}_high")
-    values = zip(names, (found.value, found_ends.low, found_ends.high), strict=True)
-    row: Row = {n: None if v is None else min(scale[1], max(scale[0], v)) for n, v in values}
-    return row | {f"{name}_method": found_ends.method}
+    ends = agreement.t_interval(found, clusters, confidence)
+    row = {name: found.value} | ends.columns(name)
+    low, high = scale
+    return {n: min(high, max(low, v)) if isinstance(v, float) else v for n, v in row.items()}

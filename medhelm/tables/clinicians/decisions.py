@@ -110,25 +110,8 @@ _Key = tuple[str, str, str]
 """Model, text of the case, and its id where both graders name cases by the same ids."""
 
 
-@dataclass(frozen=True)
-class Lost:
-    """Rows and decisions of one grader that have no partner."""
-
-    other_model: int = 0
-    """Rows of models that the other grader has no row of."""
-    other_case: int = 0
-    """Rows of cases that the other has not for that model."""
-    surplus: int = 0
-    """Rows beyond those that the other has of the same model and case."""
-    criteria: int = 0
-    """Decisions in matched rows whose criterion the other does not name."""
-    undecided: int = 0
-    """Decisions of experts that were left empty."""
-
-    @property
-    def rows(self) -> int:
-        """Return all rows that are lost."""
-        return self.other_model + self.other_case + self.surplus
+LOST_ROWS = ("other_model", "other_case", "surplus")
+"""The reasons for which an answer of one grader has no partner, as the table of alignment counts them."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +170,9 @@ class Aligned(Compared):
     reference: Grader
     grader: Grader
     answers: tuple[Matched, ...]
-    lost_of_reference: Lost
-    lost_of_grader: Lost
+    lost_of_reference: Mapping[str, int]
+    """Rows and decisions without a partner, by the columns of the table of alignment."""
+    lost_of_grader: Mapping[str, int]
     by_model: Mapping[str, Sequence[tuple[bool, str, float]]]
     """All decisions of the grader on the answers of a model, each with its case, and the decision of the
     reference: 1, 0, or NaN where it has none."""
@@ -274,11 +258,11 @@ def _lost(
     others: Mapping[_Key, Sequence[DecisionRow]],
     criteria: int,
     undecided: int,
-) -> Lost:
-    """Return which rows have no partner among the others, and why."""
+) -> dict[str, int]:
+    """Return how many rows have no partner among the others, by the reason; and the decisions lost."""
     models = {model for model, *_ in others}
-    counts = Counter[str]()
+    counts = dict.fromkeys(LOST_ROWS, 0)
     for key, own in rows.items():
         reason = "surplus" if key in others else "other_case" if key[0] in models else "other_model"
         counts[reason] += max(0, len(own) - len(others.get(key, ())))
-    return Lost(**counts, criteria=criteria, undecided=undecided)
+    return counts | {"criteria": criteria, "undecided": undecided}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 
 import msgspec
@@ -21,6 +20,7 @@ from medhelm.stats.intervals import bootstrap, cluster_sums, percentile, seed_of
 from medhelm.store.kept_fidelity import Agreement, KeptFidelity
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.decisions import (
+    LOST_ROWS,
     Aligned,
     Compared,
     Grader,
@@ -29,9 +29,9 @@ from medhelm.tables.clinicians.decisions import (
     plain,
     plain_name,
 )
-from medhelm.tables.format.column_kinds import form, text
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.spreadsheet import guard
-from medhelm.tables.format.table import Row, Settings, Table
+from medhelm.tables.format.table import Row, Settings, Table, several
 
 BELOW = 0.6
 """An answer with a macro F1 below this belongs to the tail of low agreement. (The paper, 6.1)"""
@@ -41,11 +41,6 @@ LARGEST = 10
 _DISPUTED = 3
 _ENDING = 12
 
-
-_PAIR = (
-    text("reference", "the group of experts that is compared with", "against"),
-    text("grader", "the judge, or the second group of experts", "grader"),
-)
 
 FIDELITY = form(__file__, "fidelity")
 
@@ -104,7 +99,7 @@ def fidelity_table(compared: Comparison, settings: Settings | None = None) -> Ta
     rows += _means(rows)
     order = {"overall": 0, "mean": 1, "model": 2}
     rows.sort(key=lambda row: order[str(row["level"])])
-    return FIDELITY.table(rows, _notes(compared, rows), {**settings.of_draws, "below": BELOW})
+    return FIDELITY.table(rows, _notes(compared), {**settings.of_draws, "below": BELOW})
 
 
 def agreements(benchmark: str, table: Table, asked: Mapping[str, Collection[str]]) -> KeptFidelity:
@@ -212,29 +207,22 @@ def _means(rows: Iterable[Row]) -> Iterator[Row]:
             yield {"level": "mean", "grader": judge, "kind": "judge", **means}
 
 
-def _notes(compared: Comparison, rows: Sequence[Row]) -> Iterator[str]:
-    yield (
-        "MF1: mean of the F1 of met and of not met, invalid replies as unmet; beside it with "
-        "invalid replies wrong whatever the label is. Intervals: bootstrap over whole cases."
-    )
-    yield (
-        f"By answer: mean over answers that have an MF1 of their own, and the share below {BELOW}. "
-        "No value: nobody finds a criterion met, or nobody one unmet, so that an F1 is 0 / 0."
-    )
-    if len(compared.experts) > 1:
-        yield "The agreement of the groups with each other is what a judge is to be read against."
+def _notes(compared: Comparison) -> list[str]:
     lost = [
-        f"{side.rows} of {len(grader.rows)} of {grader.name} against {other.name}"
+        f"{rows} of {len(grader.rows)} of {grader.name} against {other.name}"
         for pair in compared.pairs()
         for side, grader, other in (
             (pair.lost_of_reference, pair.reference, pair.grader),
             (pair.lost_of_grader, pair.grader, pair.reference),
         )
-        if side.rows
+        if (rows := sum(side[why] for why in LOST_ROWS))
     ]
-    if lost:
-        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-        yield f"Answers without a partner: {', '.join(lost[:3])}{more}; --table alignment says why."
+    return FIDELITY.say(
+        mf1=True,
+        by_answer=BELOW,
+        groups=len(compared.experts) > 1,
+        lost=several(lost, 3),
+    )
 
 
 def coverage_table(compared: Comparison, settings: Settings | None = None) -> Table:
@@ -338,5 +326,5 @@ def alignment_table(compared: Comparison) -> Table:
         ):
             names = {"reference": pair.reference.name, "grader": pair.grader.name}
             found = {"of": grader.name, "rows": len(grader.rows), "matched": len(pair.answers)}
-            rows.append({**names, **found, **asdict(lost)})
+            rows.append({**names, **found, **lost})
     return ALIGNMENT.table(rows)

@@ -24,11 +24,11 @@ from medhelm.schema.run import GraderTerms, RunRecord
 from medhelm.store.records import grader_folder, grader_hash
 from medhelm.tables.clinicians.decisions import Compared
 from medhelm.tables.clinicians.fidelity import figures
-from medhelm.tables.clinicians.rated_answers import RunChoice, graded_runs
+from medhelm.tables.clinicians.rated_answers import graded_runs
 from medhelm.tables.clinicians.stored_decisions import rubric_terms, stored_episodes
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
-from medhelm.tables.study.selection import is_ranked, of_names
+from medhelm.tables.study.selection import RunChoice, of_names
 
 MODES = form(__file__, "modes")
 
@@ -56,8 +56,7 @@ def modes_table(choice: RunChoice, benchmark: str, settings: Settings) -> Table:
 
 def _read_judged(choice: RunChoice, benchmark: str) -> dict[str, list[_Graded]]:
     runs = of_names(graded_runs(choice.results_dir)[0], (benchmark,), choice.models)
-    if not choice.models:
-        runs = [r for r in runs if is_ranked(r.record.spec.model)] or runs
+    runs = [*choice.ranked(runs)] or runs
     is_full = any(r.record.spec.data == "full" for r in runs)
     kind = choice.data or ("full" if is_full else "sample")
     asked: dict[tuple[Path, str, str], dict[str, tuple[ModelSpec, GraderTerms]]] = defaultdict(dict)

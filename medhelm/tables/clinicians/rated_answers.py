@@ -11,12 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import DataError, RecordError, UnknownName, UsageError, below
 from medhelm.grading.answer_form import stated_episodes
 from medhelm.grading.jury.metric import NAME as JURY
@@ -27,13 +25,7 @@ from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.schema.score import Scoring
 from medhelm.similarity.bertscore import is_bertscore
 from medhelm.stats.aggregation import Floats, Ints
-from medhelm.store.records import (
-    find_gradings,
-    find_unreadable,
-    instance_key,
-    order_key,
-    read_plan,
-)
+from medhelm.store.records import find_gradings, find_unreadable, instance_key, order_key, read_plan
 from medhelm.tables.clinicians.ratings import (
     Answer,
     Asked,
@@ -47,15 +39,16 @@ from medhelm.tables.clinicians.ratings import (
     to_table,
 )
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample, blinded, check_privacy
+from medhelm.tables.format.column_kinds import read_tables
+from medhelm.tables.format.table import filled
 from medhelm.tables.instances import main_metric
 from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import (
     ChosenRuns,
     Data,
     GradedRun,
-    choose_runs,
+    RunChoice,
     is_named,
-    is_ranked,
     read_graded,
 )
 
@@ -125,29 +118,6 @@ class Rated:
         return np.asarray(np.nanmean(self.ratings, axis=1), dtype=np.float64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunChoice:
-    """The choice of stored runs in a results folder."""
-
-    results_dir: Path = Path(DEFAULT_RESULTS)
-    benchmarks: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    data: Data | None = None
-    scoring: Scoring = "fixed"
-    latest: bool = False
-
-    def of(self, runs: Iterable[GradedRun]) -> ChosenRuns:
-        """Return one run of each model on each benchmark; raises UsageError."""
-        return choose_runs(
-            [*runs],
-            data=self.data,
-            scoring=self.scoring,
-            latest=self.latest,
-            benchmarks=self.benchmarks,
-            models=self.models,
-        )
-
-
 def load_rated(
     ratings: Sequence[RatedRow], choice: RunChoice, *, metrics: Collection[str] = ()
 ) -> Rated:
@@ -171,13 +141,13 @@ def load_rated(
     unscored = int(np.isnan(measures[JURY]).sum())
     if unscored == len(answers):
         raise UsageError("no rated answer has a score of the jury: there is nothing to compare")
-    notes = [*chosen.notes, *([f"Left out, damaged: {'; '.join(damaged[:3])}."] * bool(damaged))]
-    if table.blank:
-        notes.append(f"Rows without a rating: {table.blank} of {len(kept)}.")
-    if gaps:
-        notes.append(f"Left out, since a criterion is not rated: {gaps} ratings of answers.")
-    if unscored:
-        notes.append(f"Without a score of the jury: {unscored} of {len(answers)} rated answers.")
+    notes = filled(
+        read_tables(__file__)["agreement"]["texts"],
+        damaged="; ".join(damaged[:3]),
+        blank=(table.blank, len(kept)) if table.blank else None,
+        gaps=gaps,
+        unscored=(unscored, len(answers)) if unscored else None,
+    )
     return Rated(
         answers=answers,
         clusters=clusters,
@@ -190,7 +160,7 @@ def load_rated(
         runs=tuple(scores.values()),
         data=chosen.data,
         scoring=choice.scoring,
-        notes=tuple(notes),
+        notes=(*chosen.notes, *notes),
     )
 
 
@@ -313,24 +283,18 @@ def _composites(
 
     A rating with a gap is in no mean. Raises DataError where none is left.
     """
-    given: dict[Answer, dict[str, dict[str, float]]] = {}
-    for rating in table.ratings:
-        of_rater = given.setdefault(rating.unit, {}).setdefault(rating.rater, {})
-        of_rater[rating.item] = rating.value
-    whole = {
-        answer: {
-            rater: fmean(own.values())
-            for rater, own in by_rater.items()
-            if len(own) == len(scores[answer[:2]].terms.rubric.criteria)
-        }
-        for answer, by_rater in given.items()
-    }
-    gaps = sum(map(len, given.values())) - sum(map(len, whole.values()))
-    answers = tuple(sorted(answer for answer, own in whole.items() if own))
-    if not answers:
+    answers = sorted({rating.unit for rating in table.ratings})
+    criteria = [scores[answer[:2]].terms.rubric.criteria for answer in answers]
+    places = [(a, c.name) for a, own in zip(answers, criteria, strict=True) for c in own]
+    starts = np.cumsum([0, *map(len, criteria)])[:-1]
+    given = table.matrix(places)
+    means = np.add.reduceat(given, starts) / [[len(own)] for own in criteria]
+    is_whole = ~np.isnan(means)
+    gaps = int((np.logical_or.reduceat(~np.isnan(given), starts) & ~is_whole).sum())
+    kept = np.flatnonzero(is_whole.any(axis=1))
+    if not len(kept):
         raise DataError("no rater has rated an answer on all criteria of its rubric")
-    raters = sorted({rater for own in whole.values() for rater in own})
-    return answers, np.array([[whole[a].get(r, np.nan) for r in raters] for a in answers]), gaps
+    return tuple(answers[n] for n in kept), means[kept][:, is_whole.any(axis=0)], gaps
 
 
 def _check_place(rating: RatedRow, own: RunScores) -> None:
@@ -391,11 +355,10 @@ def answer_sheet(choice: RunChoice, sample: Sample, text_of: Collection[str] = (
     Models that read the gold are left out unless named. `text_of`: data classes besides public
     whose text may be written.
     """
-    runs, damaged = graded_runs(choice.results_dir)
+    found, damaged = graded_runs(choice.results_dir)
     if not choice.benchmarks:
-        runs = [r for r in runs if r.record.grading.jury is not None]
-    if not choice.models:
-        runs = [r for r in runs if is_ranked(r.record.spec.model)]
+        found = [r for r in found if r.record.grading.jury is not None]
+    runs = choice.ranked(found)
     if not runs:
         raise UsageError(
             f"no run below {choice.results_dir} has jury scores: ratings are of open-ended benchmarks"

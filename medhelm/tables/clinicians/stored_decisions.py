@@ -24,7 +24,6 @@ from medhelm.store.records import grader_folder, grader_hash, order_key, read_pl
 from medhelm.store.runlog import read_keyed
 from medhelm.tables.clinicians.decision_files import CaseCriteria
 from medhelm.tables.clinicians.decisions import DecisionRow, Grader, Verdict
-from medhelm.tables.clinicians.rated_answers import RunChoice as RunChoice
 from medhelm.tables.clinicians.rated_answers import graded_runs as graded_runs
 from medhelm.tables.clinicians.ratings import (
     YES_NO,
@@ -43,6 +42,7 @@ from medhelm.tables.instances import main_metric
 from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
+from medhelm.tables.study.selection import RunChoice as RunChoice
 from medhelm.tables.study.selection import is_ranked as is_ranked
 from medhelm.tables.study.selection import of_names as of_names
 
@@ -82,7 +82,9 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
         records.append(record)
         episodes = stored_episodes(run, record)
         for episode in episodes:
-            cases[episode.instance.id] = _case(episode.instance)
+            case = episode.instance
+            texts = {c.name: c.text for c in case.criteria}
+            cases[case.id] = CaseCriteria(request_of(case), texts)
         for judge in terms.jury.judges:
             said = read_states(grader_folder(run, judge, terms))
             for episode in episodes:
@@ -105,9 +107,7 @@ def read_stored(choice: RunChoice, benchmark: str) -> Stored:
 def chosen_runs(choice: RunChoice, benchmark: str) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the runs of a benchmark, one of each model, with their folders."""
     runs, _ = graded_runs(choice.results_dir)
-    if not choice.models:
-        runs = [r for r in runs if is_ranked(r.record.spec.model)] or runs
-    for run in replace(choice, benchmarks=(benchmark,)).of(runs).runs:
+    for run in replace(choice, benchmarks=(benchmark,)).of(choice.ranked(runs) or runs).runs:
         yield run.path.parents[1], run.record
 
 
@@ -136,10 +136,6 @@ def explained_answers(
         key = judgement_key(episode)
         if votes := [own[key] for own in said if own.get(key)]:
             yield episode, votes
-
-
-def _case(instance: Instance) -> CaseCriteria:
-    return CaseCriteria(request_of(instance), {c.name: c.text for c in instance.criteria})
 
 
 def request_of(instance: Instance) -> str:

@@ -20,24 +20,10 @@ def text(name: str, description: str, heading: str = "", absent: str = "–") ->
     return Column(name=name, type="string", description=description, heading=heading, absent=absent)
 
 
-def count(
-    name: str,
-    description: str,
-    heading: str = "",
-    unit: str = "",
-    of: str = "",
-    interval: tuple[str, str] | None = None,
-) -> Column:
+def count(name: str, description: str, heading: str = "", unit: str = "", **more: Any) -> Column:
     """Return a column of whole numbers."""
-    return Column(
-        name=name,
-        type="integer",
-        description=description,
-        heading=heading,
-        unit=unit,
-        of=of,
-        interval=interval,
-    )
+    own = {"description": description, "heading": heading, "unit": unit, **more}
+    return Column(name=name, type="integer", **own)
 
 
 def yes(name: str, description: str, heading: str = "") -> Column:
@@ -53,20 +39,12 @@ def number(
     interval: tuple[str, str] | None = None,
     digits: int = 2,
     is_percent: bool = False,
-    is_main: bool = False,
+    **more: Any,
 ) -> Column:
     """Return a column of numbers."""
-    return Column(
-        name=name,
-        type="number",
-        description=description,
-        unit=unit,
-        heading=heading,
-        interval=interval,
-        digits=digits,
-        is_percent=is_percent,
-        is_main=is_main,
-    )
+    more |= {"interval": interval, "digits": digits, "is_percent": is_percent}
+    more |= {"description": description, "unit": unit, "heading": heading}
+    return Column(name=name, type="number", **more)
 
 
 def share(name: str, description: str, heading: str = "", digits: int = 1) -> Column:
@@ -155,6 +133,7 @@ def form(module: str, table: str, **given: Sequence[Column]) -> Form:
         group=tuple(own.get("group", ())),
         parts=msgspec.convert(own.get("parts", ()), tuple[Part, ...]),
         notes=tuple(own.get("notes", ())),
+        texts=own.get("texts", {}),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ import msgspec
 
 from medhelm.errors import RecordError, UsageError
 from medhelm.files.durable import os_errors_as
+from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.console import UNCUT, open_console
 from medhelm.tables.format.grid import Grid, Shown, fit, lines, no_room, print_lines
 from medhelm.tables.format.grid import to_html as grid_html
@@ -33,17 +35,7 @@ MOST_ROWS = 1000
 """Rows of a grid that a terminal shows. The tables of pairs and ranks have some half a million
 and a million of a thousand models."""
 
-_WORDS = {
-    "win": "share of rivals and benchmarks on which the score is higher",
-    "macro": "mean over benchmarks of the score from 0 (worst) to 1 (best)",
-    "norm": "the score from 0 (worst) to 1 (best)",
-    "SD": "standard deviation of what is at its left",
-    "cov": "share of the planned answers that have a value",
-    "cut": "share of the answers that the output budget ended",
-    "at worst": "the score if every answer without a value had the worst one",
-    "literal": "win rate in which a tie wins for both",
-    "s/answer": "mean seconds until an answer was there",
-}
+_WORDS: Mapping[str, str] = read_tables(__file__)["words"]
 """Meanings of short headings, which text formats print below the table."""
 
 _P = frozenset({"p", "p_holm"})
@@ -55,20 +47,9 @@ the last bits, and would else be shown as 0.57 and 0.58."""
 
 _SHOW_ALL = "widen the terminal, set COLUMNS, or take another --format."
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "–": "--"},
 }
 _MARKDOWN = {c: f"\\{c}" for c in "\\|`*_[]#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _ESCAPED_LATEX = str.maketrans(_LATEX)
@@ -139,20 +120,14 @@ def to_parquet(table: Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {
-        "string": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "boolean": pa.bool_(),
-    }
+    kinds = {"string": "string", "integer": "int64", "number": "float64", "boolean": "bool"}
     about = msgspec.structs.replace(to_document(table), rows=())
     schema = pa.schema(
-        [pa.field(c.name, kinds[c.type]) for c in table.columns],
+        [(c.name, pa.type_for_alias(kinds[c.type])) for c in table.columns],
         metadata={"medhelm.tables.format.table": msgspec.json.encode(about)},
     )
-    columns = [pa.array([r[c.name] for r in table.rows], kinds[c.type]) for c in table.columns]
     out = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), out)
+    pq.write_table(pa.Table.from_pylist([*table.rows], schema), out)
     return out.getvalue()
 
 
@@ -254,6 +229,7 @@ def print_tables(
     `fix` says how to see what a terminal has no room for.
     """
     out = console or open_console()
+    say = partial(print_lines, out=out, is_prose=True)
     said: set[str] = set()
     known: set[str] = set()
     for table in tables:
@@ -263,24 +239,18 @@ def print_tables(
             part, said_of_cut = _cut(grid, most)
             notes = [*said_of_cut, *notes]
             if not part.rows:
-                print_lines([(clean(part.title), "italic")], out, is_prose=True)
+                say([(clean(part.title), "italic")])
                 continue
             fitted = fit(_grid(part), out.width)
             headings = [c.heading for c in fitted.grid.columns if c.heading not in known]
             notes = [*_explained(headings), *notes]
             known |= {*headings}
-            print_lines([(clean(part.title), "italic"), ("", "")], out, is_prose=True)
+            say([(clean(part.title), "italic"), ("", "")])
             print_lines([*lines(fitted), ("", "")], out)
             missing = [(note, "dim") for note in no_room(fitted, fix)]
-            print_lines(
-                [*missing, *[("", "")] * bool(missing and grid is not grids[-1])],
-                out,
-                is_prose=True,
-            )
-        for note in notes:
-            if note not in said:
-                print_lines([(clean(note), "dim")], out, is_prose=True)
-                said.add(note)
+            say([*missing, *[("", "")] * bool(missing and grid is not grids[-1])])
+        say([(clean(note), "dim") for note in dict.fromkeys(notes) if note not in said])
+        said |= {*notes}
         out.print()
 
 

@@ -48,9 +48,9 @@ def _cell(value: object) -> object:
     return guard(value).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]], absent: str = "") -> bytes:
-    """Return a sheet, with a mark by which spreadsheets know UTF-8; `absent` fills what a line lacks."""
-    cells = ([line.get(name, absent) for name in columns] for line in lines)
+def to_csv(columns: Sequence[str], lines: Iterable[Mapping[str, str]]) -> bytes:
+    """Return a sheet, with a mark by which spreadsheets know UTF-8."""
+    cells = ([line.get(name, "") for name in columns] for line in lines)
     return csv_text(columns, cells).encode("utf-8-sig")
 
 

@@ -229,6 +229,57 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Value]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A table without its rows: all that is the same whatever runs it is made of."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    help: str = ""
+    """One line for `medhelm list tables`."""
+    group: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Those that it always has, before others."""
+    texts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Those that it may have, by name; `say` fills them in."""
+
+    def say(self, **values: object) -> list[str]:
+        """Return its notes of these names that have a value, see `filled`."""
+        return filled(self.texts, **values)
+
+    def table(
+        self,
+        rows: Iterable[Mapping[str, object]],
+        notes: Iterable[str] = (),
+        settings: Mapping[str, Value] | None = None,
+        *,
+        title: str = "",
+        under: tuple[str, ...] = (),
+    ) -> Table:
+        """Return the table with rows, missing values None, and with what else must be said of them.
+
+        `under`: columns that head each grid before its own, as the benchmark where there are several.
+        """
+        known = {c.name: c.type for c in self.columns}
+        clean = []
+        for row in rows:
+            if unknown := set(row) - set(known):
+                raise KeyError(f"table {self.name} has no column {sorted(unknown)}")
+            clean.append({name: _as_column_value(row.get(name), of) for name, of in known.items()})
+        return Table(
+            name=self.name,
+            title=title or self.title,
+            columns=self.columns,
+            rows=tuple(clean),
+            notes=(*self.notes, *notes),
+            settings=settings or {},
+            group=self.group,
+            parts=tuple(replace(part, group=(*under, *part.group)) for part in self.parts),
+        )
+
+
 def make_table(
     name: str,
     title: str,
@@ -246,63 +297,8 @@ def make_table(
             replace(c, is_main=c.name in layout.main, absent=layout.missing.get(c.name, c.absent))
             for c in columns
         ]
-    known = {c.name: c.type for c in columns}
-    clean = []
-    for row in rows:
-        if unknown := set(row) - set(known):
-            raise KeyError(f"table {name} has no column {sorted(unknown)}")
-        clean.append(
-            {column: _as_column_value(row.get(column), kind) for column, kind in known.items()}
-        )
-    return Table(
-        name=name,
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(clean),
-        notes=tuple(notes),
-        settings=settings,
-        group=group,
-        parts=parts,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """A table without its rows: all that is the same whatever runs it is made of."""
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    help: str = ""
-    """One line for `medhelm list tables`."""
-    group: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
-    notes: tuple[str, ...] = ()
-    """Those that it always has, before others."""
-
-    def table(
-        self,
-        rows: Iterable[Mapping[str, object]],
-        notes: Iterable[str] = (),
-        settings: Mapping[str, Value] | None = None,
-        *,
-        title: str = "",
-        under: tuple[str, ...] = (),
-    ) -> Table:
-        """Return the table with rows, and with what else must be said of them.
-
-        `under`: columns that head each grid before its own, as the benchmark where there are several.
-        """
-        return make_table(
-            self.name,
-            title or self.title,
-            self.columns,
-            rows,
-            (*self.notes, *notes),
-            settings or {},
-            self.group,
-            tuple(replace(part, group=(*under, *part.group)) for part in self.parts),
-        )
+    own = Form(name=name, title=title, columns=tuple(columns), group=group, parts=parts)
+    return own.table(rows, notes, settings)
 
 
 def _requested(column: Column, names: Sequence[str]) -> Column:
@@ -333,6 +329,12 @@ def _as_column_value(value: Any, kind: ColumnType) -> Value:
     if kind == "integer":
         return int(value)
     return bool(value) if kind == "boolean" else str(value)
+
+
+def filled(texts: Mapping[str, str], /, **values: object) -> list[str]:
+    """Return the texts of these names, each filled in with its value (a tuple: several); none of an empty value."""
+    own = {name: v if isinstance(v, tuple) else (v,) for name, v in values.items() if v}
+    return [texts[name].format(*each) for name, each in own.items()]
 
 
 def several(names: Sequence[str], most: int = 5, sep: str = ", ") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -77,6 +77,13 @@ class Answers:
     votes: Ints
     """Codes of what was read, 0 where it has no text; all 0 where that column was not read."""
 
+    @classmethod
+    def none(cls) -> Answers:
+        """Return no rows."""
+        keys, reals = np.empty(0, np.uint64), np.empty(0)
+        places = np.empty(0, np.int32), np.empty(0, np.int64)
+        return cls(keys, places[0], keys, reals, np.empty((0, 1)), np.empty(0, np.bool_), places[1])
+
 
 @dataclass(frozen=True)
 class MetricScores:
@@ -142,20 +149,21 @@ class Cell:
         return self.run.record
 
     @property
+    def _judges(self) -> tuple[ModelSpec, ...]:
+        raters = self.record.grading.raters
+        return raters.judges if raters else ()
+
+    @property
     def own_judges(self) -> tuple[str, ...]:
         """Names of the judges that are the model itself, by name or by what is asked where."""
-        raters = self.record.grading.raters
         model = self.record.spec.model
-        judges = raters.judges if raters else ()
-        return tuple(j.name for j in judges if j.name == model.name or _is_same(j, model))
+        return tuple(j.name for j in self._judges if j.name == model.name or _is_same(j, model))
 
     @property
     def family_judges(self) -> tuple[str, ...]:
         """Names of the judges of the model's family, itself among them."""
-        raters, model = self.record.grading.raters, self.record.spec.model
-        own, families = self.own_judges, families_of(model)
-        judges = raters.judges if raters else ()
-        return tuple(j.name for j in judges if j.name in own or families & families_of(j))
+        own, families = self.own_judges, families_of(self.record.spec.model)
+        return tuple(j.name for j in self._judges if j.name in own or families & families_of(j))
 
     def planned(self, metric: str) -> int:
         """Return how many rows the finished run has: instances times repeats.
@@ -240,17 +248,12 @@ def _is_same(a: ModelSpec, b: ModelSpec) -> bool:
     return is_hosted or (is_one and not {*a.addresses}.isdisjoint(b.addresses))
 
 
-def read_cell(
-    run: GradedRun,
-    batches: Iterable[pa.RecordBatch],
-    aggregations: Aggregations,
-    *,
-    keeps_answers: bool = False,
-) -> Cell:
-    """Return the cell of a grading from its scores, read in batches.
+def read_cell(run: GradedRun, aggregations: Aggregations, *, keeps_answers: bool = False) -> Cell:
+    """Return the cell of a grading, its scores read in batches.
 
     `keeps_answers`: not only of metrics that are there for each judge alone, too. Raises RecordError where the scores are damaged.
     """
+    columns = (*COLUMNS, ANSWER) if keeps_answers else COLUMNS
     grading = run.record.grading
     alone = by_judge({m.name for m in grading.metrics})
     judged = {*alone, *alone.values()}
@@ -259,7 +262,7 @@ def read_cell(
         for m in grading.metrics
     }
     try:
-        for batch in batches:
+        for batch in read_scores(run, columns):
             place, names = codes(batch.column("metric"))
             for metric, own in rows.items():
                 if metric in names:
@@ -401,11 +404,11 @@ def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Float
     }
 
 
-def read_metadata(batches: Iterable[pa.RecordBatch]) -> dict[int, dict[str, str]]:
-    """Return the metadata of each instance by its key; raises ValueError where a row's is not an object."""
+def read_metadata(run: GradedRun) -> dict[int, dict[str, str]]:
+    """Return the metadata of each instance of a run by its key; raises RecordError, ValueError where a row's is not an object."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
     found: dict[int, dict[str, str]] = {}
-    for batch in batches:
+    for batch in read_scores(run, METADATA_COLUMNS):
         rows = zip(*(batch.column(c).to_pylist() for c in METADATA_COLUMNS), strict=True)
         for instance, text in rows:
             if instance not in found:
@@ -431,9 +434,8 @@ def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
 
 def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
     """Return the metadata of the instances of a run by their keys; raises RecordError."""
-    scores = read_scores(cell.run, METADATA_COLUMNS)
     try:
-        return read_metadata(scores)
+        return read_metadata(cell.run)
     except ValueError as e:
         raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
 

@@ -11,8 +11,8 @@ from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.models.identity import is_rankable
 from medhelm.schema.run import FALSE_POSITIVE, ControlCount, RunRecord
 from medhelm.stats.intervals import exact_share
-from medhelm.tables.format.column_kinds import declared
-from medhelm.tables.format.table import several
+from medhelm.tables.format.column_kinds import declared, read_tables
+from medhelm.tables.format.table import filled, several
 
 LIMIT = 0.10
 """Judges rank nobody if the upper bound of their false positives is above this."""
@@ -168,10 +168,11 @@ def control_notes(
             known.append(f"{benchmark} {', '.join(said)}")
         elif judged:
             without.append(benchmark)
-    if known:
-        yield f"Errors of judges on controls: {several(known, _MANY)}."
-    if without:
-        yield f"Judged without controls, so that nobody knows how far judges err: {several(without, _MANY)}."
+    yield from filled(
+        read_tables(__file__)["errors"]["texts"],
+        known=several(known, _MANY),
+        without=several(without, _MANY),
+    )
 
 
 def _is_by_models(record: RunRecord) -> bool:

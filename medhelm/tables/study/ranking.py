@@ -82,14 +82,14 @@ class Ranking:
         """Return the tie group (M,) of each model."""
         return stats.tie_groups(self.merit, self.is_better)
 
-    def suite_intervals(self, definition: WinDefinition) -> list[Interval]:
-        """Return each model's interval of the win rate over resampled benchmarks.
+    def suite_intervals(self) -> list[Interval]:
+        """Return each model's interval of the win rate (a tie counts half) over resampled benchmarks.
 
         This is the uncertainty if the suite were drawn from a population of benchmarks; the
         scores are taken as they are.
         """
         wins = np.stack(
-            [stats.win_rates(self.scores[:, [b]], definition) for b in range(len(self.benchmarks))]
+            [stats.win_rates(self.scores[:, [b]], "half") for b in range(len(self.benchmarks))]
         )
         if len(wins) < 2:
             return [Interval(None, None, "none (one benchmark)")] * len(self.models)

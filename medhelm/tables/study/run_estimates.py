@@ -8,8 +8,7 @@ from medhelm.plugins.registry import Registry
 from medhelm.schema.run import RunRecord
 from medhelm.tables.format.table import Settings
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.arrow import read_scores
-from medhelm.tables.study.cells import COLUMNS, Cell, read_cell
+from medhelm.tables.study.cells import Cell, read_cell
 from medhelm.tables.study.judge_errors import grader_of
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Estimate, Study
@@ -19,7 +18,7 @@ STAND_IN = "the offline jury, a stand-in for judges"
 
 def read_alone(run: GradedRun, registry: Registry) -> tuple[Study, Cell]:
     """Return a study of one run, and its cell; raises RecordError."""
-    cell = read_cell(run, read_scores(run, COLUMNS), Aggregations(registry))
+    cell = read_cell(run, Aggregations(registry))
     return Study([cell], Settings()), cell
 
 

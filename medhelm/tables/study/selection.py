@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,14 +16,20 @@ from typing import Literal
 
 import msgspec
 
+from medhelm.config import DEFAULT_RESULTS
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.models.identity import identity, is_rankable, reads_prompt
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import GraderTerms, RunRecord
+from medhelm.schema.run import GraderTerms, RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import grader_hash, judge_hash, read_record
+from medhelm.tables.format.column_kinds import read_tables
+from medhelm.tables.format.table import filled
 
 Data = Literal["sample", "full"]
+
+is_ranked = is_rankable
+"""Return whether a model may be ranked: whatever its name, it reads no gold and is not a person."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,6 @@ class ChosenRuns:
 
     runs: tuple[GradedRun, ...]
     data: Data
-    scoring: Scoring
     notes: tuple[str, ...]
     variants: tuple[GradedRun, ...] = ()
     """Runs that asked the questions of these in other forms."""
@@ -69,28 +74,36 @@ def read_graded(gradings: Iterable[Path], damaged: list[str]) -> Iterator[Graded
             yield GradedRun(path, path.relative_to(path.parents[5]).as_posix(), record)
 
 
-def is_ranked(model: ModelSpec) -> bool:
-    """Return whether a model may be ranked: whatever its name, it reads no gold and is not a person."""
-    return is_rankable(model)
+@dataclass(frozen=True, kw_only=True)
+class RunChoice:
+    """The choice of stored runs in a results folder."""
+
+    results_dir: Path = Path(DEFAULT_RESULTS)
+    benchmarks: Collection[str] = ()
+    models: Collection[str] = ()
+    data: Data | None = None
+    """None: full runs where there is any, else those on bundled samples."""
+    scoring: Scoring = "fixed"
+    latest: bool = False
+    """True if the newest of several runs of one cell is taken, which are an error otherwise."""
+    folders: Collection[str | Path] = ()
+    """Those of runs, or of their gradings, to take where a cell has several."""
+
+    def ranked(self, runs: Sequence[GradedRun]) -> Sequence[GradedRun]:
+        """Return the runs of models that may be ranked, where the choice names no model."""
+        return runs if self.models else [r for r in runs if is_ranked(r.record.spec.model)]
+
+    def names(self, spec: RunSpec) -> bool:
+        """Return whether a run is of the benchmarks and models that the choice names."""
+        is_of = not self.benchmarks or any(is_named(n, self.benchmarks) for n in spec.names)
+        return is_of and (not self.models or is_named(spec.model.name, self.models))
+
+    def of(self, runs: Iterable[GradedRun]) -> ChosenRuns:
+        """Return one run of each model on each benchmark; raises UsageError where they do not fit together."""
+        return _choose([*runs], self)
 
 
-def choose_runs(
-    runs: Sequence[GradedRun],
-    *,
-    data: Data | None = None,
-    scoring: Scoring = "fixed",
-    latest: bool = False,
-    benchmarks: Iterable[str] | None = None,
-    models: Iterable[str] | None = None,
-    folders: Iterable[str | Path] = (),
-) -> ChosenRuns:
-    """Return the runs that a table is made of, or raise UsageError where they do not fit together.
-
-    `data=None`: full runs where there is any, else those on bundled samples. `latest` takes the
-    newest of several runs of one cell. Without it they are an error. `folders` are those of runs,
-    or of their gradings, to take where a cell has several.
-    """
-    notes: list[str] = []
+def _choose(runs: Sequence[GradedRun], choice: RunChoice) -> ChosenRuns:
     varied = [r for r in runs if r.record.spec.variant]
     runs = [r for r in runs if not r.record.spec.variant]
     if varied and not runs:
@@ -98,12 +111,11 @@ def choose_runs(
             "the runs chosen all ask questions in other forms, and none asks them as they are; "
             "`medhelm run` with the same arguments makes such a run"
         )
-    chosen = of_names(runs, benchmarks, models)
-    chosen, passed_over = _in_folders(chosen, folders)
-    if passed_over:
-        notes.append(f"{passed_over} other run{'s' * (passed_over > 1)} left out by --run.")
-    chosen = _of_scoring(chosen, scoring)
-    is_full = data == "full" or (data is None and any(r.record.spec.data == "full" for r in chosen))
+    chosen = of_names(runs, choice.benchmarks, choice.models)
+    chosen, passed_over = _in_folders(chosen, choice.folders)
+    chosen = _of_scoring(chosen, choice.scoring)
+    has_full = any(r.record.spec.data == "full" for r in chosen)
+    is_full = choice.data == "full" or (choice.data is None and has_full)
     kind: Data = "full" if is_full else "sample"
     kept = [r for r in chosen if r.record.spec.data == kind]
     if not kept:
@@ -111,28 +123,27 @@ def choose_runs(
             f"no run on data={kind} among those chosen; "
             f"`medhelm run data={kind} ...` makes one, or leave --data out"
         )
-    if is_full and (left := len(chosen) - len(kept)):
-        notes.append(
-            f"{left} run{'s' * (left > 1)} on bundled samples left out, since there are runs on "
-            "full data; --data sample shows them."
-        )
-    kept = newest_gradings(kept)
-    kept, superseded = _one_per_cell(kept, latest)
-    if superseded:
-        notes.append(f"{superseded} older run{'s' * (superseded > 1)} left out by --latest.")
+    samples = len(chosen) - len(kept) if is_full else 0
+    kept, superseded = _one_per_cell(newest_gradings(kept), choice.latest)
     by_benchmark = defaultdict(list)
     for run in kept:
         by_benchmark[run.benchmark].append(run)
     for column in by_benchmark.values():
         check_column(column)
     variants = _of_forms(newest_gradings(varied), kept)
-    if variants:
-        names = sorted({r.record.spec.variant for r in variants})
-        notes.append(
-            f"{len(variants)} run{'s' * (len(variants) > 1)} of questions in other forms "
-            f"({', '.join(names)}): `--table robustness` compares them."
-        )
-    return ChosenRuns(tuple(kept), kind, scoring, (*notes, *_drift(kept)), variants)
+    names = sorted({r.record.spec.variant for r in variants})
+    notes = filled(
+        read_tables(__file__)["runs"]["texts"],
+        passed_over=_several("other run", passed_over),
+        samples=_several("run", samples),
+        superseded=_several("older run", superseded),
+        variants=(_several("run", len(variants)), ", ".join(names)) if variants else None,
+    )
+    return ChosenRuns(tuple(kept), kind, (*notes, *_drift(kept)), variants)
+
+
+def _several(what: str, count: int) -> str:
+    return f"{count} {what}{'s' * (count > 1)}" if count else ""
 
 
 def _drift(runs: Iterable[GradedRun]) -> list[str]:
