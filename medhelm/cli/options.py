@@ -174,7 +174,7 @@ def chosen_workers(args: argparse.Namespace) -> Workers:
         )
     if choice.engine == "ray":
         try:
-            from medhelm.cli.ray_engine import join_cluster
+            from medhelm.processes.ray_cluster import join_cluster
         except ModuleNotFoundError as e:
             raise UsageError(
                 f"--workers {args.workers} needs {e.name}: pip install '.[ray]'"

@@ -29,19 +29,24 @@ from medhelm.cli.engines import (
     Ended,
     Engine,
     Worker,
-    one_line,
     run_child,
 )
-from medhelm.errors import Interrupted, ModelError, RecordError, UsageError
+from medhelm.errors import Interrupted, RecordError, UsageError
 from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_pool
+from medhelm.processes.ray_cluster import (
+    NAMESPACE,
+    QUIET,
+    describe_nodes,
+    join_cluster,
+    one_line,
+    times_that_fit,
+)
 from medhelm.store.mirror import Mirror, Piece, put
 
 _COPY = "/copy"
 """Its place ends with this for a worker that has a copy of the runs, and messages with such begin so."""
-_SPACE = "medhelm"
 _SEND_S, _BEGIN_S = 0.2, 120.0
 _PART = 1 << 16
-_QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": _SPACE}
 _HEAD = {"node:__internal_head__": 0.001}
 
 
@@ -145,9 +150,9 @@ def _get(method: Any, *args: Any, within_s: float = EXPIRES_S) -> Any:
 def joined_pool(place: str, worker: str, workers: int) -> RayPool:
     """Return the way of a worker to its pool; raises RecordError where there is none."""
     try:
-        ray.init(address=os.environ["RAY_ADDRESS"], **_QUIET)
+        ray.init(address=os.environ["RAY_ADDRESS"], **QUIET)
         name = place.removeprefix(ACTOR).removesuffix(_COPY)
-        pool = RayPool(ray.get_actor(name, _SPACE), worker, workers)
+        pool = RayPool(ray.get_actor(name, NAMESPACE), worker, workers)
     except (RayError, ConnectionError, ValueError) as e:
         raise lost_pool(f"Ray: {one_line(e)}") from None
     pool.sees_all = not place.endswith(_COPY)
@@ -162,20 +167,27 @@ class RayEngine(Engine):
 
     def __init__(self, choice: Choice, options: Mapping[str, Any]) -> None:
         super().__init__(choice.workers)
-        if not ray.is_initialized():
-            join_cluster(choice.address)
+        join_cluster(choice.address)
         settings = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD", **options}
         try:
             self._run = ray.remote(_work).options(**settings)
         except (ValueError, TypeError) as e:
             raise UsageError(f"workers=ray: {one_line(e)}") from None
+        named = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+        needed = {name: settings.get(option) or 0 for name, option in named.items()}
+        needed |= settings.get("resources") or {}
+        if not times_that_fit(needed):
+            raise UsageError(
+                f"workers=ray: no node has room for a worker ({describe_nodes(needed)}); change engine.num_gpus, "
+                "engine.num_cpus or engine.resources"
+            )
         self._name = f"medhelm-{secrets.token_hex(4)}"
         self._written = 0
 
     def open_pool(self, path: Path, new: Pool, refusal: str) -> PoolAccess:
         """Start the actor that holds the pool."""
         self.results, self._folders = path.parent.parent, new.runs
-        options = {"name": self._name, "namespace": _SPACE, "num_cpus": 0, "resources": _HEAD}
+        options = {"name": self._name, "namespace": NAMESPACE, "num_cpus": 0, "resources": _HEAD}
         self._desk = ray.remote(Desk).options(**options).remote(msgspec.json.encode(new), refusal)
         _get(self._desk.look, within_s=_BEGIN_S)
         return RayPool(self._desk, "", new.workers)
@@ -195,22 +207,6 @@ class RayEngine(Engine):
         return bool(wanted)
 
 
-def join_cluster(address: str = "") -> None:
-    """Join a cluster, or one that is begun on this machine where none is named or found; raises ModelError."""
-    named = address or os.environ.get("RAY_ADDRESS", "")
-    try:
-        try:
-            ray.init(address=named or "auto", **_QUIET)
-        except ConnectionError:
-            if named:
-                raise
-            ray.init(include_dashboard=False, **_QUIET)
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise ModelError(
-            f"workers=ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
-        ) from None
-
-
 class _Task:
     def __init__(self, task: Any) -> None:
         self._task = task
@@ -222,8 +218,7 @@ class _Task:
         except TaskCancelledError:
             return Ended(Interrupted.exit_code)
         except (RayError, ConnectionError) as e:
-            why = getattr(e, "cause", None) or e  # of what a task raised
-            return Ended(1, f"{type(why).__name__}: {one_line(why)}")
+            return Ended(1, f"{type(getattr(e, 'cause', None) or e).__name__}: {one_line(e)}")
 
     def stop(self) -> None:
         self._cancel(force=False)
@@ -250,7 +245,7 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
 def _work_on_copy(
     command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
 ) -> Ended:
-    desk, message = ray.get_actor(name, _SPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
+    desk, message = ray.get_actor(name, NAMESPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
     if refusal := _get(desk.want, message):
         raise RecordError(refusal)
     while not _get(desk.is_whole, message):

@@ -58,7 +58,8 @@ def run_jobs(
         print(note, file=sys.stderr)
     make_results(results)
     is_told = any(job.show_errors for job in jobs)
-    asked = ask_runs(planned.runs, ledger, pool, jobs[0].order, is_told=is_told)
+    own = jobs[0]
+    asked = ask_runs(planned.runs, ledger, pool, own.order, own.servers, is_told=is_told)
     if POOL not in os.environ:
         show_sweep(asked, results, registry, is_demo=is_demo)
     asked.raise_worst(command)
@@ -226,7 +227,16 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    once = ("results_dir", "shard", "workers", "engine", "order", "budget_usd", "budget_tokens")
+    once = (
+        "results_dir",
+        "shard",
+        "workers",
+        "engine",
+        "order",
+        "servers",
+        "budget_usd",
+        "budget_tokens",
+    )
     for key in once:
         if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
@@ -288,14 +298,15 @@ def ask_runs(
     ledger: Ledger,
     shared: PoolAccess | None = None,
     order: Order | None = None,
+    servers: str = "",
     *,
     is_told: bool = False,
 ) -> Asked:
     """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers.
 
-    `shared`: the pool of all workers of a command, where this is one of them. `order`: of servers.
+    `shared`: the pool of all workers of a command, where this is one of them. `order`, `servers`: see `Servers`.
     """
-    pool = ModelPool(os.environ, None if shared is None else Leases(shared), order)
+    pool = ModelPool(os.environ, None if shared is None else Leases(shared), order, servers)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool), telling(shared, display)))
     ledger.give_back()

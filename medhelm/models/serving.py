@@ -1,7 +1,7 @@
 """Servers of models with `serve`: started when the first request needs them, ended when none does any more.
 
 Work begins in turns, so that no more servers are up than the memory is known to hold, and each is started
-once. Each server has a watcher, which ends it with all its children also where this process is killed.
+once.
 """
 
 from __future__ import annotations
@@ -10,173 +10,93 @@ import asyncio
 import os
 import re
 import shlex
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from medhelm.errors import ModelError, UsageError, closest
+from medhelm.errors import ModelError, UsageError
 from medhelm.files.durable import why
-from medhelm.models.hosts import KEY_NAME, LOADING, Host
+from medhelm.models.hosts import Host
+from medhelm.models.server import (
+    EXAMPLE,
+    GPUS,
+    LOOK_EVERY_S,
+    LocalServer,
+    Server,
+    command_of,
+    takes_host,
+)
 from medhelm.schema.model import ModelSpec, Order
 
-if TYPE_CHECKING:
-    import aiohttp
-
 _FOREVER_S = 1e7
-_GPUS = "CUDA_VISIBLE_DEVICES"
-READY_S = 1800.0
-"""The longest start of a server."""
-LOOPBACK = "127.0.0.1"
-_FIELDS = ("model", "port")
-_FIELD = re.compile(r"\{(\w+)\}")
-_WATCHER = Path(__file__).with_name("server_watcher.py")
-_PAGE_S, _LOOK_EVERY_S = 3.0, 0.2
-_SHOWN_LINES, _SHOWN_WIDTH = 4, 160
-"""Of the end of a log."""
-_LONGEST_WORD = 5
-"""`TOKEN=true` and the like are no keys: they would be taken out of every line."""
-
-
-def command_problems(spec: ModelSpec) -> Iterator[str]:
-    """Yield what is wrong with the command that starts a model's server."""
-    try:
-        words = shlex.split(spec.serve)
-    except ValueError as e:
-        yield f"serve is not a command ({e}); write it as in a shell, for example {_EXAMPLE}"
-        return
-    fields = [name for word in words for name in _FIELD.findall(word)]
-    for name in (n for n in fields if n not in _FIELDS):
-        near = "".join(f"; did you mean {{{n}}}?" for n in closest(name, _FIELDS, n=1))
-        yield f"serve holds {{{name}}}, and only {{model}} and {{port}} are filled in{near}"
-    if "port" not in fields:
-        yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
-    elif shutil.which(words[0]) is None:
-        yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
-
-
-_EXAMPLE = "'vllm serve {model} --port {port}'"
-
-
-def plain_command(serve: str) -> str:
-    """Return a command in the one form that all its spellings share; empty for none."""
-    return shlex.join(shlex.split(serve))
-
-
-def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
-    filled = {"model": spec.model, "port": str(port)}
-    return [_FIELD.sub(lambda f: filled[f[1]], word) for word in shlex.split(spec.serve)]
 
 
 def _key(spec: ModelSpec) -> str:
-    return shlex.join(_command(spec))
+    return shlex.join(command_of(spec))
+
+
+class Place(Protocol):
+    """The machine, or machines, that servers are started on."""
+
+    needs_host: bool
+    """True if a server has to be told where to listen."""
+
+    def count_gpus(self) -> int:
+        """Return how many GPUs there are, in use or not."""
+
+    def servers(
+        self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
+    ) -> Sequence[Server]:
+        """Return the servers of a model, one for each log, to be started beside those that are up.
+
+        Raises ModelError where there is no room for them.
+        """
+
+
+class ThisMachine:
+    """Servers at addresses that only this machine sees."""
+
+    needs_host = False
+
+    def count_gpus(self) -> int:
+        """Return how many GPUs this process sees."""
+        return len(_gpus())
+
+    def servers(
+        self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
+    ) -> Sequence[Server]:
+        """Return servers with GPUs that no other has."""
+        wanted, there = len(logs) * spec.gpus, _gpus()
+        used = {gpu for server in up if isinstance(server, LocalServer) for gpu in server.gpus}
+        free = [gpu for gpu in there if gpu not in used]
+        if len(free) < wanted:
+            raise ModelError(
+                f"model {spec.name!r}: {len(logs)} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
+                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {GPUS}"
+            )
+        own = (free[n * spec.gpus : (n + 1) * spec.gpus] for n in range(len(logs)))
+        return [LocalServer(spec, log, gpus) for log, gpus in zip(logs, own, strict=True)]
 
 
 def _gpus() -> list[str]:
     """Return the GPUs that this process sees."""
-    seen = os.environ.get(_GPUS)
+    seen = os.environ.get(GPUS)
     there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
     return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
-def _secrets(spec: ModelSpec) -> list[str]:
-    """Return the keys that a model's server has in its environment, the longest first."""
-    wanted = {spec.api_key_env, *(value.rpartition("$")[2] for value in spec.headers.values())}
-    found = {
-        value.strip()
-        for name, value in os.environ.items()
-        if name in wanted
-        or (len(value) > _LONGEST_WORD and KEY_NAME.search(name.rstrip("0123456789")))
-    }
-    return sorted(found - {""}, key=len, reverse=True)
-
-
-class _Server:
-    """One server: its process, its address, its log."""
-
-    watching: asyncio.Task[None]
-
-    def __init__(self, spec: ModelSpec, log: Path, gpus: Sequence[str]) -> None:
-        """Start it; raises OSError. `gpus`: those that it sees; none: as this process does."""
-        self.spec, self.log, self.gpus = spec, log, gpus
-        self.hosts: list[Host] = []
-        """Connections that are given up where it ends by itself."""
-        with socket.socket() as free:
-            free.bind((LOOPBACK, 0))
-            port = free.getsockname()[1]
-        self.base_url = f"http://{LOOPBACK}:{port}/v1"
-        command = _command(spec, port)
-        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "ab") as out:
-            out.write(f"medhelm, {time.strftime('%F %T')}: {shlex.join(command)}\n".encode())
-            self._begin = out.tell()
-            out.flush()
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WATCHER), str(os.getpid()), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, _GPUS: ",".join(gpus)} if gpus else None,
-                start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
-            )
-
-    async def wait_ready(self) -> None:
-        """Wait until it answers; raises ModelError with its last words where it ends or takes too long."""
-        import aiohttp
-
-        until = time.monotonic() + READY_S
-        limit = aiohttp.ClientTimeout(total=_PAGE_S)
-        async with aiohttp.ClientSession(timeout=limit) as session:
-            is_ready = False
-            while not is_ready:
-                await asyncio.sleep(_LOOK_EVERY_S)
-                is_ready = await self._is_ready(session)
-                if self.process.poll() is not None:  # whoever answers at its port now is another
-                    raise self._not_ready("ended before it was ready")
-                if time.monotonic() > until:
-                    raise self._not_ready(f"is not ready after {READY_S:.0f} s")
-
-    async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
-        """Return whether it has its weights: by its own word, else by its list of models."""
-        import aiohttp
-
-        try:
-            for page in (self.base_url.removesuffix("/v1") + "/health", f"{self.base_url}/models"):
-                async with session.get(page, allow_redirects=False) as response:
-                    if response.status not in (404, 405):  # it has such a page; 401 wants a key
-                        return response.status in (200, 401, 403)
-        except (aiohttp.ClientError, OSError):
-            pass
-        return False
-
-    def _not_ready(self, what: str) -> ModelError:
-        with self.log.open("rb") as log:  # nothing was asked yet, so that it holds no prompt
-            log.seek(max(self._begin, log.seek(0, os.SEEK_END) - 65_536))
-            text = log.read().decode("utf-8", "replace")
-        for secret in _secrets(self.spec):
-            text = text.replace(secret, "***")
-        said = text.splitlines()
-        lines = [" ".join("".join(c if c.isprintable() else " " for c in s).split()) for s in said]
-        shown = [line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:]
-        return ModelError(
-            f"model {self.spec.name!r}: its server {what}; it says: {' | '.join(shown) or 'nothing'} "
-            f"(all of it: {self.log})"
-        )
-
-    async def stop(self) -> None:
-        """Stop it and all that it has started."""
-        self.process.terminate()  # its watcher
-        while self.process.poll() is None:
-            await asyncio.sleep(_LOOK_EVERY_S / 4)
-        with suppress(OSError):  # nothing is left, unless the watcher was killed
-            os.killpg(self.process.pid, signal.SIGKILL)
+def place_of(servers: str) -> Place:
+    """Return the place that `servers=` names; raises UsageError where its package is not installed."""
+    if not servers:
+        return ThisMachine()
+    try:
+        from medhelm.models.ray_servers import RayNodes
+    except ModuleNotFoundError as e:
+        raise UsageError(
+            f"servers={servers} needs {e.name}: run in the checkout: pip install '.[ray]'"
+        ) from None
+    return RayNodes("" if servers == "ray" else servers)
 
 
 class Work(NamedTuple):
@@ -189,10 +109,10 @@ class Work(NamedTuple):
 class Servers:
     """The servers of a sweep, and whose turn it is."""
 
-    def __init__(self, order: Order | None = None) -> None:
-        """`order`: None: by the GPUs that models declare."""
-        self._order = order
-        self._up: dict[str, list[_Server]] = {}
+    def __init__(self, order: Order | None = None, place: str = "") -> None:
+        """`order`: None: by the GPUs that models declare. `place`: the value of `servers=`."""
+        self._order, self._place = order, place_of(place)
+        self._up: dict[str, list[Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
         """Servers that are not started again."""
@@ -202,7 +122,7 @@ class Servers:
         self._changing = asyncio.Lock()
         """Held while servers are started or stopped."""
         self._next = asyncio.Event()
-        self._starting: list[_Server] = []
+        self._starting: Sequence[Server] = ()
 
     def work(self, specs: Collection[ModelSpec], *, is_judging: bool) -> Work:
         """Return the work of one run more, that needs the servers of these models."""
@@ -214,15 +134,21 @@ class Servers:
         """Note all work that is to come; raises UsageError where its servers cannot be up side by side."""
         for work in sorted(works, key=lambda work: work.is_judging):
             self._left[work] += bool(work.servers)
+        for spec in self._specs.values():
+            if self._place.needs_host and not takes_host(spec):
+                raise UsageError(
+                    f"model {spec.name!r}: on Ray serve needs {{host}} where the server takes the address that "
+                    f"it listens at, for example {EXAMPLE}"
+                )
         judges = self._of_judges(self._left)
         most = [work.servers | judges for work in self._left if not work.is_judging]
         if self._order is None:
             self._order = "runs" if all(map(self._fit, most)) else "roles"
         needed = max(map(self._needed, most), default=0)
-        if judges and self._order == "runs" and needed > len(_gpus()):
+        if judges and self._order == "runs" and needed > (there := self._place.count_gpus()):
             raise UsageError(
                 f"order=runs needs {needed} GPUs for a model's servers beside its judges', and there are "
-                f"{len(_gpus())}; take order=roles"
+                f"{there}; take order=roles"
             )
 
     async def turn(self, work: Work) -> None:
@@ -267,7 +193,7 @@ class Servers:
     def _fit(self, servers: Collection[str]) -> bool:
         """Return whether declared GPUs hold all of these servers at a time."""
         is_declared = all(self._specs[key].gpus for key in servers)
-        return is_declared and self._needed(servers) <= len(_gpus())
+        return is_declared and self._needed(servers) <= self._place.count_gpus()
 
     async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
         """Have the servers of these models up, whose turn it is; their logs lie in `folder`.
@@ -293,10 +219,10 @@ class Servers:
         base_url = urls if len(urls) > 1 else urls[0]
         return {"base_url": base_url, "serve": "", "replicas": 1, "gpus": 0}
 
-    def process(self, address: str | None) -> int:
-        """Return the process of the server that is up at an address, for another one may get its port; 0: of none."""
+    def at(self, address: str | None) -> Server | None:
+        """Return the server that is up at an address; another one may get its port later."""
         own = (s for several in self._up.values() for s in several if s.base_url == address)
-        return next((server.process.pid for server in own), 0)
+        return next(own, None)
 
     def tell(self, spec: ModelSpec, address: str | None, host: Host) -> None:
         """Give up these connections where a model's server at an address ends by itself."""
@@ -306,7 +232,7 @@ class Servers:
 
     def status(self) -> list[str]:
         """Return that servers are being started."""
-        return [f"{server.spec.name}: {LOADING}, log {server.log}" for server in self._starting]
+        return [f"{server.spec.name}: {server.status()}" for server in self._starting]
 
     async def close(self) -> None:
         """Stop all of them."""
@@ -315,12 +241,10 @@ class Servers:
 
     async def _start(self, key: str, spec: ModelSpec, folder: Path) -> None:
         name = re.sub(r"[^\w.+-]+", "_", spec.name)
+        logs = [folder / f"server-{name}{f'-{n}' if n else ''}.log" for n in range(spec.replicas)]
+        up = [server for several in self._up.values() for server in several]
         try:
-            gpus = self._free_gpus(spec)
-            for n in range(spec.replicas):
-                log = folder / f"server-{name}{f'-{n}' if n else ''}.log"
-                own = gpus[n * spec.gpus : (n + 1) * spec.gpus]
-                self._starting.append(_Server(spec, log, own))
+            self._starting = await asyncio.to_thread(self._place.servers, spec, logs, up)
             await asyncio.gather(*(server.wait_ready() for server in self._starting))
         except BaseException as e:
             await asyncio.gather(*(server.stop() for server in self._starting))
@@ -333,27 +257,14 @@ class Servers:
         else:
             self._up[key] = [*self._starting]
         finally:
-            self._starting.clear()
+            self._starting = ()
         for server in self._up[key]:
             server.watching = asyncio.create_task(self._watch(key, server))
 
-    def _free_gpus(self, spec: ModelSpec) -> list[str]:
-        """Return the GPUs for all replicas of a model; raises ModelError where too few are free."""
-        wanted = spec.replicas * spec.gpus
-        there = _gpus()
-        used = {gpu for several in self._up.values() for server in several for gpu in server.gpus}
-        free = [gpu for gpu in there if gpu not in used]
-        if len(free) < wanted:
-            raise ModelError(
-                f"model {spec.name!r}: {spec.replicas} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
-                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
-            )
-        return free[:wanted]
-
-    async def _watch(self, key: str, server: _Server) -> None:
+    async def _watch(self, key: str, server: Server) -> None:
         """Note where a server ends by itself: who asks it hears the reason at once."""
         while server in (replicas := self._up.get(key, [])):
-            if server.process.poll() is not None:
+            if server.has_ended():
                 await server.stop()
                 reason = (
                     f"model {server.spec.name!r}: its server ended while it was asked; "
@@ -367,7 +278,7 @@ class Servers:
                     host.fatal, host.limiter.is_dead = reason, True
                     if replicas:  # which do its work
                         host.limiter.pause(_FOREVER_S)
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _stop(self, keys: Collection[str]) -> None:
         await asyncio.gather(*(server.stop() for key in keys for server in self._up.pop(key)))

@@ -98,8 +98,9 @@ async def run_sweep(
     pool.say = progress.message
     if pool.leases is not None:
         pool.leases.lost = sweep.desk.stop
-    pool.servers.expect([part.work for run in runs for part in _parts(run, pool)])
-    tasks = [asyncio.create_task(_one(run, sweep)) for run in runs]
+    parts = [_parts(run, pool) for run in runs]
+    pool.servers.expect([part.work for own in parts for part in own])
+    tasks = [asyncio.create_task(_one(*own, sweep)) for own in zip(runs, parts, strict=True)]
     syncer = asyncio.create_task(sweep.keep_synced())
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
@@ -133,19 +134,19 @@ _WHOLE = _Part(Work(is_judging=False))
 
 
 def _parts(run: Run, pool: ModelPool) -> list[_Part]:
-    """Return the parts of a run: all in one, or where servers are started for it its asking and its judging."""
+    """Return the parts of a run: all in one, or where servers are to be started its asking and its judging."""
     players = () if run.judge_again else run.players.values()
     asked = pool.servers.work(players, is_judging=False)
     judged = pool.servers.work(run.grading.judges, is_judging=True)
-    if asked.servers or judged.servers:
+    if (asked.servers or judged.servers) and _finished(run) is None:
         return [_Part(asked, is_last=False), _Part(judged, is_first=False)]
     return [_WHOLE]
 
 
-async def _one(run: Run, sweep: Sweep) -> Ending:
+async def _one(run: Run, left: list[_Part], sweep: Sweep) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
-    servers, left = sweep.pool.servers, _parts(run, sweep.pool)
+    servers = sweep.pool.servers
     try:
         # those that wait for hours hold nobody up
         is_in_batches = any(model.batch for model in run.models)
@@ -218,8 +219,7 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
     if run.found is not None and part.is_first:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         sweep.progress.message(f"{run.spec.benchmark}: {run.renamed}")
-    is_open = run.is_own or run.ask_again or run.judge_again
-    finished = read_finished(run) if part.is_first and not is_open else None
+    finished = _finished(run) if part.is_first else None
     if finished is not None:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)
@@ -255,6 +255,12 @@ async def run_one(run: Run, sweep: Sweep, part: _Part = _WHOLE) -> RunRecord | N
             sweep.logs.pop(folder, None)
             folder.close()
     return await _end_shard(run, plan, sweep)
+
+
+def _finished(run: Run) -> RunRecord | None:
+    """Return the stored record where nothing is to be asked."""
+    is_open = run.is_own or run.ask_again or run.judge_again
+    return None if is_open else read_finished(run)
 
 
 async def _end_shard(run: Run, plan: Plan, sweep: Sweep) -> RunRecord | None:

@@ -28,7 +28,7 @@ from tests.quiz import (
     record_of,
     write_quiz,
 )
-from tests.runs.test_serve import alive, quiz, serve, started
+from tests.runs.test_serve import alive, quiz, serve, started, wait_until
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -267,3 +267,78 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
     assert what != "node" or server.requests - 600 <= sent - kept + 4, (
         "what was logged is not asked again"
     )
+
+
+# Servers that Ray places for one process -------------------------------------------------------------
+
+
+def placed(folder: Path, nodes: Any, n: int, *more: str, **settings: Any) -> list[str]:
+    """Return the command whose model's servers Ray places."""
+    given = {"servers": "ray", "model__replicas": 2, "model__gpus": 1} | settings
+    return quiz(folder, serve(folder, "--host", "{host}", *more), n, **given)
+
+
+@pytest.mark.apart
+def test_a_run_has_its_servers_on_the_nodes_that_have_the_gpus(tmp_path: Path, nodes: Any) -> None:
+    node = nodes.add_node(num_cpus=1, num_gpus=1)
+    env = {"RAY_ADDRESS": nodes.address}
+    write_quiz(tmp_path, 120)
+    slow = ("--latency", "0.2")
+    process = start(*placed(tmp_path, nodes, 120, *slow, model__max_concurrency=2), env=env)
+    log = log_of(tmp_path, process)
+    process.wait_until(lambda: log.read_bytes().count(b"\n") > 20)
+    assert [one.gpus for one in started(tmp_path)] == ["0", "0"], "the first of each node"
+    nodes.remove_node(node, allow_graceful=False)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    record = record_of(tmp_path)
+    assert (record.state, record.results[0].counted) == ("complete", 120)
+    assert {name.rpartition(":")[2] for name in record.own.served_at} == {
+        f"{one.port}/v1 test" for one in started(tmp_path)
+    }
+    wait_until(lambda: not alive(tmp_path), 15)
+    assert log.read_bytes().count(b"\n") == 120
+    again = medhelm_forked(*placed(tmp_path, nodes, 120, *slow), env={"RAY_ADDRESS": "127.0.0.1:9"})
+    assert again.returncode == 0, "a finished run needs no server, and joins no cluster"
+
+
+def log_of(folder: Path, process: Any) -> Path:
+    """Return the log of a run's answers, once there is one."""
+    process.wait_until(lambda: [*(folder / "results").rglob("responses.jsonl")])
+    return next((folder / "results").rglob("responses.jsonl"))
+
+
+@pytest.mark.apart
+def test_servers_on_ray_end_with_a_command_that_is_killed(tmp_path: Path, nodes: Any) -> None:
+    nodes.add_node(num_cpus=1, num_gpus=1)
+    write_quiz(tmp_path, 100)
+    env = {"RAY_ADDRESS": nodes.address}
+    process = start(*placed(tmp_path, nodes, 100, "--latency", "0.3"), env=env)
+    log_of(tmp_path, process)
+    assert len(alive(tmp_path)) == 4, "two servers and their children"
+    process.kill()
+    wait_until(lambda: not alive(tmp_path), 15)
+
+
+@pytest.mark.apart
+def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -> None:
+    write_quiz(tmp_path, 2)
+    env, began = {"RAY_ADDRESS": nodes.address, "WARD_KEY": "s3cret"}, time.monotonic()
+    said = {}
+    local = serve(tmp_path).replace("--host {host}", "")
+    for name, code, argv in (
+        ("room", 6, placed(tmp_path, nodes, 2)),
+        ("host", 2, quiz(tmp_path, local, 2, servers="ray")),
+        ("two", 2, placed(tmp_path, nodes, 2, workers="ray:2")),
+        ("worker", 2, quiz(tmp_path, local, 2, workers="ray:2", engine__num_gpus=2)),
+        ("start", 6, placed(tmp_path, nodes, 2, "--fault", "at start", model__replicas=1)),
+    ):
+        done = medhelm_forked(*argv, env=env)
+        assert done.returncode == code, done.stderr
+        said[name] = done.stderr
+    assert "Ray has room for 1 of 2 server(s) with 1 GPU(s)" in said["room"]
+    assert "serve needs {host}" in said["host"]
+    assert "servers=ray is for one process that asks" in said["two"]
+    assert "no node has room for a worker" in said["worker"] and "1 GPU" in said["worker"]
+    assert "CUDA out of memory: key is" in said["start"] and "s3cret" not in said["start"]
+    assert not started(tmp_path) and time.monotonic() - began < 60
