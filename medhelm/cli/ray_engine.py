@@ -36,10 +36,9 @@ from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_po
 from medhelm.processes.ray_cluster import (
     NAMESPACE,
     QUIET,
-    describe_nodes,
     join_cluster,
     one_line,
-    times_that_fit,
+    room_for,
 )
 from medhelm.store.mirror import Mirror, Piece, put
 
@@ -176,10 +175,11 @@ class RayEngine(Engine):
         named = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
         needed = {name: settings.get(option) or 0 for name, option in named.items()}
         needed |= settings.get("resources") or {}
-        if not times_that_fit(needed):
+        room, nodes = room_for(needed)
+        if not room:
             raise UsageError(
-                f"workers=ray: no node has room for a worker ({describe_nodes(needed)}); change engine.num_gpus, "
-                "engine.num_cpus or engine.resources"
+                f"workers=ray: no node has room for a worker ({nodes}); change engine.num_gpus, engine.num_cpus "
+                "or engine.resources"
             )
         self._name = f"medhelm-{secrets.token_hex(4)}"
         self._written = 0

@@ -15,7 +15,7 @@ from medhelm.models.hosts import KEY_NAME, Access, is_loopback
 from medhelm.models.likelihoods import NONE_GIVEN
 from medhelm.models.provider import NO_LOGPROBS, Provider
 from medhelm.models.providers import find_provider, known_provider, known_providers
-from medhelm.models.server import LOOPBACK, command_problems
+from medhelm.models.serving import LOOPBACK, command_problems
 from medhelm.schema.model import ModelSpec
 
 _SECRET_PARAMETER = re.compile(

@@ -16,7 +16,7 @@ from medhelm.models.access import is_key_header, server_address
 from medhelm.models.hosts import is_loopback
 from medhelm.models.provider import DECIDING
 from medhelm.models.providers import known_provider
-from medhelm.models.server import plain_command
+from medhelm.models.serving import plain_command
 from medhelm.schema.model import ModelSpec
 
 _BLANK = ModelSpec(name="")

@@ -1,7 +1,7 @@
 """Servers of models with `serve`: started when the first request needs them, ended when none does any more.
 
 Work begins in turns, so that no more servers are up than the memory is known to hold, and each is started
-once.
+once. Each server has a watcher, which ends it with all its children also where this process is killed.
 """
 
 from __future__ import annotations
@@ -10,86 +10,230 @@ import asyncio
 import os
 import re
 import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from medhelm.errors import ModelError, UsageError
+from medhelm.errors import ModelError, UsageError, closest
 from medhelm.files.durable import why
-from medhelm.models.hosts import Host
-from medhelm.models.server import (
-    EXAMPLE,
-    GPUS,
-    LOOK_EVERY_S,
-    LocalServer,
-    Server,
-    command_of,
-    takes_host,
-)
+from medhelm.models.hosts import KEY_NAME, LOADING, Host
 from medhelm.schema.model import ModelSpec, Order
 
+if TYPE_CHECKING:
+    import aiohttp
+
 _FOREVER_S = 1e7
+_GPUS = "CUDA_VISIBLE_DEVICES"
+READY_S = 1800.0
+"""The longest start of a server."""
+LOOPBACK = "127.0.0.1"
+LOOK_EVERY_S = 0.2
+_FIELDS = ("model", "port", "host")
+_FIELD = re.compile(r"\{(\w+)\}")
+_WATCHER = Path(__file__).with_name("server_watcher.py")
+_PAGE_S = 3.0
+_SHOWN_LINES, _SHOWN_WIDTH = 4, 160
+"""Of the end of a log."""
+_LONGEST_WORD = 5
+"""`TOKEN=true` and the like are no keys: they would be taken out of every line."""
+
+
+def command_problems(spec: ModelSpec) -> Iterator[str]:
+    """Yield what is wrong with the command that starts a model's server."""
+    try:
+        words = shlex.split(spec.serve)
+    except ValueError as e:
+        yield f"serve is not a command ({e}); write it as in a shell, for example {_EXAMPLE}"
+        return
+    fields = [name for word in words for name in _FIELD.findall(word)]
+    for name in (n for n in fields if n not in _FIELDS):
+        near = "".join(f"; did you mean {{{n}}}?" for n in closest(name, _FIELDS, n=1))
+        yield f"serve holds {{{name}}}, and only {{model}}, {{host}} and {{port}} are filled in{near}"
+    if "port" not in fields:
+        yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
+    elif "host" not in fields and shutil.which(words[0]) is None:
+        yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
+
+
+_EXAMPLE = "'vllm serve {model} --host {host} --port {port}'"
+
+
+def plain_command(serve: str) -> str:
+    """Return a command in the one form that all its spellings share; empty for none."""
+    return shlex.join(shlex.split(serve))
+
+
+def _command(spec: ModelSpec, host: str = "{host}", port: int | str = "{port}") -> list[str]:
+    filled = {"model": spec.model, "host": host, "port": str(port)}
+    return [_FIELD.sub(lambda f: filled[f[1]], word) for word in shlex.split(spec.serve)]
 
 
 def _key(spec: ModelSpec) -> str:
-    return shlex.join(command_of(spec))
+    return shlex.join(_command(spec))
 
 
-class Place(Protocol):
-    """The machine, or machines, that servers are started on."""
+def _secrets(spec: ModelSpec) -> list[str]:
+    """Return the keys that a model's server has in its environment, the longest first."""
+    wanted = {spec.api_key_env, *(value.rpartition("$")[2] for value in spec.headers.values())}
+    found = {
+        value.strip()
+        for name, value in os.environ.items()
+        if name in wanted
+        or (len(value) > _LONGEST_WORD and KEY_NAME.search(name.rstrip("0123456789")))
+    }
+    return sorted(found - {""}, key=len, reverse=True)
 
-    needs_host: bool
+
+class Server:
+    """One server on this machine: its process, its address, its log."""
+
+    base_url = ""
+    """Its address, once it has begun."""
+    watching: asyncio.Task[None]
+    _process: subprocess.Popen[bytes] | None = None
+
+    def __init__(
+        self, spec: ModelSpec, log: Path | str, gpus: Sequence[str] = (), host: str = LOOPBACK
+    ) -> None:
+        """`gpus`: those that it sees; none: as this process does. `host`: where it listens."""
+        self.spec, self.log, self.gpus, self._host = spec, str(log), gpus, host
+        self.hosts: list[Host] = []
+        """Connections that are given up where it ends by itself."""
+
+    def status(self) -> str:
+        """Return how far it is that is being started."""
+        return f"{LOADING}, log {self.log}"
+
+    async def wait_ready(self) -> None:
+        """Start it and wait until it answers; raises ModelError with its last words where it ends or takes too long."""
+        import aiohttp
+
+        until = time.monotonic() + READY_S
+        await self.begin()
+        limit = aiohttp.ClientTimeout(total=_PAGE_S)
+        async with aiohttp.ClientSession(timeout=limit) as session:
+            is_ready = False
+            while not is_ready:
+                await asyncio.sleep(LOOK_EVERY_S)
+                is_ready = await self._is_ready(session)
+                if self.has_ended():  # whoever answers at its port now is another
+                    raise await self._not_ready("ended before it was ready")
+                if time.monotonic() > until:
+                    raise await self._not_ready(f"is not ready after {READY_S:.0f} s")
+
+    async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
+        """Return whether it has its weights: by its own word, else by its list of models."""
+        import aiohttp
+
+        try:
+            for page in (self.base_url.removesuffix("/v1") + "/health", f"{self.base_url}/models"):
+                async with session.get(page, allow_redirects=False) as response:
+                    if response.status not in (404, 405):  # it has such a page; 401 wants a key
+                        return response.status in (200, 401, 403)
+        except (aiohttp.ClientError, OSError):
+            pass
+        return False
+
+    async def _not_ready(self, what: str) -> ModelError:
+        return ModelError(
+            f"model {self.spec.name!r}: its server {what}; it says: {await self.last_words() or 'nothing'} "
+            f"(all of it: {self.log})"
+        )
+
+    async def begin(self) -> None:
+        """Start it; raises OSError."""
+        with socket.create_server((self._host, 0)) as free:
+            port = free.getsockname()[1]
+        self.base_url = f"http://{self._host}:{port}/v1"
+        command = _command(self.spec, self._host, port)
+        descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab") as out:
+            out.write(f"medhelm, {time.strftime('%F %T')}: {shlex.join(command)}\n".encode())
+            self._begin = out.tell()
+            out.flush()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WATCHER), str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, _GPUS: ",".join(self.gpus)} if self.gpus else None,
+                start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether its watcher has ended."""
+        return self._process is not None and self._process.poll() is not None
+
+    async def last_words(self) -> str:
+        """Return the end of its log; before anything was asked, so that it holds no prompt."""
+        with open(self.log, "rb") as log:
+            log.seek(max(self._begin, log.seek(0, os.SEEK_END) - 65_536))
+            text = log.read().decode("utf-8", "replace")
+        for secret in _secrets(self.spec):
+            text = text.replace(secret, "***")
+        said = text.splitlines()
+        lines = [" ".join("".join(c if c.isprintable() else " " for c in s).split()) for s in said]
+        return " | ".join([line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:])
+
+    async def stop(self) -> None:
+        """Stop it by its watcher."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        while self._process.poll() is None:
+            await asyncio.sleep(LOOK_EVERY_S / 4)
+        with suppress(OSError):  # nothing is left, unless the watcher was killed
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+class Machine:
+    """The place of servers: this machine, which alone sees their addresses."""
+
+    needs_host = False
     """True if a server has to be told where to listen."""
 
     def count_gpus(self) -> int:
         """Return how many GPUs there are, in use or not."""
+        return len(_gpus())
 
     def servers(
         self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
     ) -> Sequence[Server]:
         """Return the servers of a model, one for each log, to be started beside those that are up.
 
-        Raises ModelError where there is no room for them.
+        Raises ModelError where there are not GPUs enough for them.
         """
-
-
-class ThisMachine:
-    """Servers at addresses that only this machine sees."""
-
-    needs_host = False
-
-    def count_gpus(self) -> int:
-        """Return how many GPUs this process sees."""
-        return len(_gpus())
-
-    def servers(
-        self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
-    ) -> Sequence[Server]:
-        """Return servers with GPUs that no other has."""
         wanted, there = len(logs) * spec.gpus, _gpus()
-        used = {gpu for server in up if isinstance(server, LocalServer) for gpu in server.gpus}
+        used = {gpu for server in up for gpu in server.gpus}
         free = [gpu for gpu in there if gpu not in used]
         if len(free) < wanted:
             raise ModelError(
                 f"model {spec.name!r}: {len(logs)} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
-                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {GPUS}"
+                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
             )
         own = (free[n * spec.gpus : (n + 1) * spec.gpus] for n in range(len(logs)))
-        return [LocalServer(spec, log, gpus) for log, gpus in zip(logs, own, strict=True)]
+        return [Server(spec, log, gpus) for log, gpus in zip(logs, own, strict=True)]
 
 
 def _gpus() -> list[str]:
     """Return the GPUs that this process sees."""
-    seen = os.environ.get(GPUS)
+    seen = os.environ.get(_GPUS)
     there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
     return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
-def place_of(servers: str) -> Place:
+def _place_of(servers: str) -> Machine:
     """Return the place that `servers=` names; raises UsageError where its package is not installed."""
     if not servers:
-        return ThisMachine()
+        return Machine()
     try:
         from medhelm.models.ray_servers import RayNodes
     except ModuleNotFoundError as e:
@@ -111,7 +255,7 @@ class Servers:
 
     def __init__(self, order: Order | None = None, place: str = "") -> None:
         """`order`: None: by the GPUs that models declare. `place`: the value of `servers=`."""
-        self._order, self._place = order, place_of(place)
+        self._order, self._place = order, _place_of(place)
         self._up: dict[str, list[Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
@@ -134,11 +278,11 @@ class Servers:
         """Note all work that is to come; raises UsageError where its servers cannot be up side by side."""
         for work in sorted(works, key=lambda work: work.is_judging):
             self._left[work] += bool(work.servers)
-        for spec in self._specs.values():
-            if self._place.needs_host and not takes_host(spec):
+        for spec in (self._specs[key] for work in works for key in work.servers):
+            if self._place.needs_host and "{host}" not in spec.serve:
                 raise UsageError(
                     f"model {spec.name!r}: on Ray serve needs {{host}} where the server takes the address that "
-                    f"it listens at, for example {EXAMPLE}"
+                    f"it listens at, for example {_EXAMPLE}"
                 )
         judges = self._of_judges(self._left)
         most = [work.servers | judges for work in self._left if not work.is_judging]
@@ -192,8 +336,9 @@ class Servers:
 
     def _fit(self, servers: Collection[str]) -> bool:
         """Return whether declared GPUs hold all of these servers at a time."""
+        needed = self._needed(servers)
         is_declared = all(self._specs[key].gpus for key in servers)
-        return is_declared and self._needed(servers) <= self._place.count_gpus()
+        return is_declared and (not needed or needed <= self._place.count_gpus())
 
     async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
         """Have the servers of these models up, whose turn it is; their logs lie in `folder`.

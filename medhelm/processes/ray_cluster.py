@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Mapping
 
 import ray
@@ -10,6 +12,7 @@ import ray
 from medhelm.errors import ModelError
 
 NAMESPACE = "medhelm"
+_ANSWER_S = 5.0
 QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": NAMESPACE}
 
 
@@ -26,35 +29,27 @@ def join_cluster(address: str = "", setting: str = "workers") -> None:
     if ray.is_initialized():
         return
     named = address or os.environ.get("RAY_ADDRESS", "")
+    where = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", named)
     os.environ.setdefault("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "5")  # seconds after this process
     try:
+        if where:  # for Ray itself waits for minutes
+            socket.create_connection((where[1], int(where[2])), _ANSWER_S).close()
         try:
             ray.init(address=named or "auto", **QUIET)
         except ConnectionError:
             if named:
                 raise
             ray.init(include_dashboard=False, **QUIET)
-    except (ConnectionError, RuntimeError, ValueError) as e:
+    except (OSError, RuntimeError, ValueError) as e:
         raise ModelError(
             f"{setting}=ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
         ) from None
 
 
-def times_that_fit(needed: Mapping[str, float]) -> int:
-    """Return how many tasks or actors that need so much the nodes hold at a time, were they free."""
+def room_for(needed: Mapping[str, float]) -> tuple[int, str]:
+    """Return how many tasks or actors that need so much the nodes hold at a time, were they free, and what nodes have."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     parts = {name: amount for name, amount in needed.items() if amount}
-    return sum(
-        min(int(node.get(name, 0) / amount + 1e-6) for name, amount in parts.items())
-        for node in nodes
-    )
-
-
-def describe_nodes(names: Mapping[str, float]) -> str:
-    """Return what each node has of some resources."""
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    return ", ".join(
-        f"{node['NodeManagerAddress']} has "
-        + " and ".join(f"{node['Resources'].get(name, 0):g} {name}" for name in names)
-        for node in nodes
-    )
+    room = (min(int(own.get(n, 0) / amount + 1e-6) for n, amount in parts.items()) for own in nodes)
+    have = (" and ".join(f"{own.get(n, 0):g} {n}" for n in parts) for own in nodes)
+    return sum(room), f"its nodes have {'; '.join(have)}"

@@ -314,8 +314,7 @@ def test_servers_on_ray_end_with_a_command_that_is_killed(tmp_path: Path, nodes:
     write_quiz(tmp_path, 100)
     env = {"RAY_ADDRESS": nodes.address}
     process = start(*placed(tmp_path, nodes, 100, "--latency", "0.3"), env=env)
-    log_of(tmp_path, process)
-    assert len(alive(tmp_path)) == 4, "two servers and their children"
+    process.wait_until(lambda: len(alive(tmp_path)) == 4)  # two servers and their children
     process.kill()
     wait_until(lambda: not alive(tmp_path), 15)
 

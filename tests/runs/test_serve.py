@@ -17,7 +17,7 @@ import pytest
 from medhelm import evaluate
 from medhelm.cli import run_command
 from medhelm.errors import ModelError
-from medhelm.models import server, serving
+from medhelm.models import serving
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
@@ -131,7 +131,7 @@ def test_a_server_is_ready_by_its_own_word(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     write_quiz(tmp_path, 2)
-    monkeypatch.setattr(server, "READY_S", 5.0)  # long enough to begin on a busy machine
+    monkeypatch.setattr(serving, "READY_S", 5.0)  # long enough to begin on a busy machine
     code = run(tmp_path, serve(tmp_path, "--fault", fault), 2)
     said = "its server is not ready after 5 s" in capsys.readouterr().err
     assert (code, said) == ((6, True) if fault == "never ready" else (0, False))
