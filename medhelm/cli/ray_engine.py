@@ -21,25 +21,10 @@ import msgspec
 import ray
 from ray.exceptions import GetTimeoutError, RayError, TaskCancelledError
 
-from medhelm.cli.engines import (
-    ACTOR,
-    ENDING_S,
-    POOL,
-    Choice,
-    Ended,
-    Engine,
-    Worker,
-    run_child,
-)
-from medhelm.errors import Interrupted, RecordError, UsageError
+from medhelm.cli.engines import ACTOR, ENDING_S, POOL, Choice, Ended, Engine, Worker, run_child
+from medhelm.errors import Interrupted, RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_pool
-from medhelm.processes.ray_cluster import (
-    NAMESPACE,
-    QUIET,
-    join_cluster,
-    one_line,
-    room_for,
-)
+from medhelm.processes.ray_cluster import NAMESPACE, QUIET, join_cluster, room_for
 from medhelm.store.mirror import Mirror, Piece, put
 
 _COPY = "/copy"
@@ -172,14 +157,10 @@ class RayEngine(Engine):
             self._run = ray.remote(_work).options(**settings)
         except (ValueError, TypeError) as e:
             raise UsageError(f"workers=ray: {one_line(e)}") from None
-        named = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-        needed = {name: settings.get(option) or 0 for name, option in named.items()}
-        needed |= settings.get("resources") or {}
-        room, nodes = room_for(needed)
+        room, nodes = room_for(settings)
         if not room:
             raise UsageError(
-                f"workers=ray: no node has room for a worker ({nodes}); change engine.num_gpus, engine.num_cpus "
-                "or engine.resources"
+                f"workers=ray: no node has room for a worker ({nodes}); change engine.*"
             )
         self._name = f"medhelm-{secrets.token_hex(4)}"
         self._written = 0

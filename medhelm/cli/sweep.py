@@ -58,8 +58,8 @@ def run_jobs(
         print(note, file=sys.stderr)
     make_results(results)
     is_told = any(job.show_errors for job in jobs)
-    own = jobs[0]
-    asked = ask_runs(planned.runs, ledger, pool, own.order, own.servers, is_told=is_told)
+    order, servers = jobs[0].order, jobs[0].servers
+    asked = ask_runs(planned.runs, ledger, pool, order, servers, is_told=is_told)
     if POOL not in os.environ:
         show_sweep(asked, results, registry, is_demo=is_demo)
     asked.raise_worst(command)
@@ -227,17 +227,8 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    once = (
-        "results_dir",
-        "shard",
-        "workers",
-        "engine",
-        "order",
-        "servers",
-        "budget_usd",
-        "budget_tokens",
-    )
-    for key in once:
+    once = ("results_dir", "shard", "workers", "engine", "order", "servers")
+    for key in (*once, "budget_usd", "budget_tokens"):
         if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"

@@ -76,10 +76,7 @@ def run_with_workers(
     if jobs[0].shard:
         raise UsageError("workers= and shard= part the runs twice: give one of them")
     if jobs[0].servers:
-        raise UsageError(
-            f"servers={jobs[0].servers} is for one process that asks: leave workers= out, or have a server for "
-            "each worker by engine.num_gpus=N"
-        )
+        raise UsageError("servers=ray is for one process that asks: leave out workers= or servers=")
     results = Path(os.path.abspath(jobs[0].results_dir))
     parts = [
         msgspec.structs.replace(job, shard=f"0/{choice.workers}", results_dir=str(results))

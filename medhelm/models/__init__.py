@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.errors import MedhelmError, ModelError, UsageError
+from medhelm.errors import MedhelmError, ModelError, UsageError, one_line
 from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import each_address, endpoint_of
@@ -208,7 +208,7 @@ def _blaming(provider: Provider, spec: ModelSpec, access: Access | None) -> Iter
     except Exception as error:  # the boundary to plugins
         if provider.name in built_in():
             raise
-        text = " ".join(str(error).split())[:300]
+        text = one_line(error)
         for secret in access.secrets if access is not None else ():
             text = text.replace(secret, "***")
         raise ModelError(

@@ -11,16 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray.exceptions import RayError
-
-from medhelm.errors import ModelError
+from medhelm.errors import ModelError, one_line
 from medhelm.models.serving import LOOK_EVERY_S, Machine, Server
-from medhelm.processes.ray_cluster import join_cluster, one_line, room_for
+from medhelm.processes.ray_cluster import join_cluster, ray, room_for
 from medhelm.schema.model import ModelSpec
 
 _STOP_S = 15.0
-_LOST = (RayError, ConnectionError, TimeoutError)
+_LOST = (ray.exceptions.RayError, ConnectionError, TimeoutError)
 
 
 class RayNodes(Machine):
@@ -36,28 +33,26 @@ class RayNodes(Machine):
         join_cluster(self._address, "servers")
         return int(ray.cluster_resources().get("GPU", 0))
 
-    def servers(
-        self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
-    ) -> Sequence[Server]:
+    def servers(self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]) -> list[Server]:
         """Return servers, each of which waits for a node that is free."""
         join_cluster(self._address, "servers")
-        room, nodes = room_for({"GPU": spec.gpus, "CPU": 1})
+        # GPUs of a node are kept for who needs several
+        spread = "DEFAULT" if spec.gpus else "SPREAD"
+        options = {"num_cpus": 1, "num_gpus": spec.gpus, "scheduling_strategy": spread}
+        room, nodes = room_for(options)
         if room < len(logs):
             raise ModelError(
                 f"model {spec.name!r}: Ray has room for {room} of {len(logs)} server(s) with {spec.gpus} GPU(s) and a "
                 f"CPU each ({nodes}); set replicas and gpus"
             )
-        return [_RayServer(spec, log) for log in logs]
+        place = ray.remote(_Replica).options(**options)
+        return [_RayServer(place, spec, log) for log in logs]
 
 
 class _RayServer(Server):
-    def __init__(self, spec: ModelSpec, log: Path) -> None:
+    def __init__(self, place: Any, spec: ModelSpec, log: Path) -> None:
         super().__init__(spec, log)
-        spread = (
-            "DEFAULT" if spec.gpus else "SPREAD"
-        )  # GPUs of a node are kept for who needs several
-        options = {"num_cpus": 1, "num_gpus": spec.gpus, "scheduling_strategy": spread}
-        self._actor = ray.remote(_Replica).options(**options).remote(spec, self.log)
+        self._actor = place.remote(spec, self.log)
         self._end: asyncio.Future[Any] | None = None
 
     async def begin(self) -> None:

@@ -204,9 +204,7 @@ class Machine:
         """Return how many GPUs there are, in use or not."""
         return len(_gpus())
 
-    def servers(
-        self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]
-    ) -> Sequence[Server]:
+    def servers(self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]) -> list[Server]:
         """Return the servers of a model, one for each log, to be started beside those that are up.
 
         Raises ModelError where there are not GPUs enough for them.
@@ -231,15 +229,11 @@ def _gpus() -> list[str]:
 
 
 def _place_of(servers: str) -> Machine:
-    """Return the place that `servers=` names; raises UsageError where its package is not installed."""
+    """Return the place that `servers=` names."""
     if not servers:
         return Machine()
-    try:
-        from medhelm.models.ray_servers import RayNodes
-    except ModuleNotFoundError as e:
-        raise UsageError(
-            f"servers={servers} needs {e.name}: run in the checkout: pip install '.[ray]'"
-        ) from None
+    from medhelm.models.ray_servers import RayNodes
+
     return RayNodes("" if servers == "ray" else servers)
 
 

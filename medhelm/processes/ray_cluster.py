@@ -6,19 +6,18 @@ import os
 import re
 import socket
 from collections.abc import Mapping
+from typing import Any
 
-import ray
+from medhelm.errors import ModelError, UsageError, one_line
 
-from medhelm.errors import ModelError
+try:
+    import ray as ray
+except ModuleNotFoundError as e:
+    raise UsageError("Ray is not installed; run in the checkout: pip install '.[ray]'") from e
 
 NAMESPACE = "medhelm"
 _ANSWER_S = 5.0
 QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": NAMESPACE}
-
-
-def one_line(error: BaseException) -> str:
-    """Return what Ray says, or of what a task or an actor raised what that said, short."""
-    return " ".join(str(getattr(error, "cause", None) or error).split())[:300]
 
 
 def join_cluster(address: str = "", setting: str = "workers") -> None:
@@ -46,10 +45,12 @@ def join_cluster(address: str = "", setting: str = "workers") -> None:
         ) from None
 
 
-def room_for(needed: Mapping[str, float]) -> tuple[int, str]:
-    """Return how many tasks or actors that need so much the nodes hold at a time, were they free, and what nodes have."""
+def room_for(options: Mapping[str, Any]) -> tuple[int, str]:
+    """Return how many tasks or actors the nodes hold at a time, were they free, and what nodes have."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    parts = {name: amount for name, amount in needed.items() if amount}
+    named = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+    needed = {name: options.get(option) for name, option in named.items()}
+    parts = {n: amount for n, amount in (needed | options.get("resources", {})).items() if amount}
     room = (min(int(own.get(n, 0) / amount + 1e-6) for n, amount in parts.items()) for own in nodes)
     have = (" and ".join(f"{own.get(n, 0):g} {n}" for n in parts) for own in nodes)
     return sum(room), f"its nodes have {'; '.join(have)}"
