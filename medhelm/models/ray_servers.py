@@ -52,7 +52,7 @@ class RayNodes(Machine):
 class _RayServer(Server):
     def __init__(self, place: Any, spec: ModelSpec, log: Path) -> None:
         super().__init__(spec, log)
-        self._actor = place.remote(spec, self.log)
+        self._actor = place.remote(spec, self.log, os.getcwd())
         self._end: asyncio.Future[Any] | None = None
 
     async def begin(self) -> None:
@@ -93,8 +93,10 @@ class _RayServer(Server):
 class _Replica(Server):
     """The actor: a server of its node. Its log lies in the node's temporary folder where the run's is not seen."""
 
-    def __init__(self, spec: ModelSpec, log: str) -> None:
-        self._made = ""
+    def __init__(self, spec: ModelSpec, log: str, cwd: str) -> None:
+        with suppress(OSError):  # where relative paths of the command lie, if that is here
+            os.chdir(cwd)
+        self._made, self._node = "", os.getppid()
         if not os.access(os.path.dirname(log), os.W_OK):
             self._made = tempfile.mkdtemp(prefix="medhelm-")
         log = os.path.join(self._made or os.path.dirname(log), os.path.basename(log))
@@ -107,6 +109,8 @@ class _Replica(Server):
 
     async def wait_end(self) -> None:
         while not self.has_ended():
+            if os.getppid() != self._node:  # Ray is lost here, and would wait for its head
+                await self.stop()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def stop(self) -> None:
