@@ -115,7 +115,7 @@ def watched(
             for one in running(*words):
                 with suppress(psutil.Error):
                     parts[kind] = max(parts[kind], one.memory_info().rss >> 20)
-        time.sleep(0.05)
+        time.sleep(0.05 if parts is None else 0.5)
     assert process.returncode == 0
     return time.monotonic() - began, own / 2**20, largest / 2**20
 
@@ -267,7 +267,7 @@ def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
 
 
 def write(line: str) -> None:
-    """Put a row into the page: in place of the one that differs in numbers alone, else at the end."""
+    """Put a row into the page: in place of the one of the same thing, else at the end."""
     block = re.compile(r"(<!-- workers -->\n(?:\|[^\n]*\n){2})((?:\|[^\n]*\n)*)(?=<!-- end)")
     text = PAGE.read_text(encoding="utf-8")
     found = block.search(text)
@@ -277,8 +277,8 @@ def write(line: str) -> None:
 
 
 def what(line: str) -> str:
-    """Return what a row is of, without numbers."""
-    return re.sub(r"[\d,.]+", "N", line.split("|")[1])
+    """Return what a row is of, without how often."""
+    return re.sub(r"^(Ray: )?[\d,]+ ", r"\1", line.split("|")[1].strip())
 
 
 def running(*words: str) -> list[psutil.Process]:
