@@ -84,6 +84,7 @@ def evaluate(
     track: str | Sequence[str] = (),
     batch: bool = False,
     order: Order | None = None,
+    servers: str = "",
     progress: bool = True,
     plugins: str | Path | Iterable[str | Path] = (),
 ) -> Results:
@@ -298,7 +299,7 @@ def _run(jobs: Sequence[Job], registry: Registry, *, is_shown: bool) -> Results:
     ledger = capped_ledger(planned.runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     for note in planned.notes:
         warnings.warn(note, stacklevel=3)
-    pool = ModelPool(os.environ, order=jobs[0].order)
+    pool = ModelPool(os.environ, order=jobs[0].order, servers=jobs[0].servers)
     with Display(planned.runs, pool.statuses, is_shown=is_shown) as display:
         end = _in_own_loop(run_sweep(planned.runs, ledger, display, pool))
     for line in display.oversize():

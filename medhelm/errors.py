@@ -125,3 +125,8 @@ def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     found = sorted(found, key=lambda like: wanted not in like)
     found += [like for like in by_lower if like.startswith(f"{wanted}/")]
     return [*dict.fromkeys(by_lower[f] for f in found)][:n]
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error of others says, short; of what a task of Ray raised what that says."""
+    return " ".join(str(getattr(error, "cause", None) or error).split())[:300]

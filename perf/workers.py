@@ -1,6 +1,6 @@
 """Measures workers that share limits and a budget beside one process, printed as a Markdown table.
 
-    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--ray 10] [--write]
+    python perf/workers.py [--instances 100000] [--kills 10] [--workers 4] [--ray 10] [--only ROWS] [--write]
 
 An endpoint that refuses by its rate and one that is slow are simulated in virtual time, with the real limiter,
 leases and pool. The others are commands as a user starts them, at a server that is a process of its own on
@@ -14,14 +14,18 @@ import json
 import os
 import random
 import re
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -33,6 +37,7 @@ from medhelm.store.runlog import read_log
 from tests.quiz import PLUGIN, write_quiz
 
 PAGE = ROOT / "docs" / "scaling.md"
+SERVER = ROOT / "tests" / "models" / "served_model.py"
 SEEDS = 5
 
 
@@ -87,8 +92,18 @@ def workers_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
     return found
 
 
-def watched(process: subprocess.Popen[bytes]) -> tuple[float, float, float]:
-    """Return the seconds until a command ended, and the peak MiB of it and of its largest worker."""
+def watched(
+    process: subprocess.Popen[bytes], parts: Counter[str] | None = None
+) -> tuple[float, float, float]:
+    """Return the seconds until a command ended, and the peak MiB of it and of its largest worker.
+
+    `parts`: takes the peak MiB of the largest process of each kind that a command has on Ray.
+    """
+    kinds = {
+        "its actor": ["ray::Desk"],
+        "a task": ["ray::_work"],
+        "a worker": ["-m medhelm", "shard="],
+    }
     began, own, largest = time.monotonic(), 0, 0
     while process.poll() is None:
         with suppress(psutil.Error):
@@ -96,7 +111,11 @@ def watched(process: subprocess.Popen[bytes]) -> tuple[float, float, float]:
         for worker in workers_of(process):
             with suppress(psutil.Error):
                 largest = max(largest, worker.memory_info().rss)
-        time.sleep(0.05)
+        for kind, words in kinds.items() if parts is not None else ():
+            for one in running(*words):
+                with suppress(psutil.Error):
+                    parts[kind] = max(parts[kind], one.memory_info().rss >> 20)
+        time.sleep(0.05 if parts is None else 0.5)
     assert process.returncode == 0
     return time.monotonic() - began, own / 2**20, largest / 2**20
 
@@ -155,55 +174,111 @@ def kills(times: int, workers: int) -> Iterator[Sequence[str]]:
     )
 
 
-def ray_kills(times: int) -> Iterator[Sequence[str]]:
-    """Yield the rows of parts of a Ray cluster that are killed at random moments, and the run then ended."""
+@contextmanager
+def nodes(cpus: int) -> Iterator[Any]:
+    """Yield a Ray cluster of two nodes of this machine, each with so many CPUs and a GPU declared."""
     from ray.cluster_utils import Cluster
 
-    rng = random.Random(2)
+    head = {"num_cpus": cpus, "num_gpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster.node = cluster.add_node(num_cpus=cpus, num_gpus=1)
+    yield cluster
+    cluster.shutdown()
+
+
+def ray_large(instances: int, workers: int) -> Iterator[Sequence[str]]:
+    """Yield the row of a run of many instances on Ray, whose results must be equal."""
     with server_process(__file__) as url, tempfile.TemporaryDirectory() as made:
-        folder, calls = Path(made), 4000
+        folder = Path(made)
+        write_quiz(folder, instances)
+        alone_s, alone_mib, _ = watched(command(folder, url, "one"))
+        with nodes(-(-workers // 2)) as cluster:
+            words = [f"workers=ray:{workers}"]
+            process = command(folder, url, "many", *words, address=cluster.address)
+            parted_s, own_mib, _ = watched(process, parts := Counter[str]())
+        assert_equal(folder / "one", folder / "many")
+    what = f"{instances:,} calls on {workers} workers of Ray, answered at once: equal results"
+    each = "; ".join(f"{name} {mib:.0f} MiB" for name, mib in parts.items())
+    yield (
+        what,
+        f"{alone_mib:.0f} MiB",
+        f"{parted_s / alone_s:.2f} x, {own_mib:.0f} MiB; {each}",
+    )
+
+
+def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
+    """Yield the row of a part of a Ray cluster that is killed at random moments, and the run then ended."""
+    rng, again, alone = random.Random(2), 0, 0
+    with (
+        server_process(__file__) as url,
+        tempfile.TemporaryDirectory() as made,
+        ExitStack() as stack,
+    ):
+        folder, calls = Path(made), 1000 if what == "replica" else 4000
         write_quiz(folder, calls)
-        command(folder, url, "one").wait()
-        for what in ("worker", "node", "actor", "head"):
-            again = alone = 0
-            for n in range(times):
-                head = {"num_cpus": 1, "include_dashboard": False}
-                cluster = Cluster(initialize_head=True, head_node_args=head)
-                node = cluster.add_node(num_cpus=1)
-                name, pace = f"{what}{n}", "model.max_concurrency=4"
-                process = command(folder, url, name, "workers=ray:2", pace, address=cluster.address)
-                while (
-                    not running(f"results_dir={folder / name}", "shard=") and process.poll() is None
-                ):
-                    time.sleep(0.1)
-                time.sleep(rng.uniform(0.0, 8.0))
-                if what == "node":
-                    cluster.remove_node(node, allow_graceful=False)
-                for victim in {
-                    "worker": running(f"results_dir={folder / name}", "shard=")[:1],
-                    "node": [],
-                    "actor": running("ray::Desk"),
-                    "head": running(cluster.gcs_address),
-                }[what]:
-                    with suppress(psutil.Error):
-                        victim.kill()
-                alone += process.wait() == 0
-                time.sleep(1)
-                ended = time.monotonic() + 15
-                while left := running(f"results_dir={folder / name}"):
-                    assert time.monotonic() < ended, left
-                    time.sleep(0.5)
-                assert command(folder, url, name).wait() == 0
-                assert_equal(folder / "one", folder / name)
-                (run,) = (folder / name / "runs").glob("*/*/*")
-                again += len([*read_log(run)]) - calls
-                cluster.shutdown()
-            ended_so = f"{alone} commands ended, {times - alone} were started again"
-            yield (
-                f"Ray: {times} times the {what} killed at a random moment",
-                "",
-                f"equal results, {again} logged calls sent again; {ended_so}",
-            )
+        given = ["workers=ray:2", "model.max_concurrency=4"]
+        own: list[str] = []
+        if what == "replica":
+            words = [sys.executable, str(SERVER), "{model}", "--host", "{host}", "--port", "{port}"]
+            own = [f"model.serve={shlex.join(words)}"]
+            given = ["servers=ray", "model.replicas=2", "model.gpus=1", *given[1:]]
+        command(folder, url, "one", *own).wait()
+        cluster = None
+        for n in range(times):
+            cluster = cluster or stack.enter_context(nodes(1))
+            name = f"{what}{n}"
+            here = f"results_dir={folder / name}"
+            process = command(folder, url, name, *own, *given, address=cluster.address)
+            begun = ["served_model"] if what == "replica" else [here, "shard="]
+            while not running(*begun) and process.poll() is None:
+                time.sleep(0.1)
+            time.sleep(rng.uniform(0.0, 8.0))
+            if what == "node":
+                cluster.remove_node(cluster.node, allow_graceful=False)
+                cluster.node = cluster.add_node(num_cpus=1, num_gpus=1)
+            for victim in {
+                "worker": running(here, "shard=")[:1],
+                "node": [],
+                "actor": running("ray::Desk"),
+                "head": running(cluster.gcs_address),
+                "replica": running("ray::_Replica")[:1],
+            }[what]:
+                with suppress(psutil.Error):
+                    victim.kill()
+            alone += process.wait() == 0
+            time.sleep(1)
+            ended = time.monotonic() + 15
+            while left := running(here) + running("served_model", str(folder)):
+                assert time.monotonic() < ended, left
+                time.sleep(0.5)
+            assert command(folder, url, name, *own).wait() == 0
+            assert_equal(folder / "one", folder / name)
+            (run,) = (folder / name / "runs").glob("*/*/*")
+            again += len([*read_log(run)]) - calls
+            if what == "head":
+                stack.close()
+                cluster = None
+    ended_so = f"{alone} commands ended, {times - alone} were started again"
+    yield (
+        f"Ray: {times} times the {what} killed at a random moment",
+        "",
+        f"equal results, {again} logged calls sent again; {ended_so}",
+    )
+
+
+def write(line: str) -> None:
+    """Put a row into the page: in place of the one of the same thing, else at the end."""
+    block = re.compile(r"(<!-- workers -->\n(?:\|[^\n]*\n){2})((?:\|[^\n]*\n)*)(?=<!-- end)")
+    text = PAGE.read_text(encoding="utf-8")
+    found = block.search(text)
+    assert found is not None
+    lines = {what(old): old for old in found[2].splitlines()} | {what(line): line}
+    PAGE.write_text(block.sub("\\1" + "".join(f"{one}\n" for one in lines.values()), text))
+
+
+def what(line: str) -> str:
+    """Return what a row is of, without how often."""
+    return re.sub(r"^(Ray: )?[\d,]+ ", r"\1", line.split("|")[1].strip())
 
 
 def running(*words: str) -> list[psutil.Process]:
@@ -222,26 +297,26 @@ def main() -> int:
         metavar="N",
         help="also kill parts of a Ray cluster N times each",
     )
+    made.add_argument("--only", nargs="+", metavar="ROWS", help="limits, large, kills, worker, ...")
     made.add_argument("--write", action="store_true", help="into docs/scaling.md")
     args = made.parse_args()
     if args.serve:
         reply = http(json.dumps(completion("A")).encode())
         asyncio.run(serve(lambda: FixedServer(lambda head, sent: reply)))
-    lines = []
-    for rows in (
-        buckets(args.workers),
-        large(args.instances, args.workers),
-        kills(args.kills, args.workers),
-        ray_kills(args.ray) if args.ray else (),
-    ):
-        for cells in rows:
-            lines.append(row(cells))
-            print(lines[-1], flush=True)
-    if args.write:
-        block = re.compile(r"(<!-- workers -->\n(?:\|[^\n]*\n){2})(?:\|[^\n]*\n)*(<!-- end)")
-        text = PAGE.read_text(encoding="utf-8")
-        body = "".join(f"{line}\n" for line in lines)
-        PAGE.write_text(block.sub(lambda m: m[1] + body + m[2], text), encoding="utf-8")
+    kinds = ("worker", "node", "actor", "head", "replica") if args.ray else ()
+    rows: dict[str, Callable[[], Iterator[Sequence[str]]]] = {
+        "limits": lambda: buckets(args.workers),
+        "large": lambda: large(args.instances, args.workers),
+        "kills": lambda: kills(args.kills, args.workers),
+    }
+    if args.ray:
+        rows["ray-large"] = lambda: ray_large(args.instances, args.workers)
+    rows |= {what: partial(ray_kills, what, args.ray) for what in kinds}
+    for name in args.only or rows:
+        for cells in rows[name]():
+            print(row(cells), flush=True)
+            if args.write:
+                write(row(cells))
     return 0
 
 

@@ -95,10 +95,10 @@ def start(
 
 
 def medhelm_forked(
-    *argv: str | Path, env: Mapping[str, str] | None = None
+    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
-    process = start(*argv, env=env)
+    process = start(*argv, env=env, cwd=cwd)
     out, err = process.communicate(timeout=300)
     return subprocess.CompletedProcess([], process.wait(), out, err)
 

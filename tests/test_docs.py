@@ -46,6 +46,7 @@ NOT_RUN = {
     r"medhelm run .*(model=hf/local|model\.provider=).*": "needs an extra: tests/models run them",
     r"medhelm run batch=true .*": "needs a service: tests/runs/test_batches.py",
     r"medhelm run .*model\.base_url=\[.*": "needs several servers: tests/models/test_addresses.py",
+    r"ray start .*": "begins a cluster: tests/cli/test_engines.py",
     r"medhelm run .*model\.serve=.*": "starts a server: tests/runs/test_serve.py",
     r"medhelm run .*(form=text,line|examples=\d|ask=logprobs).*": "needs replies in these forms: tests/askings run them",
     r"medhelm run .*track=mlflow": "needs environments of other tools: tests/exports",

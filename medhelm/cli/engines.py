@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from medhelm.cli.compose import quoted
-from medhelm.errors import RecordError, UsageError
+from medhelm.errors import RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
 
@@ -108,11 +108,6 @@ def chosen_engine(said: str | int, options: Mapping[str, Any]) -> Choice:
     if name == "local" and options:
         raise UsageError("engine.KEY=VALUE goes with workers=slurm or workers=ray")
     return Choice(name or "ray", number, address or "")
-
-
-def one_line(error: Exception) -> str:
-    """Return what an engine says, short."""
-    return " ".join(str(error).split())[:300]
 
 
 def run_child(

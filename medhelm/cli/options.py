@@ -121,12 +121,8 @@ def chosen_workers(args: argparse.Namespace) -> Workers:
             f"its own, `srun -c {choice.workers} medhelm ... --workers local:{choice.workers}`, or name ray:N"
         )
     if choice.engine == "ray":
-        try:
-            from medhelm.cli.ray_engine import join_cluster
-        except ModuleNotFoundError as e:
-            raise UsageError(
-                f"--workers {args.workers} needs {e.name}: pip install '.[ray]'"
-            ) from None
+        from medhelm.processes.ray_cluster import join_cluster
+
         join_cluster(choice.address)
     return Workers(choice.workers, choice.engine == "ray", getattr(args, "text_of", ()))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,27 +22,16 @@ import msgspec
 import ray
 from ray.exceptions import GetTimeoutError, RayError, TaskCancelledError
 
-from medhelm.cli.engines import (
-    ACTOR,
-    ENDING_S,
-    POOL,
-    Choice,
-    Ended,
-    Engine,
-    Worker,
-    one_line,
-    run_child,
-)
-from medhelm.errors import Interrupted, ModelError, RecordError, UsageError
+from medhelm.cli.engines import ACTOR, ENDING_S, POOL, Choice, Ended, Engine, Worker, run_child
+from medhelm.errors import Interrupted, RecordError, UsageError, one_line
 from medhelm.models.pacing.pool import EXPIRES_S, Pool, PoolAccess, ask, lost_pool
+from medhelm.processes.ray_cluster import NAMESPACE, QUIET, join_cluster, room_for
 from medhelm.store.mirror import Mirror, Piece, put
 
 _COPY = "/copy"
 """Its place ends with this for a worker that has a copy of the runs, and messages with such begin so."""
-_SPACE = "medhelm"
 _SEND_S, _BEGIN_S = 0.2, 120.0
 _PART = 1 << 16
-_QUIET = {"log_to_driver": False, "logging_level": "error", "namespace": _SPACE}
 _HEAD = {"node:__internal_head__": 0.001}
 
 
@@ -145,9 +135,9 @@ def _get(method: Any, *args: Any, within_s: float = EXPIRES_S) -> Any:
 def joined_pool(place: str, worker: str, workers: int) -> RayPool:
     """Return the way of a worker to its pool; raises RecordError where there is none."""
     try:
-        ray.init(address=os.environ["RAY_ADDRESS"], **_QUIET)
+        ray.init(address=os.environ["RAY_ADDRESS"], **QUIET)
         name = place.removeprefix(ACTOR).removesuffix(_COPY)
-        pool = RayPool(ray.get_actor(name, _SPACE), worker, workers)
+        pool = RayPool(ray.get_actor(name, NAMESPACE), worker, workers)
     except (RayError, ConnectionError, ValueError) as e:
         raise lost_pool(f"Ray: {one_line(e)}") from None
     pool.sees_all = not place.endswith(_COPY)
@@ -162,20 +152,24 @@ class RayEngine(Engine):
 
     def __init__(self, choice: Choice, options: Mapping[str, Any]) -> None:
         super().__init__(choice.workers)
-        if not ray.is_initialized():
-            join_cluster(choice.address)
+        join_cluster(choice.address)
         settings = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD", **options}
         try:
             self._run = ray.remote(_work).options(**settings)
         except (ValueError, TypeError) as e:
             raise UsageError(f"workers=ray: {one_line(e)}") from None
+        room, nodes = room_for(settings)
+        if not room:
+            raise UsageError(
+                f"workers=ray: no node has room for a worker ({nodes}); change engine.*"
+            )
         self._name = f"medhelm-{secrets.token_hex(4)}"
         self._written = 0
 
     def open_pool(self, path: Path, new: Pool, refusal: str) -> PoolAccess:
         """Start the actor that holds the pool."""
         self.results, self._folders = path.parent.parent, new.runs
-        options = {"name": self._name, "namespace": _SPACE, "num_cpus": 0, "resources": _HEAD}
+        options = {"name": self._name, "namespace": NAMESPACE, "num_cpus": 0, "resources": _HEAD}
         self._desk = ray.remote(Desk).options(**options).remote(msgspec.json.encode(new), refusal)
         _get(self._desk.look, within_s=_BEGIN_S)
         return RayPool(self._desk, "", new.workers)
@@ -195,22 +189,6 @@ class RayEngine(Engine):
         return bool(wanted)
 
 
-def join_cluster(address: str = "") -> None:
-    """Join a cluster, or one that is begun on this machine where none is named or found; raises ModelError."""
-    named = address or os.environ.get("RAY_ADDRESS", "")
-    try:
-        try:
-            ray.init(address=named or "auto", **_QUIET)
-        except ConnectionError:
-            if named:
-                raise
-            ray.init(include_dashboard=False, **_QUIET)
-    except (ConnectionError, RuntimeError, ValueError) as e:
-        raise ModelError(
-            f"workers=ray: no cluster is joined at {named or 'this machine'} ({one_line(e)})"
-        ) from None
-
-
 class _Task:
     def __init__(self, task: Any) -> None:
         self._task = task
@@ -222,8 +200,7 @@ class _Task:
         except TaskCancelledError:
             return Ended(Interrupted.exit_code)
         except (RayError, ConnectionError) as e:
-            why = getattr(e, "cause", None) or e  # of what a task raised
-            return Ended(1, f"{type(why).__name__}: {one_line(why)}")
+            return Ended(1, f"{type(getattr(e, 'cause', None) or e).__name__}: {one_line(e)}")
 
     def stop(self) -> None:
         self._cancel(force=False)
@@ -239,6 +216,10 @@ class _Task:
 def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str) -> Ended:
     """Run a worker in the results folder, or in a copy of its runs where that is not seen from this node."""
     added = {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, POOL: ACTOR + name}
+    for left in Path(tempfile.gettempdir()).glob(
+        f"medhelm-{Path(output).stem}-*"
+    ):  # by one that was killed
+        shutil.rmtree(left, ignore_errors=True)
     if os.path.exists(Path(results, output)):
         return run_child(command, results, added, output, cwd)
     try:
@@ -250,12 +231,12 @@ def _work(command: Sequence[str], name: str, results: str, output: str, cwd: str
 def _work_on_copy(
     command: Sequence[str], name: str, added: dict[str, str], output: str, cwd: str
 ) -> Ended:
-    desk, message = ray.get_actor(name, _SPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
+    desk, message = ray.get_actor(name, NAMESPACE), f"{_COPY} {output} {secrets.token_hex(4)}"
     if refusal := _get(desk.want, message):
         raise RecordError(refusal)
     while not _get(desk.is_whole, message):
         time.sleep(_SEND_S)
-    with tempfile.TemporaryDirectory(prefix="medhelm-") as made:
+    with tempfile.TemporaryDirectory(prefix=f"medhelm-{Path(output).stem}-") as made:
         root = Path(made)
         put(root, [Piece(output, 0, b"")])
         _receive(desk, message, root)

@@ -66,7 +66,7 @@ def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
         print(note, file=sys.stderr)
     make_results(Path(first.results_dir))
     is_told = any(job.show_errors for job in jobs)
-    return ask_runs(planned.runs, ledger, pool, first.order, is_told=is_told)
+    return ask_runs(planned.runs, ledger, pool, first.order, first.servers, is_told=is_told)
 
 
 def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
@@ -231,8 +231,8 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def refuse_swept(jobs: Sequence[Job]) -> None:
     """Refuse several values of what holds for a whole sweep."""
-    once = ("results_dir", "shard", "workers", "engine", "order", "budget_usd", "budget_tokens")
-    for key in once:
+    once = ("results_dir", "shard", "workers", "engine", "order", "servers")
+    for key in (*once, "budget_usd", "budget_tokens"):
         if any(getattr(job, key) != getattr(jobs[0], key) for job in jobs):
             raise UsageError(
                 f"{key} holds for a whole sweep and cannot be swept; give it one value"
@@ -293,14 +293,15 @@ def ask_runs(
     ledger: Ledger,
     shared: PoolAccess | None = None,
     order: Order | None = None,
+    servers: str = "",
     *,
     is_told: bool = False,
 ) -> Asked:
     """Return how runs ended, shown while they are asked; `is_told`: with the words of all servers.
 
-    `shared`: the pool of all workers of a command, where this is one of them. `order`: of servers.
+    `shared`: the pool of all workers of a command, where this is one of them. `order`, `servers`: see `Servers`.
     """
-    pool = ModelPool(os.environ, None if shared is None else Leases(shared), order)
+    pool = ModelPool(os.environ, None if shared is None else Leases(shared), order, servers)
     with Display(runs, pool.statuses) as display:
         end = asyncio.run(_sweep(run_sweep(runs, ledger, display, pool), telling(shared, display)))
     ledger.give_back()

@@ -75,6 +75,8 @@ def run_with_workers(
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
     if jobs[0].shard:
         raise UsageError("workers= and shard= part the runs twice: give one of them")
+    if jobs[0].servers:
+        raise UsageError("servers=ray is for one process that asks: leave out workers= or servers=")
     results = Path(os.path.abspath(jobs[0].results_dir))
     parts = [
         msgspec.structs.replace(job, shard=f"0/{choice.workers}", results_dir=str(results))

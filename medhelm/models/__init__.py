@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from medhelm.errors import MedhelmError, ModelError, UsageError
+from medhelm.errors import MedhelmError, ModelError, UsageError, one_line
 from medhelm.models.access import check_settings, require_packages, resolve_access
 from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import each_address, endpoint_of
@@ -59,12 +59,13 @@ class ModelPool:
         environ: Mapping[str, str] | None = None,
         leases: Leases | None = None,
         order: Order | None = None,
+        servers: str = "",
     ) -> None:
-        """`leases`: of what other processes may ask, too; None where there are none. `order`: of servers."""
+        """`leases`: of what other processes may ask, too; None where there are none. `order`, `servers`: see `Servers`."""
         self._environ = os.environ if environ is None else environ
         self.leases = leases
         self._hosts: dict[Hashable, Host] = {}
-        self.servers = Servers(order)
+        self.servers = Servers(order, servers)
         self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
@@ -109,7 +110,7 @@ class ModelPool:
 
     def _host_key(self, provider: Provider, spec: ModelSpec, access: Access | None) -> Hashable:
         """Return what models have in common that share a server, key and its process, or weights in memory."""
-        process = self.servers.process(spec.addresses[0])
+        process = self.servers.at(spec.addresses[0])
         if access is not None:
             return provider.name, access.shared_by, process
         own = msgspec.json.encode(spec.extra_body, order="sorted")
@@ -207,7 +208,7 @@ def _blaming(provider: Provider, spec: ModelSpec, access: Access | None) -> Iter
     except Exception as error:  # the boundary to plugins
         if provider.name in built_in():
             raise
-        text = " ".join(str(error).split())[:300]
+        text = one_line(error)
         for secret in access.secrets if access is not None else ():
             text = text.replace(secret, "***")
         raise ModelError(

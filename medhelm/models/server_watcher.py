@@ -37,4 +37,13 @@ def watch(starter: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[1]), sys.argv[2:])
+    starter, outer = int(sys.argv[1]), os.getpid()
+    if inner := os.fork():  # Ray kills the children of what it ends: this one alone
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(inner, signal.SIGTERM))
+        while os.getppid() == starter and not os.waitpid(inner, os.WNOHANG)[0]:
+            time.sleep(_LOOK_EVERY_S)
+        with suppress(OSError):
+            os.kill(inner, signal.SIGTERM)
+            os.waitpid(inner, 0)
+    else:
+        watch(outer, sys.argv[2:])

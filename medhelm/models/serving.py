@@ -35,10 +35,11 @@ _GPUS = "CUDA_VISIBLE_DEVICES"
 READY_S = 1800.0
 """The longest start of a server."""
 LOOPBACK = "127.0.0.1"
-_FIELDS = ("model", "port")
+LOOK_EVERY_S = 0.2
+_FIELDS = ("model", "port", "host")
 _FIELD = re.compile(r"\{(\w+)\}")
 _WATCHER = Path(__file__).with_name("server_watcher.py")
-_PAGE_S, _LOOK_EVERY_S = 3.0, 0.2
+_PAGE_S = 3.0
 _SHOWN_LINES, _SHOWN_WIDTH = 4, 160
 """Of the end of a log."""
 _LONGEST_WORD = 5
@@ -50,19 +51,19 @@ def command_problems(spec: ModelSpec) -> Iterator[str]:
     try:
         words = shlex.split(spec.serve)
     except ValueError as e:
-        yield f"serve is not a command ({e}); write it as in a shell, for example {_EXAMPLE}"
+        yield f"serve is not a command ({e}); write it as in a shell, for example {EXAMPLE}"
         return
     fields = [name for word in words for name in _FIELD.findall(word)]
     for name in (n for n in fields if n not in _FIELDS):
         near = "".join(f"; did you mean {{{n}}}?" for n in closest(name, _FIELDS, n=1))
-        yield f"serve holds {{{name}}}, and only {{model}} and {{port}} are filled in{near}"
+        yield f"serve holds {{{name}}}, and only {{model}}, {{host}} and {{port}} are filled in{near}"
     if "port" not in fields:
-        yield f"serve needs {{port}} where the server takes its port, for example {_EXAMPLE}"
-    elif shutil.which(words[0]) is None:
+        yield f"serve needs {{port}} where the server takes its port, for example {EXAMPLE}"
+    elif "host" not in fields and shutil.which(words[0]) is None:
         yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
 
 
-_EXAMPLE = "'vllm serve {model} --port {port}'"
+EXAMPLE = "'vllm serve {model} --host {host} --port {port}'"
 
 
 def plain_command(serve: str) -> str:
@@ -70,20 +71,13 @@ def plain_command(serve: str) -> str:
     return shlex.join(shlex.split(serve))
 
 
-def _command(spec: ModelSpec, port: int | str = "{port}") -> list[str]:
-    filled = {"model": spec.model, "port": str(port)}
+def _command(spec: ModelSpec, host: str = "{host}", port: int | str = "{port}") -> list[str]:
+    filled = {"model": spec.model, "host": host, "port": str(port)}
     return [_FIELD.sub(lambda f: filled[f[1]], word) for word in shlex.split(spec.serve)]
 
 
 def _key(spec: ModelSpec) -> str:
     return shlex.join(_command(spec))
-
-
-def _gpus() -> list[str]:
-    """Return the GPUs that this process sees."""
-    seen = os.environ.get(_GPUS)
-    there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
-    return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
 def _secrets(spec: ModelSpec) -> list[str]:
@@ -98,50 +92,39 @@ def _secrets(spec: ModelSpec) -> list[str]:
     return sorted(found - {""}, key=len, reverse=True)
 
 
-class _Server:
-    """One server: its process, its address, its log."""
+class Server:
+    """One server on this machine: its process, its address, its log."""
 
+    base_url = ""
+    """Its address, once it has begun."""
     watching: asyncio.Task[None]
+    _process: subprocess.Popen[bytes] | None = None
 
-    def __init__(self, spec: ModelSpec, log: Path, gpus: Sequence[str]) -> None:
-        """Start it; raises OSError. `gpus`: those that it sees; none: as this process does."""
-        self.spec, self.log, self.gpus = spec, log, gpus
+    def __init__(
+        self, spec: ModelSpec, log: Path | str, gpus: Sequence[str] = (), host: str = LOOPBACK
+    ) -> None:
+        """`gpus`: those that it sees; none: as this process does. `host`: where it listens."""
+        self.spec, self.log, self.gpus, self._host = spec, str(log), gpus, host
+        self.status = f"{LOADING}, log {log}"
         self.hosts: list[Host] = []
         """Connections that are given up where it ends by itself."""
-        with socket.socket() as free:
-            free.bind((LOOPBACK, 0))
-            port = free.getsockname()[1]
-        self.base_url = f"http://{LOOPBACK}:{port}/v1"
-        command = _command(spec, port)
-        descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "ab") as out:
-            out.write(f"medhelm, {time.strftime('%F %T')}: {shlex.join(command)}\n".encode())
-            self._begin = out.tell()
-            out.flush()
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WATCHER), str(os.getpid()), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, _GPUS: ",".join(gpus)} if gpus else None,
-                start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
-            )
 
     async def wait_ready(self) -> None:
-        """Wait until it answers; raises ModelError with its last words where it ends or takes too long."""
+        """Start it and wait until it answers; raises ModelError with its last words where it ends or takes too long."""
         import aiohttp
 
         until = time.monotonic() + READY_S
+        await self.begin()
         limit = aiohttp.ClientTimeout(total=_PAGE_S)
         async with aiohttp.ClientSession(timeout=limit) as session:
             is_ready = False
             while not is_ready:
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(LOOK_EVERY_S)
                 is_ready = await self._is_ready(session)
-                if self.process.poll() is not None:  # whoever answers at its port now is another
-                    raise self._not_ready("ended before it was ready")
+                if self.has_ended():  # whoever answers at its port now is another
+                    raise await self._not_ready("ended before it was ready")
                 if time.monotonic() > until:
-                    raise self._not_ready(f"is not ready after {READY_S:.0f} s")
+                    raise await self._not_ready(f"is not ready after {READY_S:.0f} s")
 
     async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
         """Return whether it has its weights: by its own word, else by its list of models."""
@@ -156,27 +139,87 @@ class _Server:
             pass
         return False
 
-    def _not_ready(self, what: str) -> ModelError:
-        with self.log.open("rb") as log:  # nothing was asked yet, so that it holds no prompt
+    async def _not_ready(self, what: str) -> ModelError:
+        return ModelError(
+            f"model {self.spec.name!r}: its server {what}; it says: {await self.last_words() or 'nothing'} "
+            f"(all of it: {self.log})"
+        )
+
+    async def begin(self) -> None:
+        """Start it; raises OSError."""
+        with socket.create_server((self._host, 0)) as free:
+            port = free.getsockname()[1]
+        self.base_url = f"http://{self._host}:{port}/v1"
+        command = _command(self.spec, self._host, port)
+        descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab") as out:
+            out.write(f"medhelm, {time.strftime('%F %T')}: {shlex.join(command)}\n".encode())
+            self._begin = out.tell()
+            out.flush()
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WATCHER), str(os.getpid()), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, _GPUS: ",".join(self.gpus)} if self.gpus else None,
+                start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
+            )
+
+    def has_ended(self) -> bool:
+        """Return whether its watcher has ended."""
+        return self._process is not None and self._process.poll() is not None
+
+    async def last_words(self) -> str:
+        """Return the end of its log; before anything was asked, so that it holds no prompt."""
+        with open(self.log, "rb") as log:
             log.seek(max(self._begin, log.seek(0, os.SEEK_END) - 65_536))
             text = log.read().decode("utf-8", "replace")
         for secret in _secrets(self.spec):
             text = text.replace(secret, "***")
         said = text.splitlines()
         lines = [" ".join("".join(c if c.isprintable() else " " for c in s).split()) for s in said]
-        shown = [line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:]
-        return ModelError(
-            f"model {self.spec.name!r}: its server {what}; it says: {' | '.join(shown) or 'nothing'} "
-            f"(all of it: {self.log})"
-        )
+        return " | ".join([line[:_SHOWN_WIDTH] for line in lines if line][-_SHOWN_LINES:])
 
     async def stop(self) -> None:
-        """Stop it and all that it has started."""
-        self.process.terminate()  # its watcher
-        while self.process.poll() is None:
-            await asyncio.sleep(_LOOK_EVERY_S / 4)
+        """Stop it by its watcher."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        while self._process.poll() is None:
+            await asyncio.sleep(LOOK_EVERY_S / 4)
         with suppress(OSError):  # nothing is left, unless the watcher was killed
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+class Machine:
+    """The place of servers: this machine, which alone sees their addresses."""
+
+    def count_gpus(self) -> int:
+        """Return how many GPUs there are, in use or not."""
+        return len(_gpus())
+
+    def servers(self, spec: ModelSpec, logs: Sequence[Path], up: Iterable[Server]) -> list[Server]:
+        """Return the servers of a model, one for each log, to be started beside those that are up.
+
+        Raises ModelError where there are not GPUs enough for them.
+        """
+        wanted, there = len(logs) * spec.gpus, _gpus()
+        used = {gpu for server in up for gpu in server.gpus}
+        free = [gpu for gpu in there if gpu not in used]
+        if len(free) < wanted:
+            raise ModelError(
+                f"model {spec.name!r}: {len(logs)} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
+                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
+            )
+        own = (free[n * spec.gpus : (n + 1) * spec.gpus] for n in range(len(logs)))
+        return [Server(spec, log, gpus) for log, gpus in zip(logs, own, strict=True)]
+
+
+def _gpus() -> list[str]:
+    """Return the GPUs that this process sees."""
+    seen = os.environ.get(_GPUS)
+    there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
+    return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
 
 
 class Work(NamedTuple):
@@ -189,10 +232,14 @@ class Work(NamedTuple):
 class Servers:
     """The servers of a sweep, and whose turn it is."""
 
-    def __init__(self, order: Order | None = None) -> None:
-        """`order`: None: by the GPUs that models declare."""
-        self._order = order
-        self._up: dict[str, list[_Server]] = {}
+    def __init__(self, order: Order | None = None, place: str = "") -> None:
+        """`order`: None: by the GPUs that models declare. `place`: the value of `servers=`."""
+        self._order, self._place = order, Machine()
+        if place:
+            from medhelm.models.ray_servers import RayNodes
+
+            self._place = RayNodes("" if place == "ray" else place)
+        self._up: dict[str, list[Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
         """Servers that are not started again."""
@@ -202,7 +249,7 @@ class Servers:
         self._changing = asyncio.Lock()
         """Held while servers are started or stopped."""
         self._next = asyncio.Event()
-        self._starting: list[_Server] = []
+        self._starting: Sequence[Server] = ()
 
     def work(self, specs: Collection[ModelSpec], *, is_judging: bool) -> Work:
         """Return the work of one run more, that needs the servers of these models."""
@@ -219,10 +266,10 @@ class Servers:
         if self._order is None:
             self._order = "runs" if all(map(self._fit, most)) else "roles"
         needed = max(map(self._needed, most), default=0)
-        if judges and self._order == "runs" and needed > len(_gpus()):
+        if judges and self._order == "runs" and needed > (there := self._place.count_gpus()):
             raise UsageError(
                 f"order=runs needs {needed} GPUs for a model's servers beside its judges', and there are "
-                f"{len(_gpus())}; take order=roles"
+                f"{there}; take order=roles"
             )
 
     async def turn(self, work: Work) -> None:
@@ -267,7 +314,7 @@ class Servers:
     def _fit(self, servers: Collection[str]) -> bool:
         """Return whether declared GPUs hold all of these servers at a time."""
         is_declared = all(self._specs[key].gpus for key in servers)
-        return is_declared and self._needed(servers) <= len(_gpus())
+        return not servers or is_declared and self._needed(servers) <= self._place.count_gpus()
 
     async def take(self, specs: Collection[ModelSpec], folder: Path) -> None:
         """Have the servers of these models up, whose turn it is; their logs lie in `folder`.
@@ -293,10 +340,10 @@ class Servers:
         base_url = urls if len(urls) > 1 else urls[0]
         return {"base_url": base_url, "serve": "", "replicas": 1, "gpus": 0}
 
-    def process(self, address: str | None) -> int:
-        """Return the process of the server that is up at an address, for another one may get its port; 0: of none."""
+    def at(self, address: str | None) -> Server | None:
+        """Return the server that is up at an address; another one may get its port later."""
         own = (s for several in self._up.values() for s in several if s.base_url == address)
-        return next((server.process.pid for server in own), 0)
+        return next(own, None)
 
     def tell(self, spec: ModelSpec, address: str | None, host: Host) -> None:
         """Give up these connections where a model's server at an address ends by itself."""
@@ -306,7 +353,7 @@ class Servers:
 
     def status(self) -> list[str]:
         """Return that servers are being started."""
-        return [f"{server.spec.name}: {LOADING}, log {server.log}" for server in self._starting]
+        return [f"{server.spec.name}: {server.status}" for server in self._starting]
 
     async def close(self) -> None:
         """Stop all of them."""
@@ -315,12 +362,10 @@ class Servers:
 
     async def _start(self, key: str, spec: ModelSpec, folder: Path) -> None:
         name = re.sub(r"[^\w.+-]+", "_", spec.name)
+        logs = [folder / f"server-{name}{f'-{n}' if n else ''}.log" for n in range(spec.replicas)]
+        up = [server for several in self._up.values() for server in several]
         try:
-            gpus = self._free_gpus(spec)
-            for n in range(spec.replicas):
-                log = folder / f"server-{name}{f'-{n}' if n else ''}.log"
-                own = gpus[n * spec.gpus : (n + 1) * spec.gpus]
-                self._starting.append(_Server(spec, log, own))
+            self._starting = await asyncio.to_thread(self._place.servers, spec, logs, up)
             await asyncio.gather(*(server.wait_ready() for server in self._starting))
         except BaseException as e:
             await asyncio.gather(*(server.stop() for server in self._starting))
@@ -333,27 +378,14 @@ class Servers:
         else:
             self._up[key] = [*self._starting]
         finally:
-            self._starting.clear()
+            self._starting = ()
         for server in self._up[key]:
             server.watching = asyncio.create_task(self._watch(key, server))
 
-    def _free_gpus(self, spec: ModelSpec) -> list[str]:
-        """Return the GPUs for all replicas of a model; raises ModelError where too few are free."""
-        wanted = spec.replicas * spec.gpus
-        there = _gpus()
-        used = {gpu for several in self._up.values() for server in several for gpu in server.gpus}
-        free = [gpu for gpu in there if gpu not in used]
-        if len(free) < wanted:
-            raise ModelError(
-                f"model {spec.name!r}: {spec.replicas} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
-                f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
-            )
-        return free[:wanted]
-
-    async def _watch(self, key: str, server: _Server) -> None:
+    async def _watch(self, key: str, server: Server) -> None:
         """Note where a server ends by itself: who asks it hears the reason at once."""
         while server in (replicas := self._up.get(key, [])):
-            if server.process.poll() is not None:
+            if server.has_ended():
                 await server.stop()
                 reason = (
                     f"model {server.spec.name!r}: its server ended while it was asked; "
@@ -367,7 +399,7 @@ class Servers:
                     host.fatal, host.limiter.is_dead = reason, True
                     if replicas:  # which do its work
                         host.limiter.pause(_FOREVER_S)
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _stop(self, keys: Collection[str]) -> None:
         await asyncio.gather(*(server.stop() for key in keys for server in self._up.pop(key)))

@@ -98,8 +98,9 @@ async def run_sweep(
     if pool.leases is not None:
         pool.leases.lost = sweep.desk.stop
     active = [ActiveRun(run, sweep) for run in runs]
-    pool.servers.expect([part.work for one in active for part in _parts(one)])
-    tasks = [asyncio.create_task(_one(one)) for one in active]
+    parts = [_parts(one) for one in active]
+    pool.servers.expect([part.work for own in parts for part in own])
+    tasks = [asyncio.create_task(_one(*own)) for own in zip(active, parts, strict=True)]
     syncer = asyncio.create_task(sweep.keep_synced())
     with _seldom_collected(), Interrupts(sweep.desk.stop, pool, progress.message, tasks) as work:
         try:
@@ -133,21 +134,21 @@ _WHOLE = _Part(Work(is_judging=False))
 
 
 def _parts(active: ActiveRun) -> list[_Part]:
-    """Return the parts of a run: all in one, or where servers are started for it its asking and its judging."""
+    """Return the parts of a run: all in one, or where servers are to be started its asking and its judging."""
     run, servers = active.run, active.sweep.pool.servers
     asked = servers.work(() if run.judge_again else run.players.values(), is_judging=False)
     judged = servers.work(run.grading.judges, is_judging=True)
-    if asked.servers or judged.servers:
+    if (asked.servers or judged.servers) and _finished(run) is None:
         return [_Part(asked, is_last=False), _Part(judged, is_first=False)]
     return [_WHOLE]
 
 
-async def _one(active: ActiveRun) -> Ending:
+async def _one(active: ActiveRun, left: list[_Part]) -> Ending:
     record: RunRecord | None = None
     error: MedhelmError | None = None
     run, sweep = active.run, active.sweep
     active.task = asyncio.current_task()
-    servers, left = sweep.pool.servers, _parts(active)
+    servers = sweep.pool.servers
     try:
         # those that wait for hours hold nobody up
         is_in_batches = any(model.batch for model in run.models)
@@ -220,8 +221,7 @@ async def _work(active: ActiveRun, part: _Part) -> RunRecord | None:
     if run.found is not None and part.is_first:
         await asyncio.to_thread(rename_run, run.found, run.path, run.spec)
         sweep.progress.message(f"{run.spec.benchmark}: {run.renamed}")
-    is_open = run.is_own or run.ask_again or run.judge_again
-    finished = read_finished(run) if part.is_first and not is_open else None
+    finished = _finished(run) if part.is_first else None
     if finished is not None:
         total = finished.instances * run.spec.repeats
         sweep.progress.planned(run, total, total)
@@ -256,6 +256,12 @@ async def _work(active: ActiveRun, part: _Part) -> RunRecord | None:
         if not is_held:
             active.close_folder()
     return await _end_shard(active)
+
+
+def _finished(run: Run) -> RunRecord | None:
+    """Return the stored record where nothing is to be asked."""
+    is_open = run.is_own or run.ask_again or run.judge_again
+    return None if is_open else read_finished(run)
 
 
 async def _end_shard(active: ActiveRun) -> RunRecord | None:

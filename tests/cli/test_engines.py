@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +32,7 @@ from tests.quiz import (
     record_of,
     write_quiz,
 )
-from tests.runs.test_serve import alive, quiz, serve, started
+from tests.runs.test_serve import SERVER, alive, quiz, serve, started, wait_until
 from tests.server import FaultServer, serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -213,7 +217,7 @@ def running(word: str) -> list[psutil.Process]:
 
 
 @pytest.mark.apart
-@pytest.mark.parametrize("what", ["node", "desk", "command", "head", "Ctrl-C"])
+@pytest.mark.parametrize("what", ["node", "task", "desk", "command", "head", "Ctrl-C"])
 def test_what_was_logged_is_not_asked_again_after_a_kill(
     tmp_path: Path,
     server: FaultServer,
@@ -221,7 +225,7 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
     elsewhere: Callable[[], subprocess.Popen[bytes]],
     what: str,
 ) -> None:
-    node = psutil.Process(elsewhere().pid)
+    node, copies = psutil.Process(elsewhere().pid), {*Path("/tmp").glob("medhelm-*")}
     write_quiz(tmp_path, 600)
     argv = arguments(tmp_path, server.base_url, **{"workers": "ray:2", "model.max_concurrency": 4})
     env = environment({"RAY_ADDRESS": nodes.address})
@@ -236,6 +240,7 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         "node": [node, *node.children(recursive=True)],
         "command": [psutil.Process(process.pid)],
         "desk": running("ray::Desk"),
+        "task": running("ray::_work"),
         "head": running(nodes.gcs_address),
         "Ctrl-C": [],
     }[what]
@@ -245,8 +250,9 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         process.send_signal(signal.SIGINT)
     sent = server.requests
     _, said = process.communicate(timeout=240)
-    if what == "node":
+    if what in ("node", "task"):
         assert process.returncode == 0 and "started again" in said
+        assert what == "node" or {*Path("/tmp").glob("medhelm-*")} <= copies, "copies are removed"
     else:
         if what == "Ctrl-C":
             assert process.returncode == 130, said
@@ -264,6 +270,126 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         assert server.requests - asked == 600 - held >= 0, "what was logged is not asked again"
     record = record_of(tmp_path)
     assert (record.state, record.results[0].counted) == ("complete", 600)
-    assert what != "node" or server.requests - 600 <= sent - kept + 4, (
+    assert what not in ("node", "task") or server.requests - 600 <= sent - kept + 4, (
         "what was logged is not asked again"
     )
+
+
+# Servers that Ray places for one process -------------------------------------------------------------
+
+
+def placed(folder: Path, nodes: Any, n: int, *more: str, **settings: Any) -> list[str]:
+    """Return the command whose model's servers Ray places."""
+    given = {"servers": "ray", "model__replicas": 2, "model__gpus": 1} | settings
+    return quiz(folder, serve(folder, "--host", "{host}", *more), n, **given)
+
+
+@pytest.mark.apart
+def test_a_run_has_its_servers_on_the_nodes_that_have_the_gpus(tmp_path: Path, nodes: Any) -> None:
+    node = nodes.add_node(num_cpus=1, num_gpus=1)
+    env = {"RAY_ADDRESS": nodes.address}
+    write_quiz(tmp_path, 120)
+    slow = ("--latency", "0.2")
+    process = start(*placed(tmp_path, nodes, 120, *slow, model__max_concurrency=2), env=env)
+    log = log_of(tmp_path, process)
+    process.wait_until(lambda: log.read_bytes().count(b"\n") > 20)
+    assert [one.gpus for one in started(tmp_path)] == ["0", "0"], "the first of each node"
+    nodes.remove_node(node, allow_graceful=False)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    record = record_of(tmp_path)
+    assert (record.state, record.results[0].counted) == ("complete", 120)
+    assert {name.rpartition(":")[2] for name in record.own.served_at} == {
+        f"{one.port}/v1 test" for one in started(tmp_path)
+    }
+    wait_until(lambda: not alive(tmp_path), 15)
+    assert log.read_bytes().count(b"\n") == 120
+    again = medhelm_forked(*placed(tmp_path, nodes, 120, *slow), env={"RAY_ADDRESS": "127.0.0.1:9"})
+    assert again.returncode == 0, "a finished run needs no server, and joins no cluster"
+
+
+def log_of(folder: Path, process: Any) -> Path:
+    """Return the log of a run's answers, once there is one."""
+    process.wait_until(lambda: [*(folder / "results").rglob("responses.jsonl")])
+    return next((folder / "results").rglob("responses.jsonl"))
+
+
+@pytest.mark.apart
+def test_servers_on_ray_end_with_a_command_that_is_killed(tmp_path: Path, nodes: Any) -> None:
+    nodes.add_node(num_cpus=1, num_gpus=1)
+    write_quiz(tmp_path, 100)
+    env = {"RAY_ADDRESS": nodes.address}
+    process = start(*placed(tmp_path, nodes, 100, "--latency", "0.3"), env=env)
+    process.wait_until(lambda: len(alive(tmp_path)) == 4)  # two servers and their children
+    process.kill()
+    wait_until(lambda: not alive(tmp_path), 15)
+
+
+@pytest.mark.apart
+def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -> None:
+    write_quiz(tmp_path, 2)
+    env = {"RAY_ADDRESS": nodes.address, "WARD_KEY": "s3cret"}
+    said = {}
+    local = serve(tmp_path).replace("--host {host}", "")
+    for name, code, argv in (
+        ("room", 6, placed(tmp_path, nodes, 2)),
+        ("host", 6, quiz(tmp_path, local, 2, servers="ray")),
+        ("two", 2, placed(tmp_path, nodes, 2, workers="ray:2")),
+        ("worker", 2, quiz(tmp_path, local, 2, workers="ray:2", engine__num_gpus=2)),
+        ("start", 6, placed(tmp_path, nodes, 2, "--fault", "at start", model__replicas=1)),
+    ):
+        done = medhelm_forked(*argv, env=env)
+        assert done.returncode == code, done.stderr
+        said[name] = done.stderr
+    assert "Ray has room for 1 of 2 server(s) with 1 GPU(s)" in said["room"]
+    assert "serve needs {host}" in said["host"]
+    assert "servers=ray is for one process that asks" in said["two"]
+    assert "no node has room for a worker" in said["worker"] and "1 GPU" in said["worker"]
+    assert "CUDA out of memory: key is" in said["start"] and "s3cret" not in said["start"]
+    assert not started(tmp_path)
+
+
+def does_answer(port: int) -> bool:
+    """Return whether a server listens at a port."""
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.apart
+def test_two_nodes_and_a_served_model_are_begun_as_printed(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    page = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
+    _, _, section = page.partition("### Servers placed by Ray")
+    head, node, run = section.split("```")[1].strip().splitlines()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "transformers"  # as of the extra `serve`
+    program.write_text(
+        f'#!/bin/sh\nshift\nexec {sys.executable} {SERVER} "$@" --note {tmp_path}/note\n'
+    )
+    program.chmod(0o755)
+    path = (
+        f"{program.parent}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    )
+    begun, done = [], []
+    with tempfile.TemporaryDirectory() as session:  # where no other cluster is found
+        env = environment({"RAY_TMPDIR": session, "PATH": path})
+
+        def is_served() -> bool:
+            done.append(medhelm_forked(*shlex.split(run)[1:], env=env, cwd=tmp_path))
+            return "Ray has room for" not in done[-1].stderr  # the second node is there
+
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        try:
+            for line in (head, node.replace("FIRST-NODE", "127.0.0.1")):
+                words = [*line.replace("6379", port).split(), "--block"]
+                words[0] = str(Path(sys.executable).with_name("ray"))
+                begun.append(subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL))
+                wait_until(lambda: does_answer(int(port)), 60)
+            wait_until(is_served, 120)
+        finally:
+            for one in reversed(begun):
+                one.terminate()
+                one.wait(60)
+    assert done[-1].returncode == 0, done[-1].stderr
+    assert [one.gpus for one in started(tmp_path)] == ["0", "0"] and not alive(tmp_path)

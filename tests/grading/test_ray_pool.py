@@ -43,7 +43,7 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         head = {"num_cpus": 2, "include_dashboard": False}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         patch.setenv("RAY_ADDRESS", cluster.address)

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 parser = argparse.ArgumentParser()
 parser.add_argument("model")
 parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--host", default="127.0.0.1")
 parser.add_argument("--loading", type=float, default=0.0)
 parser.add_argument("--fault", default=os.environ.get("FAULT", ""))
 parser.add_argument("--answer", default="A", help="one of A|B|..., by what is asked")
@@ -83,6 +84,6 @@ if args.fault == "deaf":
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("serving", args.model, flush=True)
-server = ThreadingHTTPServer(("127.0.0.1", args.port), Handler)
+server = ThreadingHTTPServer((args.host, args.port), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 threading.Event().wait()

@@ -19,7 +19,7 @@ import medhelm
 from medhelm import api
 from medhelm.cli import run_command
 from medhelm.errors import RunLocked, UsageError
-from medhelm.models import ModelPool
+from medhelm.models import ModelPool, serving
 from medhelm.models.costs import Ledger
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
@@ -34,6 +34,7 @@ from tests.benchmarks.noharm.test_protocol import all_right
 from tests.processes import Started, asked, start
 from tests.rubric.test_grader import PLUGIN, PRICE
 from tests.rubric.test_judges import CASES, by_number, settled, write_cases
+from tests.runs.test_serve import serve
 from tests.server import FaultServer, Reply, letter, serve_in_thread
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
@@ -198,6 +199,34 @@ def test_a_shard_that_is_at_work_is_waited_for(tmp_path: Path) -> None:
         medhelm.evaluate(progress=False, **given)
         assert read_record(*find_gradings(tmp_path)).state == "complete"
         assert server.requests == 8
+
+
+@pytest.mark.slow
+def test_a_shard_holds_its_folder_from_asking_until_it_has_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else another one that ends meanwhile would end the run, and ask its judges what this one asks them."""
+    marks = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
+    one = ModelSpec(name="j/one", model="one", serve=serve(tmp_path, "--answer", marks))
+    given: dict[str, Any] = {
+        "jury": JurySpec(name="one", judges=(one,), quorum=1),
+        "data": "sample",
+    }
+    given |= {"benchmarks": "medication_qa", "results_dir": tmp_path / "r", "order": "roles"}
+    given["models"] = ModelSpec(name="s/model", model="model", serve=serve(tmp_path))
+    turn, begun, others = serving.Servers.turn, list[bool](), list[tuple[Ending, list[str]]]()
+
+    async def turn_after_another(self: serving.Servers, work: serving.Work) -> None:
+        if work.is_judging and not begun:
+            begun.append(True)
+            others.append(await asyncio.to_thread(ask, "1/2", **given))
+        await turn(self, work)
+
+    monkeypatch.setattr(serving.Servers, "turn", turn_after_another)
+    ending, _ = ask("0/2", **given)
+    ((other, said),) = others
+    assert other.record is None and "0-of-2 is in use by process" in said[-1]
+    assert ending.record is not None and ending.record.state == "complete"
 
 
 def test_what_was_gathered_in_part_is_gathered_once(tmp_path: Path) -> None:

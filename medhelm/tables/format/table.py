@@ -123,14 +123,6 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
-    """The main columns of a table, and the texts in place of missing values."""
-
-    main: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of values under columns, with all that a reader must know beside them."""
 
@@ -289,14 +281,8 @@ def make_table(
     settings: Mapping[str, Value],
     group: tuple[str, ...] = (),
     parts: tuple[Part, ...] = (),
-    layout: Layout | None = None,
 ) -> Table:
     """Return a table whose rows hold plain values under exactly these columns, missing ones None."""
-    if layout is not None:
-        columns = [
-            replace(c, is_main=c.name in layout.main, absent=layout.missing.get(c.name, c.absent))
-            for c in columns
-        ]
     own = Form(name=name, title=title, columns=tuple(columns), group=group, parts=parts)
     return own.table(rows, notes, settings)
 
