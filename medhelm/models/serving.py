@@ -188,7 +188,9 @@ class Server:
         while self._process.poll() is None:
             await asyncio.sleep(LOOK_EVERY_S / 4)
         with suppress(OSError):  # nothing is left, unless the watcher was killed
-            os.killpg(self._process.pid, signal.SIGKILL)
+            for _ in range(20):  # until all are gone, where somebody collects what has ended
+                os.killpg(self._process.pid, signal.SIGKILL)
+                await asyncio.sleep(LOOK_EVERY_S / 4)
 
 
 class Machine:
