@@ -19,7 +19,7 @@ from medhelm.models.hosts import Access, Host, ServerMessage
 from medhelm.models.identity import each_address, endpoint_of
 from medhelm.models.provider import Provider
 from medhelm.models.providers import built_in, find_provider
-from medhelm.models.serving import Servers
+from medhelm.models.serving import Machine, Servers
 from medhelm.schema.model import InstanceModel, Model, ModelSpec, Order
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ def check_model(spec: ModelSpec, environ: Mapping[str, str] | None = None) -> No
         _open_embedded(provider, spec)
 
 
+def _place_of(servers: str) -> Machine | None:
+    if not servers:
+        return None
+    from medhelm.models.ray_servers import RayNodes
+
+    return RayNodes("" if servers == "ray" else servers)
+
+
 class ModelPool:
     """The models of a sweep; those of one server and key, or of the same weights, share these."""
 
@@ -61,11 +69,14 @@ class ModelPool:
         order: Order | None = None,
         servers: str = "",
     ) -> None:
-        """`leases`: of what other processes may ask, too; None where there are none. `order`, `servers`: see `Servers`."""
+        """`leases`: of what other processes may ask, too; None where there are none. `order`: see `Servers`.
+
+        `servers`: the place of those that are started: empty for this machine, or what `servers=` takes.
+        """
         self._environ = os.environ if environ is None else environ
         self.leases = leases
         self._hosts: dict[Hashable, Host] = {}
-        self.servers = Servers(order, servers)
+        self.servers = Servers(order, _place_of(servers))
         self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""
