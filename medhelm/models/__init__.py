@@ -65,7 +65,12 @@ class ModelPool:
         self._environ = os.environ if environ is None else environ
         self.leases = leases
         self._hosts: dict[Hashable, Host] = {}
-        self.servers = Servers(order, servers)
+        place = None
+        if servers:
+            from medhelm.models.ray_servers import RayNodes
+
+            place = RayNodes("" if servers == "ray" else servers)
+        self.servers = Servers(order, place)
         self.say: Callable[[str], None] = Host.say
         self.speeds: list[str] = []
         """The speed of each set of local weights. `close` fills it."""

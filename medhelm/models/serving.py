@@ -234,13 +234,9 @@ class Work(NamedTuple):
 class Servers:
     """The servers of a sweep, and whose turn it is."""
 
-    def __init__(self, order: Order | None = None, place: str = "") -> None:
-        """`order`: None: by the GPUs that models declare. `place`: the value of `servers=`."""
-        self._order, self._place = order, Machine()
-        if place:
-            from medhelm.models.ray_servers import RayNodes
-
-            self._place = RayNodes("" if place == "ray" else place)
+    def __init__(self, order: Order | None = None, place: Machine | None = None) -> None:
+        """`order`: None: by the GPUs that models declare. `place`: None: this machine."""
+        self._order, self._place = order, place or Machine()
         self._up: dict[str, list[Server]] = {}
         """The replicas of each command."""
         self._failed: dict[str, ModelError] = {}
