@@ -111,10 +111,11 @@ def watched(
         for worker in workers_of(process):
             with suppress(psutil.Error):
                 largest = max(largest, worker.memory_info().rss)
-        for kind, words in kinds.items() if parts is not None else ():
-            for one in running(*words):
-                with suppress(psutil.Error):
-                    parts[kind] = max(parts[kind], one.memory_info().rss >> 20)
+        if parts is not None:
+            for kind, words in kinds.items():
+                for one in running(*words):
+                    with suppress(psutil.Error):
+                        parts[kind] = max(parts[kind], one.memory_info().rss >> 20)
         time.sleep(0.05 if parts is None else 0.5)
     assert process.returncode == 0
     return time.monotonic() - began, own / 2**20, largest / 2**20
