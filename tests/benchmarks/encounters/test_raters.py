@@ -73,6 +73,14 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert "holds neither cases/" in capsys.readouterr().err
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
+    assert run_command([*args, "anna.csv", "anna.csv"]) == 3
+    assert "give each file once" in capsys.readouterr().err
+    rate("ben.csv", [5, 6, 5, 3, 5, 5, 2, ""])
+    assert run_command([*args, "ben.csv"]) != 0
+    assert "is not a whole number from 1 to 5" in capsys.readouterr().err
+    Path("c.csv").write_text(Path("anna.csv").read_text().replace(",structure,", ",structur,"))
+    assert run_command([*args, "c.csv"]) != 0
+    assert "did you mean 'structure'?" in capsys.readouterr().err
 
 
 def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
