@@ -11,7 +11,7 @@ from medhelm.schema.type_errors import explain as explain  # what is wrong with 
 # -- Commands
 from medhelm.cli import options as options  # options that commands share, plugins, models by name, output as JSON
 from medhelm.cli import model_calls as model_calls  # a command that asks models: estimate, asking, what was used
-from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm sheet` and `medhelm agreement`
+from medhelm.cli import rating_forms as rating_forms  # a form of `medhelm agreement`
 from medhelm.cli import tables as tables  # --format and --out of tables, and printing them
 
 # -- Files

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from medhelm.errors import UsageError
+from medhelm.models.identity import is_rankable
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import read_manifest, shipped_samples
 from medhelm.schema.data import DataClass, HubSource
@@ -29,7 +30,7 @@ from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.cells import Cell
 from medhelm.tables.study.judge_errors import failure
 from medhelm.tables.study.run_estimates import STAND_IN, estimates_of, is_stand_in, read_alone
-from medhelm.tables.study.selection import GradedRun, is_ranked, newest_gradings, read_graded
+from medhelm.tables.study.selection import GradedRun, newest_gradings, read_graded
 from medhelm.tables.study.study import Estimate
 from medhelm_leaderboard import own_words, publish
 from medhelm_leaderboard.run_pages import facts_of
@@ -138,7 +139,7 @@ def _unfit(shown: Cell, estimates: Mapping[str, Estimate], hub: HubSource | None
     record, metric = shown.record, shown.record.grading.metrics[0].name
     reasons = {
         "bundled samples say nothing about models": record.spec.data == "sample",
-        "it reads the gold, or is people's": not is_ranked(record.spec.model),
+        "it reads the gold, or is people's": not is_rankable(record.spec.model),
         f"rated by {STAND_IN}": is_stand_in(record, metric),
         "no score": metric not in estimates,
         "stopped before its end": record.state == "partial",

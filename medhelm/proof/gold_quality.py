@@ -27,6 +27,7 @@ from medhelm.grading.graders.grader import NOT_ASKED
 from medhelm.grading.jury.grader import judge_messages, read_reply, repair_message, reply_schema
 from medhelm.grading.panels import end_of
 from medhelm.models.baselines import open_baseline
+from medhelm.models.identity import is_rankable
 from medhelm.models.tokens import estimate_tokens
 from medhelm.prompts.messages import render_prompt
 from medhelm.protocols.protocol import FinalAnswer, Forecast, Protocol, Send, Terms
@@ -50,7 +51,6 @@ from medhelm.store.records import (
 from medhelm.tables import notes
 from medhelm.tables.loading import load_results
 from medhelm.tables.study.cells import Keys, MetricScores
-from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Panel
 
 FOLDER = "gold_quality"
@@ -273,7 +273,7 @@ def _with_models(report: GoldReport, panel: Panel, flagged: Keys, accepted: Keys
     """Return the report with every model's means, and ranks where two or more can be ranked."""
     scores = {model: panel.scores(model) for model in sorted(panel.cells)}
     ranked = [
-        m for m in scores if is_ranked(panel.cells[m].record.spec.model) and len(scores[m].ids)
+        m for m in scores if is_rankable(panel.cells[m].record.spec.model) and len(scores[m].ids)
     ]
     ids = reduce(np.intersect1d, (scores[m].ids for m in ranked)) if ranked else flagged[:0]
     kept = np.setdiff1d(ids, flagged)

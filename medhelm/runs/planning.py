@@ -406,7 +406,7 @@ def metric_names(
 
 
 def output_budget(benchmark: Benchmark, model: ModelSpec) -> int:
-    """Return the output tokens that a model may use on a benchmark (design principle 5)."""
+    """Return the output tokens that a model may use on a benchmark."""
     if model.max_output_tokens is not None:
         return model.max_output_tokens
     return benchmark.reasoning_output_tokens if model.reasoning else benchmark.max_output_tokens

@@ -23,7 +23,7 @@ class Page:
     title: str
     """Title in the navigation."""
     script: Path
-    """A classic script that calls `medhelm.page(name, {...})` once; docs/leaderboard.md has the keys."""
+    """A classic script that calls `medhelm.page(name, {...})` once; leaderboard/app/router.js has the keys."""
     style: Path | None = None
     """A stylesheet, read after those of the site."""
     data: Callable[..., object] | None = None

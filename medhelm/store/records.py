@@ -84,7 +84,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def request_hash(spec: RunSpec) -> str:
-    """Return 16 hex digits over all that decides the requests (design section 4).
+    """Return 16 hex digits over all that decides the requests.
 
     Left out on purpose: the number of instances (growing it reuses every response), the
     model's display name, prices, time-outs and limits on concurrency.

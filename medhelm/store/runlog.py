@@ -35,7 +35,7 @@ from medhelm.store.shards import LOG, Shard, gather, logs_of
 Retried = Callable[[int, Call], None]
 """Takes the key of an episode, 0 for one of one call, and a failed try of a call that another try followed."""
 ANSWERED: frozenset[Finish] = frozenset({"stop", "length", "refusal"})
-"""Endings that are never asked again; 'error' and 'oversize' are, on the next start."""
+"""Endings that are never asked again; 'error' is, on the next start, and 'oversize' where no server answered."""
 
 
 class _Head(msgspec.Struct):

@@ -17,6 +17,7 @@ from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.grade import metric_ref
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.grading.jury.metric import offline_jury
+from medhelm.models.identity import is_rankable
 from medhelm.plugins.profiles import Profile, Threshold
 from medhelm.plugins.registry import Registry
 from medhelm.schema.model import ModelSpec
@@ -27,7 +28,6 @@ from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table, several
 from medhelm.tables.study.cells import Cell, Metadata, made_itself
 from medhelm.tables.study.judge_errors import ERRORS, error_columns, failure, grader_of
-from medhelm.tables.study.selection import is_ranked
 from medhelm.tables.study.study import Estimate, Study
 
 Unread = Mapping[tuple[str, str], tuple[str, ModelSpec]]
@@ -243,8 +243,8 @@ def _judged_models(
         if name not in specs:
             hint = f"runs on benchmarks of the profile were found of: {', '.join(sorted(specs))}"
             raise UnknownName("model", name, specs, hint)
-    chosen = sorted(set(models or (m for m, spec in specs.items() if is_ranked(spec))))
-    gold = sorted(m for m, spec in specs.items() if not is_ranked(spec))
+    chosen = sorted(set(models or (m for m, spec in specs.items() if is_rankable(spec))))
+    gold = sorted(m for m, spec in specs.items() if not is_rankable(spec))
     if not chosen:
         raise UsageError(
             f"every run here reads the gold or is of people ({', '.join(gold)}); "

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from medhelm.models import is_instance_model, open_model
 from medhelm.models.baselines import BASELINES, sentences
+from medhelm.models.identity import is_rankable
 from medhelm.schema.data import Benchmark, Instance, Items
 from medhelm.schema.model import InstanceModel, ModelSpec
-from medhelm.tables.study.selection import is_ranked
 from tests import made
 
 
@@ -249,13 +249,13 @@ def test_words_have_no_meaning_for_other_answers_and_say_what_majority_says() ->
 
 def test_what_reads_the_gold_is_never_ranked() -> None:
     specs = {n: ModelSpec(name=f"baseline/{n}", provider="baseline") for n in BASELINES}
-    unranked = {n for n, spec in specs.items() if not is_ranked(spec)}
+    unranked = {n for n, spec in specs.items() if not is_rankable(spec)}
     assert unranked == {"majority", "oracle", "words"}
     renamed = ModelSpec(name="baseline/mine", provider="baseline", model="oracle")
-    assert not is_ranked(renamed)
+    assert not is_rankable(renamed)
     lead = ModelSpec(name="baseline/oracle", provider="baseline", model="lead")
-    assert is_ranked(lead)
-    assert is_ranked(ModelSpec(name="baseline/oracle", provider="openai", model="oracle"))
+    assert is_rankable(lead)
+    assert is_rankable(ModelSpec(name="baseline/oracle", provider="openai", model="oracle"))
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -187,7 +187,7 @@ def read_rubrics(
     runs, damaged = stored_decisions.graded_runs(choice.results_dir)
     own = [r for r in runs if any(m.name == _METRIC for m in r.record.grading.metrics)]
     if not choice.models:
-        own = [r for r in own if stored_decisions.is_ranked(r.record.spec.model)]
+        own = [r for r in own if stored_decisions.is_rankable(r.record.spec.model)]
     if not own:
         raise UsageError(f"no run below {choice.results_dir} has labelled actions ({_METRIC})")
     chosen = choice.of(own)

@@ -15,6 +15,7 @@ from medhelm.grading.panels import read_states
 from medhelm.grading.rubric.grader import RUBRIC, explained
 from medhelm.grading.rubric.grader import Explained as Explained
 from medhelm.grading.rubric.verdicts import read_verdicts
+from medhelm.models.identity import is_rankable as is_rankable
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
@@ -43,7 +44,6 @@ from medhelm.tables.study.arrow import read_scores as read_scores
 from medhelm.tables.study.selection import Data as Data
 from medhelm.tables.study.selection import GradedRun as GradedRun
 from medhelm.tables.study.selection import RunChoice as RunChoice
-from medhelm.tables.study.selection import is_ranked as is_ranked
 from medhelm.tables.study.selection import of_names as of_names
 
 ANSWERS = 30

@@ -28,9 +28,6 @@ from medhelm.tables.format.table import filled
 
 Data = Literal["sample", "full"]
 
-is_ranked = is_rankable
-"""Return whether a model may be ranked: whatever its name, it reads no gold and is not a person."""
-
 
 @dataclass(frozen=True)
 class GradedRun:
@@ -91,7 +88,7 @@ class RunChoice:
 
     def ranked(self, runs: Sequence[GradedRun]) -> Sequence[GradedRun]:
         """Return the runs of models that may be ranked, where the choice names no model."""
-        return runs if self.models else [r for r in runs if is_ranked(r.record.spec.model)]
+        return runs if self.models else [r for r in runs if is_rankable(r.record.spec.model)]
 
     def names(self, spec: RunSpec) -> bool:
         """Return whether a run is of the benchmarks and models that the choice names."""

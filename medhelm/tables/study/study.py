@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache, reduce
 import msgspec
 import numpy as np
 
+from medhelm.models.identity import is_rankable
 from medhelm.schema.aggregation import Aggregation
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import BenchmarkCard, MetricRef, RunRecord
@@ -42,7 +43,6 @@ from medhelm.tables.study.judge_errors import ERRORS as ERRORS
 from medhelm.tables.study.judge_errors import error_columns as error_columns
 from medhelm.tables.study.judge_errors import failure
 from medhelm.tables.study.ranking import Ranking
-from medhelm.tables.study.selection import is_ranked
 
 
 @dataclass(frozen=True)
@@ -371,7 +371,7 @@ class Study:
         self.models = tuple(sorted({m for column in by_benchmark.values() for m in column}))
         specs = {m: c.record.spec.model for b in by_benchmark.values() for m, c in b.items()}
         self._specs = specs
-        rankable = tuple(m for m in self.models if is_ranked(specs[m]))
+        rankable = tuple(m for m in self.models if is_rankable(specs[m]))
         self.rankable = rankable
         """Models that read no gold and are not people; `ranked` are those of them that fit some benchmark."""
         main = {
