@@ -16,7 +16,7 @@ from medhelm import __version__
 from medhelm.config import packaged_suites
 from medhelm.errors import UsageError
 from medhelm.files.durable import os_errors_as
-from medhelm.models.identity import reads_prompt
+from medhelm.models.identity import is_rankable, reads_prompt
 from medhelm.plugins.registry import Registry
 from medhelm.plugins.taxonomy import Taxonomy
 from medhelm.proof.manifest import shipped_samples
@@ -24,7 +24,7 @@ from medhelm.schema.page import Page
 from medhelm.schema.run import BenchmarkCard
 from medhelm.store.kept_fidelity import read_kept
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.selection import GradedRun, is_ranked
+from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.suites import grouped
 from medhelm_leaderboard import publish
 from medhelm_leaderboard.collect import Collected, Wanted, collect
@@ -187,7 +187,7 @@ def _site_page(
                 "weights": spec.weights,
                 "provider": spec.provider,
                 "is_baseline": not reads_prompt(spec),
-                "is_ranked": is_ranked(spec),
+                "is_ranked": is_rankable(spec),
                 "reasoning": spec.reasoning,
             }
             for name, spec in models.items()

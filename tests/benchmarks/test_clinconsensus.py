@@ -396,6 +396,7 @@ def test_scores_at_every_threshold_have_intervals(tmp_path: Path) -> None:
         assert row.coverage_low < row.coverage < row.coverage_high
     (own,) = rows[rows.level == "model"].to_dict("records")
     assert own["coverage"] < at.loc["CACS@8", "coverage"]
+    assert own["coverage"] == pytest.approx(coverage([int(h) for h in hits], 10, 30))
     assert (own["accuracy"], own["hits"]) == pytest.approx((hits.mean() / 30, hits.mean()))
     for name in ("accuracy", "passed", "hits"):
         assert own[f"{name}_low"] < own[name] < own[f"{name}_high"]

@@ -296,6 +296,7 @@ def plain(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of the open benchmark as they are published without a plugin."""
     out = tmp_path_factory.mktemp("plain")
     build(results, out, benchmarks=["open"])
+    assert [*(out / "tables").rglob("*.csv")]
     return out / "tables"
 
 

@@ -50,16 +50,23 @@ class Sdk:
 
     @property
     def key_env(self) -> str:
-        return built_in()[self.provider].key_env
+        return SENT[self.provider][0]
 
     @property
     def path(self) -> str:
-        return built_in()[self.provider].path.replace("{model}", "m")
+        return SENT[self.provider][2]
 
-    def key_header(self, headers: Any) -> str:
-        """Return the key that a request was sent with, in whatever header."""
-        own = (headers.get(name) for name in ("x-api-key", "api-key", "x-goog-api-key"))
-        return str(next(filter(None, own), None) or headers["Authorization"].split()[-1])
+
+SENT = {
+    "openai": ("OPENAI_API_KEY", "Authorization", "/chat/completions"),
+    "anthropic": ("ANTHROPIC_API_KEY", "x-api-key", "/v1/messages"),
+    "google": ("GEMINI_API_KEY", "x-goog-api-key", "/v1beta/models/m:generateContent"),
+    "openai_responses": ("OPENAI_API_KEY", "Authorization", "/responses"),
+    "azure": ("AZURE_OPENAI_API_KEY", "api-key", "/openai/deployments/m/chat/completions"),
+    "bedrock": ("", "Authorization", "/model/m/converse"),
+    "vertex": ("", "Authorization", "/publishers/google/models/m:generateContent"),
+}
+"""The variable of the key, its header and the path, as the services document them."""
 
 
 def _chat(body: Body) -> str:
@@ -273,7 +280,9 @@ def test_the_key_is_sent_and_shown_nowhere(sdk: Sdk) -> None:
             return f"{response} {model!r} {model.__dict__} {model.endpoint.__dict__}"
 
     shown = asyncio.run(run())
-    assert sdk.key_header(server.headers[0]) == KEY
+    header = SENT[sdk.provider][1]
+    assert server.headers[0][header] == "Bearer " * (header == "Authorization") + KEY
+    assert built_in()[sdk.provider].key_env == sdk.key_env and server.paths == [sdk.path]
     assert KEY not in f"{shown} {server.bodies}"
 
 

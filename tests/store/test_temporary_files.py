@@ -21,7 +21,6 @@ from tests.quiz import PLUGIN, at, medhelm, write_quiz
 HOLD = """
 import sys, time
 from pathlib import Path
-from medhelm import evaluate
 from medhelm.files.durable import AtomicFile
 with AtomicFile(Path(sys.argv[1])) as handle:
     handle.write(b"half")

@@ -478,7 +478,8 @@ def offline(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "form"), [("overall", "terminal"), ("jury", "csv"), ("compare", "csv")]
+    ("name", "form"),
+    [("overall", "terminal"), ("jury", "csv"), ("compare", "csv"), ("benchmarks", "csv")],
 )
 def test_the_offline_jury_is_called_a_stand_in(
     offline: Path, name: str, form: str, capsys: pytest.CaptureFixture[str]

@@ -78,6 +78,7 @@ def test_models_that_answer_alike_share_rank_and_group(tmp_path: Path) -> None:
     assert (a["rank"], b["rank"], c["rank"]) == (1, 1, 3)
     assert a["tie_group"] == b["tie_group"] == 1 and c["tie_group"] == 2
     assert (a["rank_low"], a["rank_high"]) == (1, 2) and c["rank_low"] == 3
+    assert all(m["rank_low"] <= m["rank"] <= m["rank_high"] for m in (a, b, c))
 
 
 def test_lower_is_better_decides_wins_and_normalisation(tmp_path: Path) -> None:
@@ -559,8 +560,8 @@ def test_a_run_that_was_graded_again_under_another_name_is_one_model(tmp_path: P
     first = {"graded_at": "2026-01-01T00:00:00Z"}
     again = {"graded_at": "2026-01-02T00:00:00Z"}
     f1 = metric(name="other")
-    old = write_run(tmp_path, "x", "a", items([0.0]), metrics=[metric(), f1], provenance=first)
     new = write_run(tmp_path, "x", "renamed", items([1.0]), provenance=again)
+    old = write_run(tmp_path, "x", "a", items([0.0]), metrics=[metric(), f1], provenance=first)
     shutil.move(new, old.parent)
     shutil.rmtree(tmp_path / "runs" / "x" / "renamed")
     (row,) = shown(tmp_path).rows

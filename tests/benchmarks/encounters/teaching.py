@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,27 @@ def write_docx(path: Path) -> None:
         for line in text.splitlines():
             document.add_paragraph(line)
     document.save(str(path))
+
+
+def write_pdf(path: Path) -> None:
+    """Write the checklist as a PDF of one page."""
+    lines = ["Rater checklist", *CHECKLIST.splitlines()]
+    shown = " ".join(f"({line}) Tj 0 -16 Td" for line in lines)
+    stream = zlib.compress(f"BT /F1 11 Tf 60 760 Td {shown} ET".encode())
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R"
+    page += b"/Resources<</Font<</F1 5 0 R>>>>>>"
+    content = b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(stream), stream)
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>"]
+    objects += [page, content, font]
+    body, places = b"%PDF-1.4\n", []
+    for number, value in enumerate(objects, 1):
+        places.append(len(body))
+        body += b"%d 0 obj%s\nendobj\n" % (number, value)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF"
+    path.parent.mkdir()
+    path.write_bytes(body + end % (table, len(body)))
 
 
 def lines_of(prompt: str) -> dict[str, list[tuple[int, str]]]:

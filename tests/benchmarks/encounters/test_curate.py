@@ -105,6 +105,9 @@ def test_a_server_that_answers_badly_gives_the_same_cases(desk: Path) -> None:
 @pytest.mark.extra
 def test_an_office_file_becomes_the_same_packets(desk: Path) -> None:
     pytest.importorskip("markitdown")
+    teaching.write_pdf(desk / "pdf" / "checklist.pdf")
+    (shown_pdf,) = read_article(desk / "pdf").documents
+    assert all(item in " ".join(shown_pdf.lines) for item in ITEMS)
     folder = desk / "more" / "ear_docx"
     folder.mkdir(parents=True)
     teaching.write_docx(folder / "station.docx")

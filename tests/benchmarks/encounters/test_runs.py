@@ -66,7 +66,8 @@ def stored(folder: Path) -> list[Any]:
 
 def test_a_run_is_played_judged_booked_by_role_and_not_sent_again(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply) as server:
-        run(server, tmp_path, repeats=2)
+        run(server, tmp_path, repeats=2, limit=1)  # all roles and the judge at one slot
+        assert server.in_flight_max == 1
         sent = server.requests
         run(server, tmp_path, repeats=2)
         assert server.requests == sent == 8 * (sum(CALLS.values()) + 1)

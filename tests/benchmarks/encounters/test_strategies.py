@@ -103,8 +103,9 @@ def vote(agree: bool, finished: bool) -> str:
         ([vote(True, False)] * 3 + [vote(True, True)] * 2, "First.", False),
         # two valid votes against, none for; the others abstain and end nothing
         ([vote(False, False)] * 2 + ["I agree.", "{}", '{"agree": "yes", "finished": true}'], "Second.", False),
-        # none of these is a vote
-        (["", "agree", "[]", '{"agree": true}', '{"agree": 1, "finished": true}'], "First.", False),
+        # one of these is a vote
+        ([vote(False, False), "", "[]", '{"agree": true}', '{"agree": 1, "finished": true}'], "Second.", False),
+        ([vote(True, True), "", "agree", '{"agree": true}', "[]"], "First.", True),
     ],
 )  # fmt: skip
 def test_a_panel_advises_writes_votes_and_ends_by_more_than_half_of_the_valid_votes(
