@@ -128,5 +128,6 @@ def closest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error of others says, short; of what a task of Ray raised what that says."""
-    return " ".join(str(getattr(error, "cause", None) or error).split())[:300]
+    """Return what an error of others says, short; of what a task of another process raised what that says."""
+    cause = getattr(error, "cause", None)
+    return " ".join(str(cause if isinstance(cause, BaseException) else error).split())[:300]

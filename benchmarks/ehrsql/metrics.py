@@ -236,7 +236,7 @@ class _OfAnswer(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutionAccuracy(_OfAnswer, _OnDatabase):
+class ExecutionAccuracy(_OnDatabase, _OfAnswer):
     """1 where a query gives the gold's rows, and where an unanswerable question is declined.
 
     Rows count as often as they occur; their order counts where the gold orders them. Questions
@@ -310,7 +310,7 @@ class PublishedExecutionAccuracy(_OnDatabase):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryValidity(_OfAnswer, _OnDatabase):
+class QueryValidity(_OnDatabase, _OfAnswer):
     """1 where an answerable question is answered by a query that runs, whatever it gives."""
 
     name: str = "ehrsql_query_validity"

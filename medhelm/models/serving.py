@@ -60,9 +60,10 @@ def command_problems(spec: ModelSpec) -> Iterator[str]:
     if "port" not in fields:
         yield f"serve needs {{port}} where the server takes its port, for example {EXAMPLE}"
     elif "host" not in fields and shutil.which(words[0]) is None:
-        yield f"serve starts {words[0]!r}, which is not on this machine's PATH; install it or give its path"
+        yield f"serve starts {words[0]!r}, {_NOT_THERE}"
 
 
+_NOT_THERE = "which is not on this machine's PATH; install it or give its path"
 EXAMPLE = "'vllm serve {model} --host {host} --port {port}'"
 
 
@@ -113,8 +114,8 @@ class Server:
         """Start it and wait until it answers; raises ModelError with its last words where it ends or takes too long."""
         import aiohttp
 
-        until = time.monotonic() + READY_S
         await self.begin()
+        until = time.monotonic() + READY_S
         limit = aiohttp.ClientTimeout(total=_PAGE_S)
         async with aiohttp.ClientSession(timeout=limit) as session:
             is_ready = False
@@ -213,6 +214,9 @@ class Machine:
                 f"model {spec.name!r}: {len(logs)} server(s) with {spec.gpus} GPU(s) each need {wanted}, "
                 f"and {len(free)} of {len(there)} are free; set replicas and gpus, or {_GPUS}"
             )
+        program = shlex.split(spec.serve)[0]
+        if shutil.which(program) is None:
+            raise ModelError(f"model {spec.name!r}: serve starts {program!r}, {_NOT_THERE}")
         own = (free[n * spec.gpus : (n + 1) * spec.gpus] for n in range(len(logs)))
         return [Server(spec, log, gpus) for log, gpus in zip(logs, own, strict=True)]
 

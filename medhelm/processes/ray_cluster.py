@@ -47,6 +47,9 @@ def room_for(options: Mapping[str, Any]) -> tuple[int, str]:
     named = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
     needed = {name: options.get(option) for name, option in named.items()}
     parts = {n: amount for n, amount in (needed | options.get("resources", {})).items() if amount}
-    room = (min(int(own.get(n, 0) / amount + 1e-6) for n, amount in parts.items()) for own in nodes)
+    room = (
+        min((int(own.get(n, 0) / amount + 1e-6) for n, amount in parts.items()), default=1)
+        for own in nodes
+    )
     have = (" and ".join(f"{own.get(n, 0):g} {n}" for n in parts) for own in nodes)
     return sum(room), f"its nodes have {'; '.join(have)}"

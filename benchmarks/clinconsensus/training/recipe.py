@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from medhelm import ModelError
-from medhelm.plugin import RecordError, UsageError, file_sha256
+from medhelm.plugin import RecordError, UsageError, durable, file_sha256
 from medhelm_benchmarks.clinconsensus.training.rows import TrainingRow
 
 PAPER = Path(__file__).parent / "paper.yaml"
@@ -67,7 +67,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return a hash of what decides the weights, and the files of rows by their content."""
         own = {k: v for k, v in msgspec.to_builtins(self).items() if k not in _CHANGES_NO_WEIGHT}
         own["training"] = {k: v for k, v in self.training.items() if k not in _OF_CHECKPOINTS}
-        own["rows"] = [file_sha256(Path(name)) for name in self.rows]
+        with durable.os_errors_as(UsageError, "rows: cannot read them"):
+            own["rows"] = [file_sha256(Path(name)) for name in self.rows]
         return hashlib.sha256(msgspec.json.encode(own, order="sorted")).hexdigest()
 
 

@@ -55,7 +55,7 @@ class Article:
 
 def find_articles(folder: Path) -> list[Path]:
     """Return the folders of articles: those below a folder, or itself where it holds files alone."""
-    with durable.os_errors_as(UsageError, f"cannot read {folder}"):
+    with durable.os_errors_as(UsageError, f"cannot read {folder} as a folder of packets"):
         shown = entries(folder)
     folders = [p for p in shown if p.is_dir()]
     if folders and len(folders) < len(shown):

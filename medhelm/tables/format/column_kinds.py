@@ -52,9 +52,9 @@ def share(name: str, description: str, heading: str = "", digits: int = 1) -> Co
     return number(name, description, "share", heading, digits=digits, is_percent=True)
 
 
-def money(name: str, description: str, heading: str = "", is_main: bool = False) -> Column:
+def money(name: str, description: str, heading: str = "") -> Column:
     """Return a column of costs."""
-    return number(name, description, "USD", heading, is_main=is_main)
+    return number(name, description, "USD", heading)
 
 
 def ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
@@ -73,7 +73,6 @@ def measured(
     digits: int = 2,
     prefix: str = "",
     how: str = "",
-    is_main: bool = False,
 ) -> tuple[Column, ...]:
     """Return a column of numbers and those of the ends of its interval, `PREFIX_low`, `PREFIX_high`.
 
@@ -83,7 +82,7 @@ def measured(
     if not prefix:
         found = replace(found[0], name="low"), replace(found[1], name="high")
     interval = found[0].name, found[1].name
-    return number(name, description, unit, heading, interval, digits, is_main=is_main), *found
+    return number(name, description, unit, heading, interval, digits), *found
 
 
 def on_request(column: Column) -> Column:
