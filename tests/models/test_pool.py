@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -81,12 +82,16 @@ def test_a_part_that_nobody_reports_for_any_more_goes_to_the_others() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("rate", "burst"), [(40.0, 40.0), (40.0, 4.0)])
 def test_four_workers_use_a_bucket_as_one_process_does(rate: float, burst: float) -> None:
-    alone, _ = simulate(Bucket(1, 0.05, rate=rate, burst=burst), 800)
-    server = Bucket(1, 0.05, rate=rate, burst=burst)
-    seconds, errors = simulate(server, 800, workers=4)
-    refused = len(server.refused) / (len(server.refused) + len(server.answered))
-    assert errors == 0 and seconds <= 1.15 * alone
-    assert refused <= 0.12  # of 800, most of which are the first second's
+    slower, refused = [], []
+    for seed in (1, 2, 3):  # the middle one: who comes first among equals is chance
+        alone, _ = simulate(Bucket(seed, 0.05, rate=rate, burst=burst), 800)
+        server = Bucket(seed, 0.05, rate=rate, burst=burst)
+        seconds, errors = simulate(server, 800, workers=4)
+        assert errors == 0
+        slower.append(seconds / alone)
+        refused.append(len(server.refused) / (len(server.refused) + len(server.answered)))
+    assert median(slower) <= 1.15
+    assert median(refused) <= 0.12  # of 800, most of which are the first second's
 
 
 @pytest.mark.slow
