@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from medhelm import Message, ModelSpec, Request
+from medhelm_benchmarks.encounters.data.medsp1000 import MEDSP1000 as BENCHMARK
 from medhelm_benchmarks.encounters.prompts import prompt_text
 from medhelm_benchmarks.encounters.rules import RuleModel
-from tests.benchmarks.encounters.stage import BENCHMARK, CASE, says
+from tests.benchmarks.encounters.stage import CASE, says
 
 SCRIPT = RuleModel(ModelSpec(name="script/packet", provider="script", model="packet"))
 TURNS = 6

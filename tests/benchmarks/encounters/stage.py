@@ -193,7 +193,7 @@ def play(
 
     end = asyncio.run(conduct())
     response = Response(instance_id=case.id, text=end.text, finish=end.finish, error=end.error)
-    own = {"calls": tuple(calls), "ending": end.ending, "state": end.state}
+    own: dict[str, Any] = {"calls": tuple(calls), "ending": end.ending, "state": end.state}
     return Episode(instance=case, response=response, **own)
 
 
