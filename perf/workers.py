@@ -23,7 +23,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ import pandas as pd
 import psutil
 from limiter import Bucket, Server, simulate
 from measuring import ROOT, FixedServer, completion, http, parser, row, serve, server_process
+from msgspec.structs import replace
 
 from medhelm.store.records import find_gradings, read_record
 from medhelm.store.runlog import read_log
@@ -123,7 +123,7 @@ def watched(
 
 
 def assert_equal(one: Path, many: Path) -> None:
-    """Refuse results that differ; a request that a killed server took with it is no answer and may be."""
+    """Refuse results that differ. Requests that a killed server took with it are left out."""
     kept = []
     for results in (one, many):
         (grading,) = find_gradings(results)
