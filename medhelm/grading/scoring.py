@@ -53,6 +53,7 @@ from medhelm.store.records import (
     cluster_key,
     grading_hash,
     instance_key,
+    read_served,
     write_struct,
 )
 from medhelm.store.runlog import is_answered, log_bytes
@@ -263,7 +264,9 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
         controls=panels.controls(),
-        provenance=_provenance(started, size, usage) | panels.provenance(controls) | marks,
+        provenance=(
+            _provenance(started, size, usage) | panels.provenance(controls) | _servers(run) | marks
+        ),
     )
     write_struct(folder / "summary.json", record)
     return record
@@ -449,6 +452,12 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         **({"stale_calls": str(usage.stale)} if usage.stale else {}),
         **({ANSWERS_AGAIN: str(usage.again)} if usage.again else {}),
     }
+
+
+def _servers(run: Path) -> dict[str, str]:
+    """Return what the servers were that the run started, by the models' names."""
+    named = read_served(run).servers.items()
+    return {f"server.{name}": "; ".join(servers) for name, servers in named}
 
 
 def _utc(moment: float) -> str:

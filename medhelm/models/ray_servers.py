@@ -60,7 +60,7 @@ class _RayServer(Server):
         self.status = f"waits for a node of Ray with a free CPU and {spec.gpus} free GPU(s)"
 
     async def begin(self) -> None:
-        self.base_url, self.log = await self._reply("start")
+        self.base_url, self.log, self.gpu_names = await self._reply("start")
         self.status = f"{LOADING}, log {self.log}"
         self._end = self._actor.wait_end.remote().future()
 
@@ -98,10 +98,11 @@ class _Replica(Server):
         log = os.path.join(self._made or os.path.dirname(log), os.path.basename(log))
         super().__init__(spec, log, host=ray.util.get_node_ip_address())
 
-    async def start(self) -> tuple[str, str]:
-        """Start it; returns its address and the place of its log."""
+    async def start(self) -> tuple[str, str, str]:
+        """Start it; returns its address, the place of its log and the names of its GPUs."""
         await self.begin()
-        return self.base_url, f"{os.uname().nodename}:{self.log}" if self._made else self.log
+        log = f"{os.uname().nodename}:{self.log}" if self._made else self.log
+        return self.base_url, log, self.gpu_names
 
     async def wait_end(self) -> None:
         while not self.has_ended():

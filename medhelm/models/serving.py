@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 _FOREVER_S = 1e7
+_VERSIONS = {"/version": "version", "/props": "build_info"}
+"""Pages where servers state their version (vLLM's and SGLang's, llama.cpp's), and its name there."""
 _GPUS = "CUDA_VISIBLE_DEVICES"
 READY_S = 1800.0
 """The longest start of a server."""
@@ -98,6 +100,8 @@ class Server:
 
     base_url = ""
     """Its address, once it has begun."""
+    version = gpu_names = ""
+    """As it, and its machine, state them; empty where they do not."""
     watching: asyncio.Task[None]
     _process: subprocess.Popen[bytes] | None = None
 
@@ -126,6 +130,23 @@ class Server:
                     raise await self._not_ready("ended before it was ready")
                 if time.monotonic() > until:
                     raise await self._not_ready(f"is not ready after {READY_S:.0f} s")
+            self.version = await self._find_version(session)
+
+    def describe(self) -> str:
+        """Return the program with its version, and its GPUs, as far as they are known."""
+        program = os.path.basename(shlex.split(self.spec.serve)[0])
+        return ", ".join(filter(None, (f"{program} {self.version}".strip(), self.gpu_names)))
+
+    async def _find_version(self, session: aiohttp.ClientSession) -> str:
+        import aiohttp
+
+        for page, name in _VERSIONS.items():
+            with suppress(aiohttp.ClientError, OSError, ValueError):
+                async with session.get(self.base_url.removesuffix("/v1") + page) as response:
+                    page_said = await response.json(content_type=None)
+                    if isinstance(page_said, dict) and isinstance(page_said.get(name), str):
+                        return str(page_said[name])[:_SHOWN_WIDTH]
+        return ""
 
     async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
         """Return whether it has its weights: by its own word, else by its list of models."""
@@ -151,6 +172,7 @@ class Server:
         with socket.create_server((self._host, 0)) as free:
             port = free.getsockname()[1]
         self.base_url = f"http://{self._host}:{port}/v1"
+        self.gpu_names = await asyncio.to_thread(_gpu_names, self.gpus or _gpus())
         command = _command(self.spec, self._host, port)
         descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "ab") as out:
@@ -226,6 +248,18 @@ def _gpus() -> list[str]:
     seen = os.environ.get(_GPUS)
     there = [str(n) for n in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
     return there if seen is None else [gpu for gpu in seen.split(",") if gpu]
+
+
+def _gpu_names(gpus: Sequence[str]) -> str:
+    """Return GPUs by their names and how many there are of each; by their numbers where no driver names them."""
+    if not gpus:
+        return ""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", f"--id={','.join(gpus)}"]
+    try:
+        named = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return f"GPU {', '.join(gpus)}"
+    return ", ".join(f"{n} x {name}" for name, n in Counter(named.stdout.splitlines()).items())
 
 
 class Work(NamedTuple):
@@ -335,6 +369,10 @@ class Servers:
     def failure(self, spec: ModelSpec) -> ModelError | None:
         """Return why a model's server is not up."""
         return self._failed.get(_key(spec)) if spec.serve else None
+
+    def describe(self, spec: ModelSpec) -> list[str]:
+        """Return what serves a model: programs, versions and GPUs, each once."""
+        return [*dict.fromkeys(server.describe() for server in self._up[_key(spec)])]
 
     def reached(self, spec: ModelSpec) -> dict[str, Any]:
         """Return the settings in place of `serve` by which a server that is up is reached."""

@@ -21,7 +21,7 @@ from medhelm.runs.planning import Run
 from medhelm.runs.sending import Start, Stopped
 from medhelm.schema.episode import Request, Response
 from medhelm.schema.model import InstanceModel, Model, ModelSpec
-from medhelm.store.records import Served, read_served, write_struct
+from medhelm.store.records import read_served, write_struct
 
 if TYPE_CHECKING:
     from medhelm.models.batches import Batches
@@ -107,9 +107,17 @@ class ServedCheck:
         await servers.take([model.spec for model in self._to_start], self._run.path)
         for model in self._to_start:
             if servers.failure(model.spec) is None:
+                self._note(model.spec)
                 opened = self._pool.open(model.spec)
                 assert not is_instance_model(opened)  # it has a server
                 model.model = opened
+
+    def _note(self, spec: ModelSpec) -> None:
+        """Store what serves a model, beside what did before."""
+        stored = read_served(self._run.path)
+        named = [*stored.servers.get(spec.name, ()), *self._pool.servers.describe(spec)]
+        servers = stored.servers | {spec.name: [*dict.fromkeys(named)]}
+        write_struct(self._run.path / "served.json", replace(stored, servers=servers))
 
     async def _refusal(self, spec: ModelSpec) -> MedhelmError | None:
         """Return why a model may not be asked; None where it may, or its server does not say."""
@@ -124,7 +132,8 @@ class ServedCheck:
 
     def _compare(self, now: dict[str, str], spec: ModelSpec, *others: ModelSpec) -> None:
         """Refuse weights that are not those of before or of the model's other addresses."""
-        stored = read_served(self._run.path).models
+        served = read_served(self._run.path)
+        stored = served.models
         place, *beside = (f"{endpoint_of(way)} {way.model}" for way in (spec, *others))
         then = stored.get(place, {})
         # of other addresses the last part: the same weights may lie elsewhere there
@@ -142,9 +151,8 @@ class ServedCheck:
                 "they are the same, run it again with model.rename=true"
             )
         if then != then | now:
-            write_struct(
-                self._run.path / "served.json", Served(models=stored | {place: then | now})
-            )
+            models = stored | {place: then | now}
+            write_struct(self._run.path / "served.json", replace(served, models=models))
 
 
 class _Checked:

@@ -76,11 +76,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`served.json`: what servers said of the weights behind the models of a run."""
+    """`served.json`: what servers said of the weights behind the models of a run, and what these servers are."""
 
     schema: int = SCHEMA
     models: dict[str, dict[str, str]] = {}
     """By address and `model`."""
+    servers: dict[str, list[str]] = {}
+    """Programs, versions and GPUs of servers that the run started, by the model's name."""
 
 
 def request_hash(spec: RunSpec) -> str:

@@ -39,6 +39,8 @@ class Handler(BaseHTTPRequestHandler):
             self.say(200 if is_loaded else 503, {})
         elif self.path == "/v1/models":  # as llama.cpp, which lists it before it is loaded
             self.say(200, {"data": [{"id": args.model}]})
+        elif self.path == "/version":  # as vLLM
+            self.say(200, {"version": "0.9.1"})
         else:
             self.say(404, {})
 

@@ -194,6 +194,13 @@ def test_replicas_share_the_work_and_one_that_is_killed_loses_nothing(
 ) -> None:
     write_quiz(tmp_path, 60)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,6,7,8")
+    driver = tmp_path / "bin" / "nvidia-smi"
+    driver.parent.mkdir()
+    driver.write_text(
+        '#!/bin/sh\ncase "$*" in *id=7,8) echo H100;; *) echo A100;; esac\necho A100\n'
+    )
+    driver.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{driver.parent}:{os.environ['PATH']}")
     given = {"model__replicas": 3, "model__gpus": 2, "model__max_concurrency": 2}
     argv = quiz(tmp_path, serve(tmp_path, "--latency", "0.1"), 60, **given)
     process = start(*argv)
@@ -211,6 +218,11 @@ def test_replicas_share_the_work_and_one_that_is_killed_loses_nothing(
     served_at = record.own.served_at
     assert {*served_at} == {f"http://127.0.0.1:{s.port}/v1 test" for s in started(tmp_path)}
     assert sum(served_at.values()) == 60
+    program = Path(sys.executable).name
+    assert record.provenance["server.openai/test"].split("; ") == [
+        f"{program} 0.9.1, 2 x A100",
+        f"{program} 0.9.1, 1 x H100, 1 x A100",
+    ]
     # their number decides no answer
     assert run(tmp_path, serve(tmp_path, "--latency", "0.1"), 60) == 0
     assert len(started(tmp_path)) == 3
