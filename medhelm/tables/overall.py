@@ -77,18 +77,10 @@ def overall(study: Study) -> Table:
 
 
 def _by_literal(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with the literal win rate shown as the one that ranks."""
-    shown = {
-        "win_rate": {"interval": None},
-        "win_sd": {"heading": ""},
-        "win_rate_literal": {
-            "is_default": True,
-            "interval": ("win_literal_low", "win_literal_high"),
-            "is_main": True,
-        },
-        "win_literal_sd": {"heading": "SD"},
-    }
-    return tuple(replace(c, **shown.get(c.name, {})) for c in columns)  # type: ignore[arg-type]
+    """Return the columns with the literal win rate shown in place of the other."""
+    is_default = dict.fromkeys(("win_rate", "win_sd"), False)
+    is_default |= dict.fromkeys(("win_rate_literal", "win_literal_sd"), True)
+    return tuple(replace(c, is_default=is_default.get(c.name, c.is_default)) for c in columns)
 
 
 def _place(row: Row) -> tuple[float, float]:
