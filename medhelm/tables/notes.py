@@ -262,8 +262,8 @@ def common(study: Study) -> list[str]:
         *_say(
             sample=some.spec.data == "sample",
             helm=some.grading.scoring == "helm" and f"faults included.{_as_fixed(study)}",
+            rules=rules,
         ),
-        *(note for provider in rules for note in _say(rules=provider)),
         *_stand_ins(study),
         *_say(system_prompt=", ".join(own), askings=_askings(study)),
         *control_notes(of, study.settings.confidence),
