@@ -374,6 +374,21 @@ def effective_trials(values: Floats, clusters: Ints, confidence: float) -> float
     return trials * (NormalDist().inv_cdf(upper) / t_quantile(upper, worth - 1)) ** 2
 
 
+def share_interval(values: Floats, clusters: Ints, confidence: float) -> Interval:
+    """Return Wilson's interval of the share of values (n,), 0 or 1, that are 1.
+
+    It is for the effective trials where clusters hold several values; none of a single such cluster.
+    """
+    sizes, share = np.bincount(clusters), float(values.mean())
+    count = int(np.count_nonzero(sizes))
+    if count == len(values):
+        return Interval(*wilson(share, count, confidence), "wilson")
+    if count < 2:
+        return Interval(None, None, "none (one cluster)")
+    ends = wilson(share, effective_trials(values, clusters, confidence), confidence)
+    return Interval(*ends, "wilson, clustered", effective_clusters(sizes) < FEW_CLUSTERS)
+
+
 def score_interval(
     values: Floats,
     clusters: Ints,
@@ -402,10 +417,7 @@ def score_interval(
         low, high, method = exact_rate(top, len(values), confidence)
         return Interval(low, high, method)
     if is_rate and (len(values) < SMALL or min(top, len(values) - top) < NEAR_BORDER):
-        trials = effective_trials(values, clusters, confidence) if is_clustered else len(values)
-        low, high = wilson(top / len(values), trials, confidence)
-        is_few = is_clustered and effective_clusters(sizes) < FEW_CLUSTERS
-        return Interval(low, high, "wilson, clustered" if is_clustered else "wilson", is_few)
+        return share_interval(values, clusters, confidence)
     return clustered_percentile(draws, confidence, sizes)
 
 

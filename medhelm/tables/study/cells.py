@@ -217,10 +217,6 @@ Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""
 
 
-Chosen = Callable[[Cell], Mapping[tuple[int, int], str]]
-"""Reads what was read in a cell's answers, by instance and repeat; of choices the option's letter."""
-
-
 def by_judge(metrics: Collection[str]) -> dict[str, str]:
     """Return the metrics that are one judge's alone, `NAME[JUDGE]`, each with that of all judges."""
     return {
@@ -441,7 +437,10 @@ def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
 
 
 def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
-    """Return what was read in the scored answers of a run, by instance and repeat; raises RecordError."""
+    """Return what was read in the scored answers of a run, by instance and repeat; of choices the option's letter.
+
+    Raises RecordError.
+    """
     main, found = cell.record.grading.metrics[0].name, {}
     for batch in read_scores(cell.run, CHOSEN_COLUMNS):
         for key, repeat, metric, outcome, text in zip(
