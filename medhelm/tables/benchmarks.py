@@ -13,7 +13,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.schema.score import Outcome
 from medhelm.stats import aggregation as stats
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import form, on_request
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, NOT_GRADED, study_table
 from medhelm.tables.spending import (
@@ -34,7 +34,7 @@ BENCHMARKS = form(
     __file__,
     "benchmarks",
     spending=without_headings((*USAGE, *COSTS)),
-    errors=tuple(map(on_request, ERRORS)),
+    errors=tuple(replace(c, is_default=False) for c in ERRORS),
     flags=(FLAGS_COLUMN,),
 )
 

@@ -12,7 +12,7 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import form, on_request
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Column, RankBy, Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.spending import COSTS, cost_columns, without_headings
@@ -30,7 +30,7 @@ OVERALL = form(
     "overall",
     costs=without_headings(COSTS[:-2]),
     total=(replace(COSTS[-2], heading="USD"),),
-    total_upper=(on_request(replace(COSTS[-1], heading="USD at most")),),
+    total_upper=(replace(COSTS[-1], heading="USD at most", is_default=False),),
     flags=(FLAGS_COLUMN,),
 )
 
