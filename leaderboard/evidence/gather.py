@@ -155,10 +155,11 @@ def _fidelity(runs: PublishedRuns) -> Table:
         for benchmark, every in runs.fidelity.items()
         for a in every
     ]
-    about = {"description": "name of the benchmark", "heading": "benchmark"}
-    head = [Column(name="benchmark", type="string", **about), *columns]
+    named = Column(
+        name="benchmark", type="string", description="name of the benchmark", heading="benchmark"
+    )
     said = ["As `medhelm fidelity --keep` measured it."]
-    return make_table("fidelity", "Judges against experts", head, rows, said, {})
+    return make_table("fidelity", "Judges against experts", [named, *columns], rows, said, {})
 
 
 WORST, EXAMPLES = 10, 3
