@@ -44,7 +44,7 @@ from medhelm.store.records import grader_hash
 from medhelm.tables.format.table import Settings, Table, Value
 from medhelm.tables.published import PublishedRuns
 from medhelm.tables.results import Results
-from medhelm.tables.study.cells import Cell, Keys, MetricScores, read_metadata
+from medhelm.tables.study.cells import Cell, Keys, MetricScores, metadata_of
 from medhelm.tables.study.selection import GradedRun
 from medhelm.tables.study.study import Study
 from medhelm_leaderboard import own_words
@@ -151,9 +151,8 @@ def runs(
     def metadata(cell: Cell) -> Mapping[int, Mapping[str, str]]:
         benchmark = cell.run.benchmark
         try:
-            run = cells[benchmark, cell.run.model].run
-            found = read_metadata(run)
-        except (RecordError, ValueError):  # whose message names a path
+            found = metadata_of(cells[benchmark, cell.run.model])
+        except RecordError:  # whose message names a path
             raise RecordError(NO_METADATA) from None
         if benchmark not in closed:
             return found

@@ -51,7 +51,7 @@ from medhelm.schema.aggregation import ShareExtremes as ShareExtremes  # the lea
 from medhelm.similarity.word_model import WordModel as WordModel  # a classifier that knows words alone
 
 # -- Tables of a study: columns, and the runs behind them
-from medhelm.tables.format import column_kinds as column_kinds  # columns of counts, numbers, texts, intervals
+from medhelm.tables.format import column_kinds as column_kinds  # tables and columns as tables.toml declares them
 from medhelm.tables import compare as compare  # two models, paired on the instances that both have
 from medhelm.tables import notes as notes  # the notes that every table has
 from medhelm.tables.groups import instance_tags as instance_tags  # metadata of instances

@@ -22,8 +22,7 @@ from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import Agreement, read_kept
 from medhelm.store.records import order_key
 from medhelm.tables.clinicians.fidelity import FIDELITY
-from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.table import Settings, Table, make_table
+from medhelm.tables.format.table import Column, Settings, Table, make_table
 from medhelm.tables.instances import Key, Row, instances, main_metric, read_lines
 from medhelm.tables.known_tables import find_tables, made_table
 from medhelm.tables.published import PublishedRuns
@@ -156,9 +155,11 @@ def _fidelity(runs: PublishedRuns) -> Table:
         for benchmark, every in runs.fidelity.items()
         for a in every
     ]
-    head = [text("benchmark", "name of the benchmark", "benchmark"), *columns]
+    named = Column(
+        name="benchmark", type="string", description="name of the benchmark", heading="benchmark"
+    )
     said = ["As `medhelm fidelity --keep` measured it."]
-    return make_table("fidelity", "Judges against experts", head, rows, said, {})
+    return make_table("fidelity", "Judges against experts", [named, *columns], rows, said, {})
 
 
 WORST, EXAMPLES = 10, 3

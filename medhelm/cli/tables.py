@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from medhelm.cli.options import name_broken, open_registry
 from medhelm.errors import PluginError, UnknownName, UsageError
@@ -167,15 +167,13 @@ def _with_columns(tables: list[Table], names: Sequence[str] | None) -> list[Tabl
 def _check_options(
     args: argparse.Namespace, known: KnownTables, chosen: Sequence[TableSpec]
 ) -> None:
-    for option, given, default in (
-        ("by", args.by, None),
-        ("metrics", args.metrics, "main"),
-        ("mde", args.mde, "range"),
-        ("pass_mark", args.pass_mark, 0.6),
-        ("min_group", args.min_group, 20),
-        ("reduce", args.reduce, "mean"),
-    ):
-        if given != default and not any(option in spec.options for spec in chosen):
+    from medhelm.tables.format.table import Settings
+    from medhelm.tables.table_spec import Option
+
+    defaults = {"by": None, "metrics": "main", **vars(Settings())}
+    for option in get_args(Option):
+        is_given = getattr(args, option) != defaults[option]
+        if is_given and not any(option in spec.options for spec in chosen):
             of = " or ".join(s.name for s in known.specs.values() if option in s.options)
             key = " KEY" if option == "by" else ""
             raise UsageError(f"--{option.replace('_', '-')}{key} belongs to --table {of}")

@@ -39,7 +39,7 @@ from medhelm.schema.episode import Message
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JUDGE, JurySpec, JuryTerms
 from medhelm.stats.aggregation import Floats, Ints, ranks
-from medhelm.stats.intervals import effective_trials, wilson
+from medhelm.stats.intervals import share_interval
 from medhelm.store.records import (
     cluster_key,
     find_gradings,
@@ -256,13 +256,8 @@ def _share(flagged: _Marked, accepted: _Marked) -> tuple[float | None, float | N
     values = np.array([value for value, _ in marks])
     keys = np.array([cluster_key(*of) for _, of in marks], dtype=np.uint64)
     _, clusters = np.unique(keys, return_inverse=True)
-    count = int(clusters.max()) + 1
-    share, trials = float(values.mean()), float(len(values))
-    if 1 < count < len(values):
-        trials = effective_trials(values, clusters, CONFIDENCE)
-    elif count < len(values):  # all of one patient: no interval can be given
-        return share, None, None
-    return share, *wilson(share, trials, CONFIDENCE)
+    ends = share_interval(values, clusters, CONFIDENCE)
+    return float(values.mean()), ends.low, ends.high
 
 
 def _keys(ids: _Marked) -> Keys:

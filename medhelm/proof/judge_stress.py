@@ -31,7 +31,7 @@ from medhelm.runs.regrading import stored_run
 from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.model import ModelSpec
 from medhelm.stats.aggregation import Floats
-from medhelm.stats.intervals import effective_trials, jackknife, wilson
+from medhelm.stats.intervals import jackknife, share_interval
 from medhelm.stats.two_class import Bools, partial_spearman
 from medhelm.store.records import order_key, read_plan
 from medhelm.tables.clinicians.fidelity import Comparison
@@ -159,9 +159,8 @@ class StressedJudge:
             return row
         cases = np.repeat([self.answers[name].case for name in asked], [len(m) for m in before])
         codes = np.unique(cases[both], return_inverse=True)[1].astype(np.int64)
-        share, trials = float(turned.mean()), effective_trials(turned, codes, confidence)
-        low, high = wilson(share, trials, confidence)
-        return row | {"turned_share": share, "turned_share_low": low, "turned_share_high": high}
+        ends = share_interval(turned, codes, confidence)
+        return row | {"turned_share": turned.mean(), **ends.ends("turned_share")}
 
     def lengths(
         self, compared: Comparison | None, rated: Mapping[str, Rated]

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from medhelm.stats.aggregation import TIE, Floats, Ints, ratio
+from medhelm.stats.aggregation import TIE, Floats, Ints, mean_of_defined, ratio
 from medhelm.stats.intervals import Interval, percentile
 from medhelm.stats.student_t import t_quantile
 
@@ -290,9 +290,8 @@ def mean_correlation(values: Floats) -> float:
     A pair without a defined correlation is left out; NaN where none is left.
     """
     pairs = combinations(values.T, 2)
-    found = np.asarray([correlation(a, b, once(len(values)))[0] for a, b in pairs])
-    found = found[~np.isnan(found)]
-    return float(found.mean()) if len(found) else math.nan
+    found = [correlation(a, b, once(len(values)))[0] for a, b in pairs]
+    return float(mean_of_defined(np.array(found, dtype=np.float64)))
 
 
 @dataclass(frozen=True)

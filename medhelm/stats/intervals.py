@@ -374,6 +374,20 @@ def effective_trials(values: Floats, clusters: Ints, confidence: float) -> float
     return trials * (NormalDist().inv_cdf(upper) / t_quantile(upper, worth - 1)) ** 2
 
 
+def share_interval(values: Floats, clusters: Ints, confidence: float) -> Interval:
+    """Return Wilson's interval of the share of values (n,), 0 or 1, that are 1.
+
+    It is for the effective trials where clusters hold several values; none of a single such cluster.
+    """
+    sizes, share = np.bincount(clusters), float(values.mean())
+    if (sizes <= 1).all():
+        return Interval(*wilson(share, len(values), confidence), "wilson")
+    if np.count_nonzero(sizes) < 2:
+        return Interval(None, None, "none (one cluster)")
+    ends = wilson(share, effective_trials(values, clusters, confidence), confidence)
+    return Interval(*ends, "wilson, clustered", effective_clusters(sizes) < FEW_CLUSTERS)
+
+
 def score_interval(
     values: Floats,
     clusters: Ints,
@@ -395,17 +409,12 @@ def score_interval(
     count = int(np.count_nonzero(sizes))
     if count < 2:
         return Interval(None, None, "none (one cluster)" if len(values) > 1 else "none (n < 2)")
-    is_clustered = count < len(values)
     top = int(np.count_nonzero(values == 1.0))
     is_rate = is_mean and span == (0.0, 1.0) and bool(((values == 0.0) | (values == 1.0)).all())
-    if is_rate and is_exact and not is_clustered:
-        low, high, method = exact_rate(top, len(values), confidence)
-        return Interval(low, high, method)
+    if is_rate and is_exact and count == len(values):
+        return Interval(*exact_rate(top, count, confidence))
     if is_rate and (len(values) < SMALL or min(top, len(values) - top) < NEAR_BORDER):
-        trials = effective_trials(values, clusters, confidence) if is_clustered else len(values)
-        low, high = wilson(top / len(values), trials, confidence)
-        is_few = is_clustered and effective_clusters(sizes) < FEW_CLUSTERS
-        return Interval(low, high, "wilson, clustered" if is_clustered else "wilson", is_few)
+        return share_interval(values, clusters, confidence)
     return clustered_percentile(draws, confidence, sizes)
 
 

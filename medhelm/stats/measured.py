@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medhelm.stats.aggregation import Floats, Ints, ratio
+from medhelm.stats.aggregation import Floats, Ints, mean_of_defined, ratio
 from medhelm.stats.agreement import Level as Level
 from medhelm.stats.agreement import common_pairs as common_pairs
 from medhelm.stats.agreement import krippendorff_alpha as krippendorff_alpha
@@ -69,14 +69,14 @@ def measure(
     count = len(names)
     sums = [_sums(pair, codes[pair.units], count, size) for pair in pairs]
     each = [_measure(s.sum(0, keepdims=True), size, measures) for s in sums]
-    values = {name: float(_mean([m[name] for m in each])[0]) for name in measures if each}
+    values = {name: float(_mean(each, name)[0]) for name in measures if each}
     undefined = {name: sum(bool(np.isnan(m[name][0])) for m in each) for name in measures}
     wanted = {name: measures[name] for name in with_interval}
     if count < 2:
         none = {name: no_interval(values.get(name)) for name in wanted}
         return Measured(len(used), count, values, none, undefined, {})
     drawn = [_measure(bootstrap(s, draws, seed), size, wanted) for s in sums]
-    means = {name: _mean([m[name] for m in drawn]) for name in wanted}
+    means = {name: _mean(drawn, name) for name in wanted}
     intervals = {
         name: no_interval(values[name])
         if np.isnan(values[name])
@@ -98,12 +98,9 @@ def _measure(sums: Floats, size: int, measures: Mapping[str, Measure]) -> dict[s
     return {name: value(tables) for name, value in measures.items()}
 
 
-def _mean(values: Sequence[Floats]) -> Floats:
-    """Return the mean over pairs of what is defined, NaN where nothing is."""
-    stacked = np.stack(values)
-    known = ~np.isnan(stacked)
-    total, n = np.where(known, stacked, 0.0).sum(0), known.sum(0)
-    return np.asarray(np.where(n > 0, total / np.maximum(n, 1), np.nan))
+def _mean(each: Sequence[Mapping[str, Floats]], name: str) -> Floats:
+    """Return the mean over pairs of what is defined."""
+    return mean_of_defined(np.stack([own[name] for own in each]).T)
 
 
 def no_interval(value: float | None) -> Interval:

@@ -34,7 +34,7 @@ BENCHMARKS = form(
     __file__,
     "benchmarks",
     spending=without_headings((*USAGE, *COSTS)),
-    errors=ERRORS,
+    errors=tuple(replace(c, is_default=False) for c in ERRORS),
     flags=(FLAGS_COLUMN,),
 )
 

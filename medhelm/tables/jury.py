@@ -397,34 +397,23 @@ def _juries_in_words(juries: Sequence[Jury]) -> list[str]:
         for place, judge in enumerate(own.judges)
         if np.isnan(own.answers[0][:, place]).all()
     ]
-    own_judges = sorted({m for own in juries for m in own.own})
-    say = JURY_TABLE.say
-    return [
-        *say(agreement=True, votes=True, brackets=True),
-        *(
-            n
-            for own in juries
-            if own.metric != JURY
-            for n in say(by_majority=(own.benchmark, own.metric))
-        ),
-        *(
-            note
-            for own in juries
-            if own.without_judges
-            for note in say(without_judges=(own.benchmark, ", ".join(own.without_judges)))
-        ),
-        *say(silent=", ".join(silent)),
-        *(
-            note
+    return JURY_TABLE.say(
+        agreement=True,
+        votes=True,
+        brackets=True,
+        by_majority=[(own.benchmark, own.metric) for own in juries if own.metric != JURY],
+        without_judges=[
+            (own.benchmark, ", ".join(own.without_judges)) for own in juries if own.without_judges
+        ],
+        silent=", ".join(silent),
+        missing=[
+            (own.benchmark, judge, _abstained(own, judge), _below_quorum(own))
             for own in juries
             for judge in own.judges
             if _is_missing(own, judge)
-            for note in say(
-                missing=(own.benchmark, judge, _abstained(own, judge), _below_quorum(own))
-            )
-        ),
-        *say(own_family=", ".join(own_judges)),
-    ]
+        ],
+        own_family=", ".join(sorted({m for own in juries for m in own.own})),
+    )
 
 
 ALL = "all together"

@@ -15,6 +15,7 @@ from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.schema.score import Scoring
 from medhelm.store.records import find_gradings, find_runs, find_unreadable, read_plan
 from medhelm.store.remote_runs import results_folder
+from medhelm.tables.format.table import several
 from medhelm.tables.known_tables import KnownTables, find_tables
 from medhelm.tables.results import Results
 from medhelm.tables.study.aggregations import Aggregations
@@ -26,8 +27,6 @@ from medhelm.tables.study.selection import (
     RunChoice,
     read_graded,
 )
-
-_MANY = 5
 
 
 def load_results(
@@ -123,9 +122,7 @@ def _refuse_ungraded(
 
 
 def _names(specs: Sequence[RunSpec]) -> str:
-    parts = list(dict.fromkeys(f"{s.column} x {s.model.name}" for s in specs))
-    more = f" ({len(parts) - _MANY} more)" if len(parts) > _MANY else ""
-    return ", ".join(parts[:_MANY]) + more
+    return several([*dict.fromkeys(f"{s.column} x {s.model.name}" for s in specs)])
 
 
 def load_gradings(
@@ -157,8 +154,7 @@ def _results_of(
             unread[run.benchmark, run.model] = run.record.spec.model
     if not cells:
         raise UsageError(f"no run could be read: {damaged[0]}")
-    more = f"; and {len(damaged) - _MANY} more" if len(damaged) > _MANY else ""
-    lost = f"Left out, damaged or unreadable: {'; '.join(damaged[:_MANY])}{more}."
+    lost = f"Left out, damaged or unreadable: {several(damaged, sep='; ')}."
     notes = [*chosen.notes, *said, *[lost] * bool(damaged)]
     variants = [partial(read_cell, run, aggregations) for run in chosen.variants]
     return Results(cells, notes, ungraded, unread, known, aggregations, variants)

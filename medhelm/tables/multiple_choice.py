@@ -17,7 +17,7 @@ from medhelm.tables.compare import pair
 from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Row, Settings, Table
 from medhelm.tables.notes import study_table
-from medhelm.tables.study.cells import Cell, Keys
+from medhelm.tables.study.cells import Cell, Keys, chosen_of
 from medhelm.tables.study.study import Panel, Study, estimate
 from medhelm.tables.table_spec import TableRequest
 
@@ -57,7 +57,7 @@ def _rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
     study, original = asked.study, forms[ORIGINAL]
     benchmark, model = original.run.benchmark, original.run.model
     metric = study.panels[benchmark].metric
-    chosen = asked.chosen(original)
+    chosen = chosen_of(original)
     for variant, cell in forms.items():
         own, before = cell.scores[metric.name], original.scores[metric.name]
         ids = np.intersect1d(own.ids, before.ids)
@@ -94,7 +94,7 @@ def _rows(asked: TableRequest, forms: Mapping[str, Cell]) -> Iterator[Row]:
 
 def _flips(asked: TableRequest, cell: Cell, before: Mapping[tuple[int, int], str]) -> Row:
     """Return the share of pairs of read answers that give another answer."""
-    marks, after = asked.metadata(cell), asked.chosen(cell)
+    marks, after = asked.metadata(cell), chosen_of(cell)
     flips: dict[int, list[bool]] = {}
     for (instance, repeat), letter in after.items():
         if earlier := before.get((instance, repeat)):
@@ -184,7 +184,7 @@ def _place(
     settings = asked.study.settings
     score, ends = rate(scores.values[here], scores.clusters[here], settings, *names)
     picks: dict[int, list[bool]] = {}
-    for (instance, _), letter in asked.chosen(cell).items():
+    for (instance, _), letter in chosen_of(cell).items():
         if size.get(instance, 0) > place:
             picks.setdefault(instance, []).append(letter == ascii_uppercase[place])
     share, of = share_of(picks, cell, settings, *names, "chosen")

@@ -17,8 +17,8 @@ from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.reductions import read_reduction
 from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
-from medhelm.tables.format.column_kinds import read_tables, text
-from medhelm.tables.format.table import Form, Row, Table, Value, filled, several
+from medhelm.tables.format.column_kinds import read_tables
+from medhelm.tables.format.table import Column, Form, Row, Table, Value, filled, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
 from medhelm.tables.study.cells import made_itself as made_itself
 from medhelm.tables.study.judge_errors import control_notes, failure, grader_of, is_jury
@@ -36,8 +36,12 @@ FLAGS: Mapping[str, tuple[str, str]] = {
     for flag, (mark, meaning) in read_tables(__file__)["flags"].items()
 }
 """Flag -> the mark in text formats, and what it means."""
-FLAGS_COLUMN = replace(
-    text("flags", "what a reader must know of the runs (legend in the notes)", "flag", absent=""),
+FLAGS_COLUMN = Column(
+    name="flags",
+    type="string",
+    description="what a reader must know of the runs (legend in the notes)",
+    heading="flag",
+    absent="",
     marks={flag: mark for flag, (mark, _) in FLAGS.items()},
 )
 
@@ -184,9 +188,7 @@ def of_runs(rows: Sequence[Row], study: Study) -> list[str]:
 
 def _on_runs(found: Iterable[tuple[Row, str]]) -> str:
     """Return what is so of some runs, of the first of many; empty where there is none."""
-    parts = [f"{_run(row)} {said}" for row, said in found if said]
-    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-    return "; ".join(parts[:_MANY]) + more
+    return _several([f"{_run(row)} {said}" for row, said in found if said], sep="; ")
 
 
 def _counted(row: Row, name: str) -> str:
@@ -262,8 +264,8 @@ def common(study: Study) -> list[str]:
         *_say(
             sample=some.spec.data == "sample",
             helm=some.grading.scoring == "helm" and f"faults included.{_as_fixed(study)}",
+            rules=rules,
         ),
-        *(note for provider in rules for note in _say(rules=provider)),
         *_stand_ins(study),
         *_say(system_prompt=", ".join(own), askings=_askings(study)),
         *control_notes(of, study.settings.confidence),

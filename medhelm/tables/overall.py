@@ -12,7 +12,7 @@ from medhelm.stats import aggregation as stats
 from medhelm.stats.aggregation import Floats, WinDefinition
 from medhelm.stats.intervals import Interval, holding, percentile
 from medhelm.tables import notes
-from medhelm.tables.format.column_kinds import form, on_request
+from medhelm.tables.format.column_kinds import form
 from medhelm.tables.format.table import Column, RankBy, Row, Table
 from medhelm.tables.notes import FLAGS_COLUMN, study_table
 from medhelm.tables.spending import COSTS, cost_columns, without_headings
@@ -30,7 +30,7 @@ OVERALL = form(
     "overall",
     costs=without_headings(COSTS[:-2]),
     total=(replace(COSTS[-2], heading="USD"),),
-    total_upper=(on_request(replace(COSTS[-1], heading="USD at most")),),
+    total_upper=(replace(COSTS[-1], heading="USD at most", is_default=False),),
     flags=(FLAGS_COLUMN,),
 )
 
@@ -77,18 +77,10 @@ def overall(study: Study) -> Table:
 
 
 def _by_literal(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with the literal win rate shown as the one that ranks."""
-    shown = {
-        "win_rate": {"interval": None},
-        "win_sd": {"heading": ""},
-        "win_rate_literal": {
-            "is_default": True,
-            "interval": ("win_literal_low", "win_literal_high"),
-            "is_main": True,
-        },
-        "win_literal_sd": {"heading": "SD"},
-    }
-    return tuple(replace(c, **shown.get(c.name, {})) for c in columns)  # type: ignore[arg-type]
+    """Return the columns with the literal win rate shown in place of the other."""
+    is_default = dict.fromkeys(("win_rate", "win_sd"), False)
+    is_default |= dict.fromkeys(("win_rate_literal", "win_literal_sd"), True)
+    return tuple(replace(c, is_default=is_default.get(c.name, c.is_default)) for c in columns)
 
 
 def _place(row: Row) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from medhelm.tables.gate import Decision, Unread, gate, known_metrics, resolve
 from medhelm.tables.known_tables import KnownTables, find_tables, made_table
 from medhelm.tables.notes import NOT_GRADED
 from medhelm.tables.study.aggregations import Aggregations
-from medhelm.tables.study.cells import Cell, chosen_of, metadata_of, read_cell
+from medhelm.tables.study.cells import Cell, metadata_of, read_cell
 from medhelm.tables.study.repeats import reduced_cells, refuse_reduction
 from medhelm.tables.study.selection import GradedRun, of_names
 from medhelm.tables.study.study import Study
@@ -134,7 +134,6 @@ class Results:
             study=self.study(settings),
             metadata=metadata_of,
             variants=self._variants,
-            chosen=chosen_of,
             by=by,
             metrics=metrics,
         )

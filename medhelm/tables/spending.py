@@ -24,6 +24,7 @@ _JURY_TOKENS = tuple(
         name=f"jury_{c.name}",
         description=f"of the judges, repairs included: {c.description}",
         heading={"input": "jury in", "output": "jury out"}.get(c.heading, ""),
+        is_default=False,
     )
     for c in _TOKENS
 )

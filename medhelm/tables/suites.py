@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from medhelm.config import OTHERS, averaged_apart
-from medhelm.tables.format.column_kinds import text
-from medhelm.tables.format.table import Table
+from medhelm.tables.format.table import Column, Table
 from medhelm.tables.study.study import Study
 
-_SUITE = text("suite", "suite over which alone the means and ranks of the row are taken", "suite")
+_SUITE = Column(
+    name="suite",
+    type="string",
+    description="suite over which alone the means and ranks of the row are taken",
+    heading="suite",
+)
 
 
 def suites_apart(study: Study) -> Mapping[str, Study]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from medhelm.tables.format.table import Column, Table
-from medhelm.tables.study.cells import Cell, Chosen, Metadata
+from medhelm.tables.study.cells import Cell, Metadata
 from medhelm.tables.study.study import Study
 
 Option = Literal["by", "metrics", "mde", "min_group", "pass_mark", "reduce"]
@@ -23,8 +23,6 @@ class TableRequest:
     """Reads the metadata of the instances of one run."""
     variants: Callable[[], Sequence[Cell]] = tuple
     """Reads the runs that asked the questions of the study's runs in other forms."""
-    chosen: Chosen = lambda cell: {}
-    """Reads the options that the answers of one run chose."""
     by: str | None = None
     metrics: Literal["main", "all"] = "main"
 

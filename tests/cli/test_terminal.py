@@ -234,4 +234,4 @@ def test_a_pipe_gets_every_column(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
     )
-    assert " cov  " in done.stdout and "No room here" not in done.stdout
+    assert " cov\n" in done.stdout and "No room here" not in done.stdout

@@ -159,6 +159,11 @@ def test_judges_of_criteria(tmp_path: Path, server: FaultServer) -> None:
     again_rows = stress(results, "ward", plugin, "--sample", "100", experts(tmp_path / "e.jsonl"))
     assert again_rows == rows and server.requests == before + 6 * CASES, "nothing is asked twice"
 
+    one = stress(results, "ward", plugin, "--sample", "1")[
+        0
+    ]  # verdicts of one case have no interval
+    assert (one["asked"], one["turned_share_low"]) == (1, None) and one["turned_share"] is not None
+
 
 def test_one_criterion_a_call_has_no_order(tmp_path: Path, server: FaultServer) -> None:
     plugin = ward(tmp_path, server, "strict", "fair")

@@ -216,8 +216,7 @@ FORM = """
 from medhelm.cli.rating_forms import RatingForm, Setting
 from medhelm.tables.clinicians.ratings import Item, Scale, Unit, read_units
 from medhelm.tables.clinicians.sheet import RatingSheet
-from medhelm.tables.format.column_kinds import number
-from medhelm.tables.format.table import make_table
+from medhelm.tables.format.table import Column, make_table
 
 WARDS = tuple(Unit(name, (Item("clean", "It is clean."),), Scale(1, 5)) for name in ("a", "b"))
 
@@ -225,7 +224,8 @@ WARDS = tuple(Unit(name, (Item("clean", "It is clean."),), Scale(1, 5)) for name
 def make_tables(asked):
     rated = read_units(asked.files, WARDS)
     mean = sum(r.value for r in rated.ratings) / len(rated.ratings) / asked.own["beds"]
-    return [make_table("wards", "Wards", (number("mean", "mean", "", "mean"),), [{"mean": mean}], (), {})]
+    column = Column(name="mean", type="number", description="mean", heading="mean")
+    return [make_table("wards", "Wards", (column,), [{"mean": mean}], (), {})]
 
 
 FORM = RatingForm(

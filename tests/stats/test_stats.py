@@ -562,10 +562,8 @@ def test_graded_values_at_the_ends_of_their_scale_are_no_rate(end: float) -> Non
     assert mixed.method == "bootstrap"
 
 
-def test_large_rates_in_the_middle_and_graded_values_are_bootstrapped() -> None:
-    assert span_interval([1.0, 0.0] * 200).method == "bootstrap"
+def test_graded_values_are_bootstrapped() -> None:
     assert span_interval([0.2, 0.9, 0.4]).method == "bootstrap"
-    assert span_interval([1.0] * 395 + [0.0] * 5).method == "wilson"
 
 
 @pytest.mark.parametrize(
@@ -625,12 +623,6 @@ def test_worst_case_by_hand() -> None:
     assert math.isnan(stats.worst_case(0.0, 0, 0, 0.0))
 
 
-def _rate(n: int, wins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    own = np.array([1.0] * wins + [0.0] * (n - wins))
-    draws = pooled("mean", intervals.bootstrap(with_ones(own), 400, seed=0))
-    return own, np.arange(n), draws
-
-
 @pytest.mark.parametrize(
     ("n", "wins", "method"),
     [
@@ -645,11 +637,7 @@ def _rate(n: int, wins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_small_rates_and_rates_near_an_end_get_wilsons_interval(
     n: int, wins: int, method: str
 ) -> None:
-    own, codes, draws = _rate(n, wins)
-    found = intervals.score_interval(
-        own, codes, draws, span=(0.0, 1.0), is_mean=True, confidence=0.95
-    )
-    assert found.method == method
+    assert span_interval([1.0] * wins + [0.0] * (n - wins)).method == method
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
 import math
@@ -15,19 +16,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import medhelm
 from medhelm.errors import UsageError
 from medhelm.tables.format import formats
 from medhelm.tables.format.table import (
     SCHEMA,
     Column,
     Document,
+    Form,
+    Part,
     Settings,
     Table,
     json_schema,
     make_table,
 )
+from medhelm.tables.known_tables import find_tables
 from medhelm.tables.loading import load_results
 from medhelm.tables.overall import OVERALL
+from medhelm.tables.spending import role_columns
 from tests.build_runs import Item, items, write_run, write_suite
 
 pytestmark = pytest.mark.slow
@@ -195,9 +201,9 @@ def test_narrow_terminals_leave_spare_columns_out(tmp_path: Path) -> None:
     write_suite(tmp_path, models=2, benchmarks=2, instances=25)
     t = load_results(tmp_path).typed("overall", Settings(draws=50))
     wide, narrow = (formats.to_terminal([t], width) for width in (160, 80))
-    assert " cov " in wide and "No room here" not in wide
-    assert " cov " not in narrow and " macro " in narrow
-    assert "No room here for the columns benchmarks, coverage" in " ".join(narrow.split())
+    assert " cov\n" in wide and "No room here" not in wide
+    assert " cov\n" not in narrow and " macro " in narrow
+    assert "No room here for the columns coverage" in " ".join(narrow.split())
     every = formats.to_terminal([t.choose(["all"])])
     assert " literal " in every
     some = t.choose(["win_rate_literal", "win_rate"])
@@ -215,12 +221,39 @@ def test_sd_and_interval_shown_are_those_of_the_rule_ranked_by(tmp_path: Path, b
     t = load_results(tmp_path).typed("overall", Settings(draws=50, rank_by=by))  # type: ignore[arg-type]
     shown = {c.name: c for c in t.grids()[0].shown()}
     prefix, rate = ("win", "win_rate") if by == "half" else ("win_literal", "win_rate_literal")
-    other = {"win_rate", "win_rate_literal"} - {rate}
     assert shown[rate].interval == (f"{prefix}_low", f"{prefix}_high")
     assert shown[f"{prefix}_sd"].heading == "SD"
-    assert [shown[name].interval for name in other & {*shown}] == [None] * (by == "literal")
-    assert {"win_sd", "win_literal_sd"} & {*shown} == {f"{prefix}_sd"}
+    assert {name for name in shown if name.startswith("win")} == {rate, f"{prefix}_sd"}
     assert [c.name for c in t.columns] == [c.name for c in OVERALL.columns]
+
+
+_HOME = Path(medhelm.__file__).parents[1]
+_DECLARED = sorted(p.parent.relative_to(_HOME) for p in _HOME.glob("*/**/tables.toml"))
+
+
+def forms_of(folder: Path) -> dict[str, Form]:
+    """Return the tables of the modules beside a `tables.toml`."""
+    package = ".".join(folder.parts)
+    for top in ("benchmarks", "leaderboard"):
+        package = re.sub(f"^{top}", f"medhelm_{top}", package)
+    names = sorted(p.stem for p in (_HOME / folder).glob("*.py") if p.stem != "__init__")
+    modules = [importlib.import_module(f"{package}.{name}") for name in names]
+    return {own.name: own for m in modules for own in vars(m).values() if isinstance(own, Form)}
+
+
+@pytest.mark.parametrize("folder", _DECLARED, ids=str)
+def test_a_table_shows_at_most_twelve_columns_by_default(folder: Path) -> None:
+    """Of its whole grid, what heads it included; of suites and of a cast with the columns that these add."""
+    more = {"cost": role_columns(["patient", "controller"])}
+    specs = find_tables().specs
+    for name, own in forms_of(folder).items():
+        known = {c.name: c for c in [*own.columns, *more.get(name, ())]}
+        parts = own.parts or (Part("", "", columns=tuple(known)),)
+        for part in parts:
+            names = dict.fromkeys([*part.group, *(part.columns or known)])
+            shown = [n for n in names if known[n].heading and known[n].is_default]
+            is_of_suite = name in specs and specs[name].is_of_suite
+            assert len(shown) + is_of_suite <= 12, (name, part.level, shown)
 
 
 @pytest.mark.parametrize("last", [0.575, 0.575 + 1e-16, 0.575 - 1e-16, 0.5750000000000001])

@@ -213,7 +213,7 @@ def test_runs_that_are_not_graded_are_named(tmp_path: Path) -> None:
     for name in ("b", "c", "d", "f", "g", "h"):
         store(tmp_path, "medec", f"openai/{name}")
     said = notes(shown(tmp_path, "overall"))
-    assert "medec x openai/e, medec x openai/f (2 more); `medhelm score`" in said
+    assert "medec x openai/e, medec x openai/f and 2 more; `medhelm score`" in said
     for chosen in ({"benchmarks": ["headqa"]}, {"models": ["openai/a"]}):
         assert "Not graded" not in notes(shown(tmp_path, "overall", **chosen))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from medhelm import Settings, Table, TableRequest, TableSpec, pooled_share
+from medhelm import Column, Settings, Table, TableRequest, TableSpec, pooled_share
 from medhelm.plugin import aggregation, intervals, notes
 from medhelm.plugin import column_kinds as kinds
 from medhelm.plugin import study as studies
@@ -33,7 +33,8 @@ LEAST = 0.95
 def cast_form(least: float) -> kinds.Form:
     """Return the table without rows. An encounter with fewer clean lines than `least` is marked."""
     said = f"of the other cases those with less than {least:g} clean lines"
-    return kinds.form(__file__, "encounter_cast", marked=[kinds.count("marked", said, "marked")])
+    marked = Column(name="marked", type="integer", description=said, heading="marked")
+    return kinds.form(__file__, "encounter_cast", marked=[marked])
 
 
 FORM = cast_form(LEAST)

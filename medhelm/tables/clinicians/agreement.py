@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from medhelm.errors import UsageError
 from medhelm.grading.jury.metric import NAME as JURY
 from medhelm.stats import agreement
-from medhelm.stats.aggregation import Floats, Ints
+from medhelm.stats.aggregation import Floats, Ints, mean_of_defined
 from medhelm.stats.intervals import Interval, percentile, seed_of
 from medhelm.tables.clinicians.corrected import Judged, corrected_table
 from medhelm.tables.clinicians.rated_answers import Rated
@@ -205,22 +205,15 @@ def _among(group: _Group, min_common: int, confidence: float) -> Row:
         why = "no pair with a defined ICC" if common else f"no pair with {min_common} in common"
         return row | {"boot_method": f"none ({why})"}
     drawn = agreement.pair_iccs(ratings, pairs, group.weights, least=group.least)
-    known = np.isfinite(drawn)
-    with np.errstate(invalid="ignore"):
-        means = np.where(known, drawn, 0.0).sum(axis=1) / known.sum(axis=1)
+    means = mean_of_defined(np.where(np.isfinite(drawn), drawn, np.nan))
     count = len(np.unique(group.clusters[used]))
     none = Interval(None, None, "none (one cluster)")
     ends = percentile(means, confidence, count) if count > 1 else none
     row |= agreement.informative(ends).columns("boot")
     each = [_on_the_scale(ratings[:, i], ratings[:, j], group.scale) for i, j in pairs]
     for name in ("mae", "kappa_quadratic"):
-        row[name] = _mean([own.get(name) for own in each])
+        row[name] = mean_of_defined(np.array([own[name] for own in each], dtype=np.float64))
     return row | {"icc": float(iccs.mean())}
-
-
-def _mean(values: Sequence[object]) -> float | None:
-    known = [float(str(v)) for v in values if v is not None and not np.isnan(float(str(v)))]
-    return float(np.mean(known)) if known else None
 
 
 def judged_runs(rated: Rated) -> list[list[Judged]]:
@@ -299,34 +292,25 @@ def _agreement_notes(
         if "says nothing" in str(row.get(column, ""))
     ]
     more = [r for r in rows if r["measure"] == JURY and r["n_scale"] != r["n"]]
-    say = AGREEMENT.say
-    return [
-        *say(
-            before=is_before,
-            after=not is_before,
-            clinicians=min_common,
-            not_combined=len({*rated.scales.values()}) > 1,
-            silent=(silent, rated.ratings.shape[1]) if silent and is_before else None,
-        ),
-        *(note for why, of in lacking.items() for note in say(no_icc=(why, several(of)))),
-        *say(
-            wide=(agreement.NEAR_IDENTITY, several(wide)) if wide else None,
-            scale=several(_counted(more, "n_scale")),
-            undefined=several(_counted(rows, "pairs_undefined")),
-            of_two=several(_counted(rows, "pairs_of_two")),
-        ),
-        *(
-            note
-            for row in rows
-            if row["level"] == COMBINED
-            for note in say(
-                worth=(row["judges"], row["effective_votes"])
-                if _is_number(row, "effective_votes")
-                else None,
-                alpha=(row["alpha"],) if _is_number(row, "alpha") else None,
-            )
-        ),
-    ]
+    combined = [row for row in rows if row["level"] == COMBINED]
+    return AGREEMENT.say(
+        before=is_before,
+        after=not is_before,
+        clinicians=min_common,
+        not_combined=len({*rated.scales.values()}) > 1,
+        silent=(silent, rated.ratings.shape[1]) if silent and is_before else None,
+        no_icc=[(why, several(of)) for why, of in lacking.items()],
+        wide=(agreement.NEAR_IDENTITY, several(wide)) if wide else None,
+        scale=several(_counted(more, "n_scale")),
+        undefined=several(_counted(rows, "pairs_undefined")),
+        of_two=several(_counted(rows, "pairs_of_two")),
+        worth=[
+            (row["judges"], row["effective_votes"])
+            for row in combined
+            if _is_number(row, "effective_votes")
+        ],
+        alpha=[(row["alpha"],) for row in combined if _is_number(row, "alpha")],
+    )
 
 
 def _is_number(row: Row, name: str) -> bool:

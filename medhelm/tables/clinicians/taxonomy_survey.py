@@ -14,7 +14,7 @@ from string import ascii_uppercase
 import numpy as np
 
 from medhelm.plugins.taxonomy import Taxonomy
-from medhelm.stats.intervals import effective_trials, wilson
+from medhelm.stats.intervals import share_interval
 from medhelm.stats.student_t import t_quantile
 from medhelm.tables.clinicians.ratings import Item, Rating, RatingTable, Scale, Unit
 from medhelm.tables.clinicians.sheet import RatingSheet, Sample
@@ -102,13 +102,8 @@ def _agreement(given: Sequence[Rating[str]], taxonomy: Taxonomy, confidence: flo
         row["taken_for"] = f"{({c.id: c.name for c in categories})[category]} ({times})"
     if len(raters) < 2:
         return row | {"method": "none (one clinician)"}
-    is_clustered = len(raters) < len(given)
-    trials = float(len(given))
-    if is_clustered:
-        trials = effective_trials(np.asarray(right), clusters.astype(np.int64), confidence)
-    low, high = wilson(rate, trials, confidence)
-    method = "wilson" + ", clustered" * is_clustered
-    return row | {"agreement_low": low, "agreement_high": high, "method": method}
+    ends = share_interval(np.asarray(right), clusters, confidence)
+    return row | ends.ends("agreement") | {"method": ends.method}
 
 
 def _coverage(ratings: Sequence[int], confidence: float) -> Row:

@@ -1,9 +1,9 @@
-"""Columns of each kind, in one line each, in Python or in a file `tables.toml` beside a module."""
+"""Tables and their columns, as a file `tables.toml` beside a module declares them."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,129 +11,65 @@ from typing import Any
 
 import msgspec
 
-from medhelm.tables.format.table import Column, Part
+from medhelm.tables.format.table import Column
 from medhelm.tables.format.table import Form as Form
 
-
-def text(name: str, description: str, heading: str = "", absent: str = "–") -> Column:
-    """Return a column of words."""
-    return Column(name=name, type="string", description=description, heading=heading, absent=absent)
-
-
-def count(name: str, description: str, heading: str = "", unit: str = "", **more: Any) -> Column:
-    """Return a column of whole numbers."""
-    own = {"description": description, "heading": heading, "unit": unit, **more}
-    return Column(name=name, type="integer", **own)
-
-
-def yes(name: str, description: str, heading: str = "") -> Column:
-    """Return a column of yes or no."""
-    return Column(name=name, type="boolean", description=description, heading=heading)
-
-
-def number(
-    name: str,
-    description: str,
-    unit: str = "",
-    heading: str = "",
-    interval: tuple[str, str] | None = None,
-    digits: int = 2,
-    is_percent: bool = False,
-    **more: Any,
-) -> Column:
-    """Return a column of numbers."""
-    more |= {"interval": interval, "digits": digits, "is_percent": is_percent}
-    more |= {"description": description, "unit": unit, "heading": heading}
-    return Column(name=name, type="number", **more)
-
-
-def share(name: str, description: str, heading: str = "", digits: int = 1) -> Column:
-    """Return a column of shares, which text formats show in percent."""
-    return number(name, description, "share", heading, digits=digits, is_percent=True)
-
-
-def money(name: str, description: str, heading: str = "") -> Column:
-    """Return a column of costs."""
-    return number(name, description, "USD", heading)
-
-
-def ends(prefix: str, of: str, unit: str) -> tuple[Column, Column]:
-    """Return the columns of the two ends of an interval."""
-    return (
-        number(f"{prefix}_low", f"lower end of the interval of {of}", unit),
-        number(f"{prefix}_high", f"upper end of the interval of {of}", unit),
-    )
-
-
-def measured(
-    name: str,
-    description: str,
-    unit: str = "",
-    heading: str = "",
-    digits: int = 2,
-    prefix: str = "",
-    how: str = "",
-) -> tuple[Column, ...]:
-    """Return a column of numbers and those of the ends of its interval, `PREFIX_low`, `PREFIX_high`.
-
-    `how` says how the interval is made; without a prefix the ends are `low` and `high`.
-    """
-    found = ends(prefix or name, f"{name}{how and ', '}{how}", unit)
-    if not prefix:
-        found = replace(found[0], name="low"), replace(found[1], name="high")
-    interval = found[0].name, found[1].name
-    return number(name, description, unit, heading, interval, digits), *found
-
-
-def on_request(column: Column) -> Column:
-    """Return a column that text formats show only where it is asked for."""
-    return replace(column, is_default=False)
-
-
-_OF_ANY = ("absent", "is_main", "is_percent")
-"""Arguments that a line may have whatever its kind."""
-
-_KINDS: Mapping[str, Callable[..., Column | tuple[Column, ...]]] = {
-    own.__name__: own for own in (text, count, yes, number, share, money, ends, measured)
+_MEASURED = "measured"
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    "text": {"type": "string"},
+    "count": {"type": "integer"},
+    "yes": {"type": "boolean"},
+    "number": {"type": "number"},
+    "share": {"type": "number", "unit": "share", "digits": 1, "is_percent": True},
+    "money": {"type": "number", "unit": "USD"},
+    _MEASURED: {"type": "number"},
 }
+"""Fields of a column by its kind. A measured one has an interval, and its ends as columns behind it."""
 
 
 def declared(module: str, table: str, **given: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns of a table as `tables.toml` beside a module's file declares them.
 
-    A line is a column: first its kind, which is a function of this module, with the description, then other
-    arguments of that function, `on_request`, and what `_OF_ANY` names. A line without any is the place of
-    what is `given` by its name.
+    A line is a column: first its kind with the description, then other fields of `Column`, `on_request`, and
+    of a measured one `prefix` and `how`. A line without any is the place of what is `given` by its name.
     """
     found: list[Column] = []
     for name, line in read_tables(module)[table]["columns"].items():
-        if not line:
-            found += given[name]
-            continue
-        (kind, description), *more = line.items()
-        options = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
-        is_default = not options.pop("on_request", False)
-        shown: dict[str, Any] = {key: options.pop(key) for key in _OF_ANY if key in options}
-        made = _KINDS[kind](name, description, **options)
-        first, *ends_of_it = made if isinstance(made, tuple) else (made,)
-        each = [replace(first, **shown), *ends_of_it]
-        found += each if is_default else map(on_request, each)
+        found += _columns(name, **line) if line else given[name]
     return tuple(found)
+
+
+def _columns(
+    name: str, /, on_request: bool = False, prefix: str = "", how: str = "", **line: Any
+) -> Iterator[Column]:
+    """Yield the column of a line, and those of the ends of its interval, `low`, `high` or `PREFIX_low`, `PREFIX_high`.
+
+    `on_request`: text formats show it only where it is asked for. `how` says how the interval is made.
+    """
+    (kind, description), *more = line.items()
+    shown = {key: tuple(own) if isinstance(own, list) else own for key, own in more}
+    own = {**_KINDS[kind], **shown, "is_default": not on_request}
+    column = Column(name=name, description=description, **own)
+    if kind != _MEASURED:
+        yield column
+        return
+    low, high = (f"{prefix}_{end}".strip("_") for end in ("low", "high"))
+    yield replace(column, interval=(low, high))
+    for end, side in ((low, "lower"), (high, "upper")):
+        what = f"{side} end of the interval of {name}{how and ', '}{how}"
+        yield Column(
+            name=end,
+            type="number",
+            description=what,
+            unit=column.unit,
+            is_default=column.is_default,
+        )
 
 
 def form(module: str, table: str, **given: Sequence[Column]) -> Form:
     """Return a table as `tables.toml` beside a module's file declares it, with its `declared` columns."""
-    own = read_tables(module)[table]
-    return Form(
-        name=table,
-        title=own["title"],
-        columns=declared(module, table, **given),
-        help=own.get("help", ""),
-        group=tuple(own.get("group", ())),
-        parts=msgspec.convert(own.get("parts", ()), tuple[Part, ...]),
-        notes=tuple(own.get("notes", ())),
-        texts=own.get("texts", {}),
-    )
+    own = {**read_tables(module)[table], "name": table, "columns": ()}
+    return replace(msgspec.convert(own, Form), columns=declared(module, table, **given))
 
 
 def read_tables(module: str) -> Mapping[str, Mapping[str, Any]]:

@@ -318,9 +318,16 @@ def _as_column_value(value: Any, kind: ColumnType) -> Value:
 
 
 def filled(texts: Mapping[str, str], /, **values: object) -> list[str]:
-    """Return the texts of these names, each filled in with its value (a tuple: several); none of an empty value."""
-    own = {name: v if isinstance(v, tuple) else (v,) for name, v in values.items() if v}
-    return [texts[name].format(*each) for name, each in own.items()]
+    """Return the texts of these names, each filled in with its value; none of an empty value.
+
+    A tuple fills in several places of the text; a list gives one text for each of its values.
+    """
+    found = []
+    for name, own in values.items():
+        for value in own if isinstance(own, list) else [own] * bool(own):
+            each = value if isinstance(value, tuple) else (value,)
+            found.append(texts[name].format(*each))
+    return found
 
 
 def several(names: Sequence[str], most: int = 5, sep: str = ", ") -> str:

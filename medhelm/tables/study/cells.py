@@ -59,7 +59,6 @@ _PLAIN = {
     "value": np.float64,
 }
 _RANGE_SLACK = 1e-9
-_BATCH = 4096
 OF_VALUES = Pooling(MEAN, MEAN.sums)
 """The mean of values, each of which counts once."""
 
@@ -215,10 +214,6 @@ class Cell:
 
 Metadata = Callable[[Cell], Mapping[int, Mapping[str, str]]]
 """Reads the metadata of a cell's instances by id."""
-
-
-Chosen = Callable[[Cell], Mapping[tuple[int, int], str]]
-"""Reads what was read in a cell's answers, by instance and repeat; of choices the option's letter."""
 
 
 def by_judge(metrics: Collection[str]) -> dict[str, str]:
@@ -404,18 +399,19 @@ def _over_repeats(value: Floats, is_first: NDArray[np.bool_]) -> dict[str, Float
     }
 
 
-def read_metadata(run: GradedRun) -> dict[int, dict[str, str]]:
-    """Return the metadata of each instance of a run by its key; raises RecordError, ValueError where a row's is not an object."""
+def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
+    """Return the metadata of the instances of a run by their keys; raises RecordError."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
     found: dict[int, dict[str, str]] = {}
-    for batch in read_scores(run, METADATA_COLUMNS):
-        rows = zip(*(batch.column(c).to_pylist() for c in METADATA_COLUMNS), strict=True)
-        for instance, text in rows:
-            if instance not in found:
-                try:
+    try:
+        for batch in read_scores(cell.run, METADATA_COLUMNS):
+            rows = zip(*(batch.column(c).to_pylist() for c in METADATA_COLUMNS), strict=True)
+            for instance, text in rows:
+                if instance not in found:
                     found[instance] = decode(text) if text else {}
-                except msgspec.DecodeError:
-                    raise ValueError("metadata that is not an object of strings") from None
+    except (msgspec.DecodeError, ValueError):
+        fault = "metadata that is not an object of strings"
+        raise RecordError(f"{cell.run.folder}: scores.parquet: {fault}") from None
     return found
 
 
@@ -432,16 +428,11 @@ def made_itself(cell: Cell, metadata: Metadata) -> tuple[int, str]:
     )
 
 
-def metadata_of(cell: Cell) -> dict[int, dict[str, str]]:
-    """Return the metadata of the instances of a run by their keys; raises RecordError."""
-    try:
-        return read_metadata(cell.run)
-    except ValueError as e:
-        raise RecordError(f"{cell.run.folder}: scores.parquet: {e}") from None
-
-
 def chosen_of(cell: Cell) -> dict[tuple[int, int], str]:
-    """Return what was read in the scored answers of a run, by instance and repeat; raises RecordError."""
+    """Return what was read in the scored answers of a run, by instance and repeat; of choices the option's letter.
+
+    Raises RecordError.
+    """
     main, found = cell.record.grading.metrics[0].name, {}
     for batch in read_scores(cell.run, CHOSEN_COLUMNS):
         for key, repeat, metric, outcome, text in zip(
