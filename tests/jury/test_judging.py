@@ -45,6 +45,7 @@ from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
 from tests.quiz import medhelm as run_here
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -431,14 +432,12 @@ def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_judgements_of_another_rubric_are_not_taken_for_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path, shell: Shell) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
         folder.rename(folder.with_name(f"{number:016d}"))  # as if rubric or prompt had changed
-    assert run_command(["score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN)]) == 4
-    assert "judges, rubric and prompt of today" in capsys.readouterr().err
+    shell("score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN), code=4)
+    assert "judges, rubric and prompt of today" in shell.err
     assert len(records.find_gradings(tmp_path)) == 1
 
 
