@@ -65,9 +65,7 @@ def _kill(process: subprocess.Popen[bytes]) -> bool:
 def finish(argv: Argv) -> float:
     """Run a command to its end and return the seconds that it took."""
     started = time.monotonic()
-    done = medhelm(*argv)
-    if done.returncode != 0:
-        raise SystemExit(done.stderr)
+    medhelm(*argv)
     return time.monotonic() - started
 
 

@@ -114,8 +114,10 @@ def test_aliases_that_multiply_are_refused_and_others_are_not(tmp_path: Path) ->
 def test_a_bomb_in_a_folder_of_configs_ends_at_once(tmp_path: Path) -> None:
     (tmp_path / "conf" / "model").mkdir(parents=True)
     (tmp_path / "conf" / "model" / "bomb.yaml").write_text(f"name: bomb\n{BOMB}extra_body: *a9\n")
-    done = medhelm("run", "--config-dir", tmp_path / "conf", "model=bomb", "benchmark=headqa")
-    assert done.returncode == 2 and "bomb.yaml: its aliases" in one_line(done)
+    done = medhelm(
+        "run", "--config-dir", tmp_path / "conf", "model=bomb", "benchmark=headqa", code=2
+    )
+    assert "bomb.yaml: its aliases" in one_line(done)
 
 
 def test_what_is_not_a_file_is_missing(tmp_path: Path) -> None:

@@ -90,9 +90,7 @@ def calls_of(episode: Episode) -> dict[tuple[str, str], tuple[Any, ...]]:
     return {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in episode.calls}
 
 
-def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
-    tmp_path: Path,
-) -> None:
+def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply) as server:
         run(server, tmp_path, max_instances=1, jury="offline")
         (own,) = records.find_runs(tmp_path)
@@ -140,8 +138,7 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> 
         while server.in_flight:
             time.sleep(0.005)
         before = server.requests
-        done = medhelm(*argv)
-        assert done.returncode == 0, done.stderr
+        medhelm(*argv)
         assert 0 < held <= 50
         assert server.requests - before == 4 * sum(CALLS.values()) - held
     assert {e.ending for e in stored(tmp_path)} == {"completed"}
@@ -201,9 +198,7 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     assert shown == [3, 4, 6, 0, 0.25]
 
 
-def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
-    tmp_path: Path,
-) -> None:
+def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(tmp_path: Path) -> None:
     price = "price={input: 2, output: 8, date: '2026-01-01'}"
     more = [f"{key}.{price}" for key in ("model", "cast.patient", "cast.controller")]
     with serve_in_thread(by_body=reply) as server:
@@ -303,9 +298,9 @@ def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
 ) -> None:
     plain = ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
     keys = {"ANTHROPIC_API_KEY": "x"}
-    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys)
+    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys, code=2)
     (line,) = done.stderr.strip().splitlines()
-    assert done.returncode != 0 and said in line
+    assert said in line
 
 
 def test_an_estimate_foretells_the_replies_of_each_role(tmp_path: Path) -> None:
