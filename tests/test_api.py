@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +33,7 @@ from medhelm.errors import (
 )
 from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
-from tests.server import letter, serve_in_thread
+from tests.server import letter, serve_in_thread, serving
 from tests.shell import Shell
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
@@ -430,18 +429,16 @@ def test_data_files_are_fetched_from_python(here: Path, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
     (here / "test.jsonl").write_text('{"q": "a"}\n')
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(here))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as url:
         plugin = here / "remote.yaml"
         plugin.write_text(
             "name: remote\nsubcategory: planning_treatments\n"
             "dataset: {files: [{name: test.jsonl, "
-            f"url: 'http://127.0.0.1:{server.server_port}/test.jsonl'}}]}}\n"
+            f"url: '{url}/test.jsonl'}}]}}\n"
             "instance: {question: q, reference: q}\nprompt: plain\nanswer: text\n"
             "metrics: [exact_match]\n"
         )
         (file,) = medhelm.fetch_data("remote", data_dir=here / "data", plugins=plugin)
-        server.shutdown()
     assert file.status == "unpinned" and file.path.read_text() == '{"q": "a"}\n'
 
 

@@ -363,7 +363,9 @@ def test_torn_and_damaged_lines_alone_are_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_again(tmp_path: Path) -> None:
+def test_judges_that_cannot_be_reached_leave_instances_unscored_and_are_asked_again(
+    tmp_path: Path,
+) -> None:
     ids = [f"e{i}" for i in range(12)]
     down = judge("j/b", finish=dict.fromkeys(ids, "error"))
     missing = "j/b is missing on 12 of 12 answers: requests failed, 12 scripted; .* not met without"

@@ -129,7 +129,7 @@ def test_only_a_broken_connection_to_the_login_is_tried_again(
         AwsCredentials("eu-central-1").fetch()
     assert lost.value.failure.kind == "endpoint"
     account = tmp_path / "account.json"
-    account.write_text(account.read_text().replace(f":{gcp.port}/", ":1/"))
+    account.write_text(account.read_text().replace(gcp.url, "http://127.0.0.1:1"))
     with pytest.raises(CredentialsLost) as lost:
         GoogleCredentials().fetch()
     assert lost.value.failure.kind == "retry"

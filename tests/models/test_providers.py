@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socketserver
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import find_runs, read_plan, request_hash
 from tests.cases import cases
+from tests.server import serving
 from tests.shell import Shell
 
 THIRD_PARTY = Path(__file__).parents[1] / "third_party" / "medhelm_example"
@@ -101,11 +101,10 @@ class Handler(socketserver.StreamRequestHandler):
 
 @pytest.fixture
 def lines() -> Iterator[LinesServer]:
-    with LinesServer(("127.0.0.1", 0), Handler) as server:
-        server.asked = []
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = LinesServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    with serving(server):
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

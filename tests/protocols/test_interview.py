@@ -164,7 +164,9 @@ def test_an_oracle_that_does_not_name_every_fact_is_a_failure_of_validate(
     assert report["state"] == "failed"
 
 
-def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(tmp_path: Path) -> None:
+def test_candidates_of_a_strategy_have_steps_of_their_own_and_leave_the_history(
+    tmp_path: Path,
+) -> None:
     with serve_in_thread(play) as server:
         interview(server, tmp_path, strategy="best_of_3", max_instances=1)
     (episode,) = stored_all(tmp_path)
@@ -195,7 +197,9 @@ def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) ->
     assert {e.state["turns"] for e in found.values()} == {TURNS} and len(found) == 8
 
 
-def test_a_budget_that_ends_in_the_middle_leaves_no_score_for_what_has_not_ended(tmp_path: Path) -> None:
+def test_a_budget_that_ends_in_the_middle_leaves_no_score_for_what_has_not_ended(
+    tmp_path: Path,
+) -> None:
     with serve_in_thread(play) as server:
         with pytest.raises(BudgetReached):
             interview(server, tmp_path, budget_tokens=2500, max_concurrency=2)

@@ -61,7 +61,9 @@ def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
     assert states["openai/good"] == ("complete", 30)
 
 
-def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_once(tmp_path: Path) -> None:
+def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_once(
+    tmp_path: Path,
+) -> None:
     write_quiz(tmp_path, 200)
     with serve_in_thread(faults=Faults(kinds=("429",), first=1)) as server:
         argv = arguments(

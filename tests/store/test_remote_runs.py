@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from medhelm.errors import RecordError
 from medhelm.files.durable import lock_file
 from medhelm.store.records import find_runs
 from medhelm.store.remote_runs import RemoteRuns, results_folder
+from tests.server import serving
 from tests.shell import Shell
 from tests.stored_folders.kinds import DATA, PLUGINS, WHOLE
 from tests.stored_folders.tabulated import differing, write_tables
@@ -264,14 +264,11 @@ def test_runs_are_read_by_http_and_not_pushed(tmp_path: Path, shell: Shell) -> N
     results = stored("baselines", tmp_path / "results")
     push(shell, f"file://{tmp_path}/store", results)
     handler = partial(Quiet, directory=str(tmp_path / "store"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as url:
         assert contents(results_folder(url)) == contents(results)
         shutil.rmtree(tmp_path / "store" / "runs" / "quiz" / "baseline__random")
         push(shell, url, results, code=2)
         assert "not pushed" in shell.err
-        server.shutdown()
     with pytest.raises(RecordError, match="cannot use"):  # and not: there is no run
         load_results(url)
 

@@ -90,7 +90,9 @@ def calls_of(episode: Episode) -> dict[tuple[str, str], tuple[Any, ...]]:
     return {(c.role, c.step): (c.sent, c.messages, c.response.text) for c in episode.calls}
 
 
-def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(tmp_path: Path) -> None:
+def test_one_damaged_line_of_an_encounter_asks_no_more_than_its_own_call_again(
+    tmp_path: Path,
+) -> None:
     with serve_in_thread(by_body=reply) as server:
         run(server, tmp_path, max_instances=1, jury="offline")
         (own,) = records.find_runs(tmp_path)
@@ -198,7 +200,9 @@ def test_a_failed_patient_is_in_no_mean_and_a_clinician_in_prose_is(tmp_path: Pa
     assert shown == [3, 4, 6, 0, 0.25]
 
 
-def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(tmp_path: Path) -> None:
+def test_a_trial_says_what_the_whole_would_cost_and_the_ranking_names_the_cast(
+    tmp_path: Path,
+) -> None:
     price = "price={input: 2, output: 8, date: '2026-01-01'}"
     more = [f"{key}.{price}" for key in ("model", "cast.patient", "cast.controller")]
     with serve_in_thread(by_body=reply) as server:
