@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -20,8 +19,7 @@ import pytest
 from medhelm.store.records import find_gradings, read_record
 from tests import slurm
 from tests.cli.test_workers import logged
-from tests.jury.test_missing_judge import PLUGIN as ESSAY
-from tests.jury.test_missing_judge import VERDICT
+from tests.juries import ESSAY, house_jury, rated
 from tests.processes import asked, medhelm_forked, start
 from tests.quiz import (
     Done,
@@ -172,17 +170,13 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
         Path(nodes.head_node.get_session_dir_path()),
         {*Path("/tmp").glob("medhelm-*")},
     )
-    with serve_in_thread(lambda _: json.dumps(VERDICT)) as judges:
-        conf = tmp_path / "conf" / "jury" / "house.yaml"
-        conf.parent.mkdir(parents=True)
-        judge = {"name": "j/one", "model": "one", "base_url": judges.base_url}
-        judge |= {"endpoint_class": "local"}
-        conf.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
+    with serve_in_thread(rated(4, "Sound.")) as judges:
+        house = house_jury(tmp_path, judges.base_url, "one")
 
         def ask(results: str, *more: str, code: int = 0) -> Done:
-            words = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=house")
+            words = ("model=baseline/lead", "benchmark=essay", "data=sample")
             where = (f"plugins=[{ESSAY}]", f"results_dir={tmp_path / results}", "controls=0.5")
-            argv = ("run", *words, *where, *more, "--config-dir", str(conf.parent.parent))
+            argv = ("run", *words, *where, *more, *house)
             return medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address}, code=code)
 
         parted = ("workers=ray:2",)  # one on the head, and one that does not see the folder

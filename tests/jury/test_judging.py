@@ -39,6 +39,8 @@ from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, is_answered, read_log
+from tests import juries
+from tests.juries import rated
 from tests.made import benchmark, scripted
 from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
@@ -49,7 +51,7 @@ from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
-PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
+PLUGIN = juries.ESSAY
 GOOD = '{"accuracy": 5, "completeness": 4, "clarity": 3}'
 BAD = "It is good."
 TERMS = JuryTerms(
@@ -178,8 +180,7 @@ def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Pat
     assert own in text
     plugin.write_text(text.replace(own, f'metrics=["jury"], rubric="{rubric}"'))
     shutil.copytree(INTERVIEW.parent / "samples", tmp_path / "samples")
-    rated = '{"accuracy": 4, "completeness": 4, "clarity": 4}'
-    with serve_in_thread(lambda prompt: rated if "clarity" in prompt else play(prompt)) as server:
+    with serve_in_thread(lambda prompt: rated() if "clarity" in prompt else play(prompt)) as server:
         results = medhelm.evaluate(
             server.model("lab/under-test"),
             "interview",
@@ -271,9 +272,8 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place(tmp_path
 
 @pytest.mark.slow
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
-    ones = '{"accuracy": 1, "completeness": 1, "clarity": 1}'
     with pytest.warns(UserWarning, match="j/c has no valid verdict on 12 of 12 answers"):
-        record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
+        record = run(tmp_path, jury(judge("j/a"), judge("j/b", rated(1)), judge("j/c", BAD)))
     assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
     assert value(record, "jury.accuracy") == 3.0
     a, b, c = record.graders

@@ -14,11 +14,12 @@ import pytest
 from medhelm.schema.run import RunRecord
 from medhelm.store import records
 from medhelm.store.runlog import read_log
+from tests.juries import house_jury, rated
 from tests.jury.test_judging import ESSAY, PLUGIN
 from tests.quiz import Done, medhelm
 from tests.server import FaultServer, Reply, serve_in_thread
 
-VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
+VERDICT = rated(4, "Sound.")
 GONE = Reply(status=404, body={"error": {"message": "no such model", "code": "model_not_found"}})
 
 
@@ -32,18 +33,10 @@ class World:
 
     def run(self, *judges: str, more: tuple[str, ...] = (), code: int | None = 0) -> Done:
         """Run the essay with a jury, whose judges `gone-*` are asked for where nobody knows them."""
-        server = {name: self.gone if name.startswith("gone") else self.there for name in judges}
-        local = {"endpoint_class": "local"}
-        specs = [
-            local | {"name": f"j/{name}", "model": name, "base_url": server[name].base_url}
-            for name in judges
-        ]
-        path = self.folder / "conf" / "jury" / "house.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"name": "house", "judges": specs}))
+        place = {name: self.gone.base_url for name in judges if name.startswith("gone")}
+        house = house_jury(self.folder, self.there.base_url, *judges, place=place)
         where = (f"plugins=[{PLUGIN}]", f"results_dir={self.folder / 'results'}")
-        config = ("--config-dir", str(path.parent.parent))
-        return medhelm("run", *ESSAY, "jury=house", *more, *where, *config, code=code)
+        return medhelm("run", *ESSAY, *more, *where, *house, code=code)
 
     def record(self) -> RunRecord:
         """Return the only record."""
@@ -54,7 +47,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
-        there = stack.enter_context(serve_in_thread(lambda _: json.dumps(VERDICT)))
+        there = stack.enter_context(serve_in_thread(lambda _: VERDICT))
         gone = stack.enter_context(serve_in_thread(lambda _: GONE))
         yield World(tmp_path, there, gone)
 
@@ -72,7 +65,7 @@ def test_a_judge_that_answers_404_is_named_and_the_run_is_complete(world: World)
     table = medhelm("tables", "--table", "jury", *results).stdout
     assert "judge j/gone is missing on some answers (12 not asked)" in " ".join(table.split())
     assert "judges" in _flags(world)
-    world.gone.answer = lambda _: json.dumps(VERDICT)  # the maker brings it back
+    world.gone.answer = lambda _: VERDICT  # the maker brings it back
     before = world.there.requests
     again = world.run("a", "b", "gone")
     assert "missing" not in again.stderr

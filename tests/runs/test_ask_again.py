@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from medhelm import load_results
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
 from medhelm.store.runlog import read_episodes
+from tests.juries import ESSAY, house_jury, rated
 from tests.protocols.interview import options, play
 from tests.quiz import arguments, write_quiz
 from tests.server import FaultServer, Reply, serve_in_thread
@@ -22,7 +22,6 @@ from tests.shell import Shell
 pytestmark = pytest.mark.slow
 
 PLUGINS = Path(__file__).parent.parent / "plugins"
-ESSAY = json.dumps(dict.fromkeys(("accuracy", "completeness", "clarity"), 4))
 MET = '{"explanation": "So.", "criteria_met": true}'
 
 
@@ -101,29 +100,12 @@ def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, shell:
 
 def judged(folder: Path, server: FaultServer, benchmark: str) -> list[str]:
     """Return what follows `medhelm` to let one judge of a server rate a benchmark's samples."""
-    judge = {"name": "j/a", "model": "a", "base_url": server.base_url, "endpoint_class": "local"}
-    path = folder / "conf" / "jury" / "house.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
-    argv = [
-        "run",
-        "model=baseline/lead",
-        f"benchmark={benchmark}",
-        "data=sample",
-        "jury=house",
-        "controls=0",
-    ]
-    plugin = f"plugins=[{PLUGINS / benchmark}.py]"
-    return [
-        *argv,
-        plugin,
-        f"results_dir={folder / 'results'}",
-        "--config-dir",
-        str(path.parents[1]),
-    ]
+    argv = ["run", "model=baseline/lead", f"benchmark={benchmark}", "data=sample", "controls=0"]
+    where = [f"plugins=[{PLUGINS / benchmark}.py]", f"results_dir={folder / 'results'}"]
+    return [*argv, *where, *house_jury(folder, server.base_url, "a")]
 
 
-@pytest.mark.parametrize(("benchmark", "good"), [("essay", ESSAY), ("checklist", MET)])
+@pytest.mark.parametrize(("benchmark", "good"), [("essay", rated()), ("checklist", MET)])
 def test_a_mended_judge_is_asked_once_more(
     benchmark: str, good: str, tmp_path: Path, shell: Shell
 ) -> None:
@@ -170,18 +152,18 @@ def test_a_judge_that_fails_when_asked_once_more_is_missing_and_asked_by_the_nex
     with serve_in_thread(lambda _: reply[0]) as server:
         argv = judged(tmp_path, server, "essay")
         shell(*argv, code=None)
-        score = ["score", "--results-dir", str(results), "--plugin", str(PLUGINS / "essay.py")]
+        score = ["score", "--results-dir", str(results), "--plugin", str(ESSAY)]
         shell(*score, "--ask-again", "unparsed", "--budget-tokens", "1", code=7)
         assert "1 tokens is reached" in shell.err
         assert only_record(results).graders[0].ends == {"unreadable": 12}
         reply[0] = Reply(status=400)
         shell(*score, "--ask-again", "unparsed", code=6)
         assert only_record(results).graders[0].ends == {"error": 12}
-        reply[0] = ESSAY
+        reply[0] = rated()
         shell(*argv)
         assert only_record(results).graders[0].ends == {"scored": 12}
     plain = tmp_path / "plain"
     asked = ("run", "model=baseline/lead", "benchmark=essay", "data=sample")
-    shell(*asked, f"plugins=[{PLUGINS / 'essay.py'}]", f"results_dir={plain}")
+    shell(*asked, f"plugins=[{ESSAY}]", f"results_dir={plain}")
     score[2] = str(plain)
     assert "judged by models" in shell.error(*score, "--ask-again", "unparsed")
