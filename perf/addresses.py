@@ -31,13 +31,17 @@ def run(folder: Path, n: int, lost: signal.Signals | None, servers: int = 4) -> 
     `lost`: the signal that the last server gets once half of the answers are there.
     """
     fresh(folder)
-    with ExitStack() as stack, quiet_environment() as environment:
+    with ExitStack() as stack:
         words = (SERVER, "--latency", str(LATENCY_S))
         started = [stack.enter_context(process_of_server(*words)) for _ in range(servers)]
         urls = ",".join(url for _, url in started)
         command = [*run_command(folder, f"[{urls}]", IN_FLIGHT), "model.timeout_s=3"]
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=quiet_environment(),
         )
         while lost is not None and process.poll() is None:
             if sum(map(lines_of, (folder / "results").glob("runs/*/*/*/responses.jsonl"))) > n / 2:

@@ -11,7 +11,6 @@ row says that something is amiss. `--write` puts the figures into docs/reliabili
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import sys
@@ -21,18 +20,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measuring import ROOT, measure_reliability
+from measuring import measure_reliability
 
 from medhelm.errors import MedhelmError
 from medhelm.plugins.registry import Registry, load_registry
 from medhelm.runs.regrading import regrade
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
+from tests.juries import ESSAY, house_jury, rated
 from tests.quiz import PLUGIN, medhelm, write_quiz
 from tests.server import serve_in_thread
 
-ESSAY = ROOT / "tests" / "plugins" / "essay.py"
-VERDICT = {n: {"score": 4, "reason": "Sound."} for n in ("accuracy", "completeness", "clarity")}
 TABLES = ("benchmarks", "jury", "cost", "overall", "pairs", "mde")
 KINDS = {
     "summary.json": "*/*/*/gradings/*/summary.json",
@@ -49,26 +47,15 @@ def make_runs(folder: Path) -> None:
     write_quiz(folder, 60)
     where = [f"data_dir={folder / 'data'}", f"results_dir={folder / 'results'}"]
     quiz = ("model=baseline/majority,baseline/random,baseline/oracle", "benchmark=quiz")
-    _check(medhelm("run", "-m", *quiz, "data=full", f"plugins=[{PLUGIN}]", *where))
+    medhelm("run", "-m", *quiz, "data=full", f"plugins=[{PLUGIN}]", *where)
 
     def verdict(prompt: str) -> str:
-        rng = random.Random(len(prompt))
-        return json.dumps({n: v | {"score": rng.randint(1, 5)} for n, v in VERDICT.items()})
+        return rated(random.Random(len(prompt)).randint(1, 5), "Sound.")
 
     with serve_in_thread(verdict) as server:
-        common = {"base_url": server.base_url, "endpoint_class": "local"}
-        judges = [{"name": f"j/{n}", "model": n, **common} for n in "abc"]
-        jury = folder / "conf" / "jury" / "house.yaml"
-        jury.parent.mkdir(parents=True)
-        jury.write_text(json.dumps({"name": "house", "judges": judges}))
+        house = house_jury(folder, server.base_url, *"abc")
         essay = ("model=baseline/lead,baseline/oracle", "benchmark=essay", "data=sample")
-        argv = ("run", "-m", "--config-dir", jury.parents[1], *essay, "jury=house")
-        _check(medhelm(*argv, f"plugins=[{ESSAY}]", where[1]))
-
-
-def _check(done: Any) -> None:
-    if done.returncode != 0:
-        raise SystemExit(done.stderr)
+        medhelm("run", "-m", *essay, f"plugins=[{ESSAY}]", where[1], *house)
 
 
 def read(results: Path, data: Path, registry: Registry, is_graded_again: bool) -> dict[str, Any]:

@@ -8,10 +8,10 @@ up to 400 instances and as few as 25; the intervals are those of the table `gaps
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 import numpy as np
+from measuring import parser
 
 from medhelm.stats.aggregation import clustered_error
 from medhelm.stats.intervals import difference, score_limits
@@ -52,9 +52,7 @@ def coverage(kind: str, mean: float, each: int, sizes: Sequence[int], fields: in
 
 def main() -> None:
     """Print one line for each case."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--fields", type=int, default=2000)
-    fields = parser.parse_args().fields
+    fields = parser(__doc__, fields=2000).parse_args().fields
     for kind, mean, each, groups in CASES:
         held = coverage(kind, mean, each, SIZES[groups], fields)
         print(f"{kind} {mean} in clusters of {each}, {groups} groups: all gaps held {held:.1%}")

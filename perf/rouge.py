@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Sequence
 
-from measuring import parser
+from measuring import parser, print_row
 
 from medhelm.grading.slow_metrics import score_all
 from medhelm.plugins.registry import load_registry
@@ -57,10 +57,10 @@ def main() -> None:
     alone, expected = measure(episodes, metrics, 1)
     spread, values = measure(episodes, metrics)
     assert values == expected
-    print(
-        f"| ROUGE-1, -2 and -L of {len(episodes):,} pairs, processes against one | "
+    print_row(
+        f"ROUGE-1, -2 and -L of {len(episodes):,} pairs, processes against one",
         f"{alone / spread:.2f} x as fast on {len(os.sched_getaffinity(0))} cores "
-        f"({spread:.1f} s, one process {alone:.1f} s) |"
+        f"({spread:.1f} s, one process {alone:.1f} s)",
     )
 
 

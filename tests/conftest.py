@@ -14,6 +14,7 @@ from hypothesis import settings
 from medhelm.models import providers
 from tests.packages import installed, plugged, tree, wheel
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 __all__ = ["installed", "plugged", "tree", "wheel"]  # fixtures for all
 
@@ -73,3 +74,9 @@ def server() -> Iterator[FaultServer]:
     """A server of models that answers at once."""
     with serve_in_thread() as running:
         yield running
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    """The command line in this process."""
+    return Shell(capsys)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests import server
 
 REPO = "owner/name"
 
@@ -33,13 +34,8 @@ def serving(files: Mapping[str, Mapping[str, bytes]]) -> Iterator[Hub]:
     class Handler(_Handler):
         own = hub
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        hub.url = f"http://127.0.0.1:{http.server_port}"
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
+    with server.serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as hub.url:
         yield hub
-        http.shutdown()
-        thread.join()
 
 
 class _Handler(BaseHTTPRequestHandler):

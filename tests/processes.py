@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.__main__ import main
-from tests.quiz import environment
+from tests.quiz import Done, ended, environment
 from tests.server import FaultServer
 
 ROOT = Path(__file__).parent.parent
@@ -95,12 +95,15 @@ def start(
 
 
 def medhelm_forked(
-    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+    *argv: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    code: int | None = 0,
+) -> Done:
     """Run the command line in a process of its own."""
     process = start(*argv, env=env, cwd=cwd)
-    out, err = process.communicate(timeout=300)
-    return subprocess.CompletedProcess([], process.wait(), out, err)
+    said = process.communicate(timeout=300)
+    return ended(subprocess.CompletedProcess([], process.wait(), *said), code)
 
 
 def asked(server: FaultServer, count: int) -> Callable[[], bool]:

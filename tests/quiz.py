@@ -58,16 +58,31 @@ def arguments(folder: Path, base_url: str, **settings: Any) -> list[str]:
     return ["run", *(f"{k}={v}" for k, v in given.items())]
 
 
+Done = subprocess.CompletedProcess[str]
+
+
 def medhelm(
-    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+    *argv: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    code: int | None = 0,
+) -> Done:
     """Run the command line in this process, without what others before it have left here."""
-    return in_this_process(lambda: run_command([*map(str, argv)]), env, cwd)
+    return in_this_process(lambda: run_command([*map(str, argv)]), env, cwd, code)
+
+
+def ended(done: Done, code: int | None) -> Done:
+    """Return a command that is to end with a code, or with any where that is None."""
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    return done
 
 
 def in_this_process(
-    call: Callable[[], int], env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+    call: Callable[[], int],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    code: int | None = 0,
+) -> Done:
     """Return what a program prints and its exit code, as if it had a process of its own."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -78,19 +93,22 @@ def in_this_process(
         contextlib.redirect_stderr(err),
     ):
         try:
-            code = call()
+            got = call()
         except SystemExit as e:  # --help, --version
-            code = int(e.code or 0)
-    return subprocess.CompletedProcess([], code, out.getvalue(), err.getvalue())
+            got = int(e.code or 0)
+    return ended(subprocess.CompletedProcess([], got, out.getvalue(), err.getvalue()), code)
 
 
 def medhelm_apart(
-    *argv: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+    *argv: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    code: int | None = 0,
+) -> Done:
     """Run the command line in a process of its own, where a process is what is tested."""
-    return subprocess.run(
-        command(*argv), capture_output=True, text=True, env=environment(env), cwd=cwd, timeout=300
-    )
+    words, own = command(*argv), environment(env)
+    done = subprocess.run(words, capture_output=True, text=True, env=own, cwd=cwd, timeout=300)
+    return ended(done, code)
 
 
 def command(*argv: str | Path) -> list[str]:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import random
 import re
+import socketserver
 import ssl
 import threading
 from collections import Counter
@@ -244,13 +245,14 @@ class FaultServer:
     async def _fail(
         self, kind: str, request: web.Request, body: dict[str, Any], prompt: str
     ) -> web.StreamResponse | None:
-        if kind == "429":
-            return _error(429, "rate_limit_exceeded", "Slow down")
         if kind == "429_retry_after":
             after = {"Retry-After": f"{self.faults.retry_after_s:g}"}
             return _error(429, "rate_limit_exceeded", "Slow down", after)
-        if kind == "500":
-            return _error(500, "server_error", "Internal error")
+        if kind.isdecimal():
+            code = "rate_limit_exceeded" if kind == "429" else "server_error"
+            return _error(int(kind), code, "Not now")
+        if kind == "page":  # what a gateway writes
+            return web.Response(status=502, text="<p>bad gateway</p>", content_type="text/html")
         if kind == "invalid_json":
             return web.Response(body=b'{"choices": [{"message": ', content_type="application/json")
         if kind == "truncated":
@@ -264,6 +266,17 @@ class FaultServer:
         if kind == "hang":
             _disconnect(request)
         return None
+
+
+@contextlib.contextmanager
+def serving(server: socketserver.TCPServer) -> Iterator[str]:
+    """Run a server of the standard library in a thread; yield its address."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
 
 
 ServerT = TypeVar("ServerT", bound=FaultServer)

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -34,7 +33,8 @@ from medhelm.errors import (
 )
 from medhelm.store import records
 from tests.quiz import PLUGIN, arguments, environment, write_quiz
-from tests.server import letter, serve_in_thread
+from tests.server import letter, serve_in_thread, serving
+from tests.shell import Shell
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
@@ -369,29 +369,21 @@ def test_importing_medhelm_is_light() -> None:
 # The other commands ---------------------------------------------------------------------------
 
 
-def test_estimate_says_what_the_command_says_and_needs_no_key(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_estimate_says_what_the_command_says_and_needs_no_key(here: Path, shell: Shell) -> None:
     (mine,) = medhelm.estimate("openai/gpt-4o-2024-05-13", "headqa", data="sample")
     argv = ["estimate", "model=openai/gpt-4o-2024-05-13", "benchmark=headqa", "data=sample"]
-    assert run_command([*argv, "--format", "json"]) == 0
-    (theirs,) = json.loads(capsys.readouterr().out)["runs"]
+    (theirs,) = json.loads(shell(*argv, "--format", "json"))["runs"]
     assert json.loads(msgspec.json.encode(mine)) == theirs
     assert mine.to_ask == 8 and mine.usd_limit is not None
 
 
-def test_estimate_counts_what_privacy_would_refuse_and_says_so(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_estimate_counts_what_privacy_would_refuse_and_says_so(shell: Shell) -> None:
     model, benchmark = "openai/gpt-4o-2024-05-13", "n2c2_ct"  # external, gated
     with pytest.warns(UserWarning, match="n2c2_ct.* is gated"):
         (mine,) = medhelm.estimate(model, benchmark, data="sample")
     assert mine.to_ask == 12
     argv = ["estimate", f"model={model}", f"benchmark={benchmark}", "data=sample"]
-    assert run_command(argv) == 0
-    assert "`medhelm run` refuses 1 of these; the first: benchmark 'n2c2_ct'" in (
-        capsys.readouterr().out
-    )
+    assert "`medhelm run` refuses 1 of these; the first: benchmark 'n2c2_ct'" in (shell(*argv))
     with pytest.raises(PrivacyRefused):
         medhelm.evaluate(
             ModelSpec(name=model, model="m", base_url="http://127.0.0.1:9/v1"), benchmark
@@ -437,31 +429,28 @@ def test_data_files_are_fetched_from_python(here: Path, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
     (here / "test.jsonl").write_text('{"q": "a"}\n')
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(here))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as url:
         plugin = here / "remote.yaml"
         plugin.write_text(
             "name: remote\nsubcategory: planning_treatments\n"
             "dataset: {files: [{name: test.jsonl, "
-            f"url: 'http://127.0.0.1:{server.server_port}/test.jsonl'}}]}}\n"
+            f"url: '{url}/test.jsonl'}}]}}\n"
             "instance: {question: q, reference: q}\nprompt: plain\nanswer: text\n"
             "metrics: [exact_match]\n"
         )
         (file,) = medhelm.fetch_data("remote", data_dir=here / "data", plugins=plugin)
-        server.shutdown()
     assert file.status == "unpinned" and file.path.read_text() == '{"q": "a"}\n'
 
 
 # Results, lists and descriptions as values --------------------------------------------------------
 
 
-def test_compare_is_the_command(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_is_the_command(here: Path, shell: Shell) -> None:
     models = ("baseline/lexical", "baseline/lead")
     results = medhelm.evaluate(models, ["headqa", "medec"], data="sample")
     frame = results.compare(*models, draws=200, bootstrap_seed=3, confidence=0.9)
     argv = ["--draws", "200", "--bootstrap-seed", "3", "--confidence", "0.9", "--format", "json"]
-    assert run_command(["compare", *models, "--results", "medhelm-results", *argv]) == 0
-    theirs = json.loads(capsys.readouterr().out)
+    theirs = json.loads(shell("compare", *models, "--results", "medhelm-results", *argv))
     assert list(frame.columns) == [column["name"] for column in theirs["columns"]]
     mine = frame.astype(object).where(frame.notna(), None).to_dict("records")
     assert mine == theirs["rows"] and frame.attrs["notes"] == theirs["notes"]
@@ -491,10 +480,9 @@ def test_names_of_models_are_escaped_in_a_notebook(here: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["benchmarks", "models"])
-def test_a_list_is_that_of_the_command(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_is_that_of_the_command(what: str, shell: Shell) -> None:
     listed: Any = {"benchmarks": medhelm.list_benchmarks, "models": medhelm.list_models}[what]()
-    assert run_command(["list", what, "--format", "json"]) == 0
-    theirs = json.loads(capsys.readouterr().out)[what]
+    theirs = json.loads(shell("list", what, "--format", "json"))[what]
     mine = json.loads(msgspec.json.encode(list(listed)))
     assert [{key: entry[key] for key in theirs[0]} for entry in mine] == theirs
     assert listed.names == tuple(entry["name"] for entry in theirs)
@@ -513,14 +501,10 @@ def test_what_a_list_holds_is_what_evaluate_takes(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["headqa", "exact_match", "baseline/lexical", "offline"])
-def test_a_description_is_that_of_the_command(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_description_is_that_of_the_command(name: str, shell: Shell) -> None:
     found = medhelm.describe(name)
-    assert run_command(["describe", name]) == 0
-    assert capsys.readouterr().out == f"{found}\n"
-    assert run_command(["describe", name, "--format", "json"]) == 0
-    theirs = json.loads(capsys.readouterr().out)
+    assert shell("describe", name) == f"{found}\n"
+    theirs = json.loads(shell("describe", name, "--format", "json"))
     assert theirs["kind"] == found.kind
     assert json.loads(msgspec.json.encode(dict(found.facts))).items() <= theirs.items()
     assert found._repr_html_().count("<tr>") > 1

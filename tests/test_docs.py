@@ -29,6 +29,7 @@ from medhelm.proof.checks import is_data_present
 from tests.benchmarks.noharm.generation.author import STAGES, good, stage_of
 from tests.models.batch_server import BatchServer
 from tests.server import ANSWERS, FaultServer, Reply, in_thread, instance_of, prompt_of
+from tests.shell import Shell
 
 ROOT = Path(__file__).parent.parent
 
@@ -283,19 +284,15 @@ JSON = {
 
 
 @pytest.mark.slow
-def test_json_documents_are_as_documented(
-    reader: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_documents_are_as_documented(reader: pytest.MonkeyPatch, shell: Shell) -> None:
     def read(command: str) -> dict[str, Any]:
-        assert run_command([*shlex.split(command), "--format", "json"]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        found: dict[str, Any] = json.loads(shell(*shlex.split(command), "--format", "json"))
         return found
 
     def keys(cell: str) -> list[str]:
         return re.findall(r"`(\w+)`", cell)
 
-    assert run_command(["run", "model=baseline/lexical", "benchmark=headqa", "data=sample"]) == 0
-    capsys.readouterr()
+    shell("run", "model=baseline/lexical", "benchmark=headqa", "data=sample")
     page = (ROOT / "docs" / "commands.md").read_text()
     table = check_docs.rows(check_docs.section(page, "JSON"))
     made = check_docs.section((ROOT / "docs" / "reference.md").read_text(), "JSON")

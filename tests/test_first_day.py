@@ -66,13 +66,11 @@ class Shell:
     def look(self, line: str) -> str:
         """Return all that a line that works prints, which is run in this process."""
         done = medhelm(*shlex.split(line)[1:], cwd=self.folder, env=self.env)
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     def fail(self, line: str) -> str:
         """Run a line with a mistake in it, and return the one line that says so."""
-        done = medhelm(*shlex.split(line)[1:], cwd=self.folder, env=self.env)
-        assert done.returncode == 2, done.stderr
+        done = medhelm(*shlex.split(line)[1:], cwd=self.folder, env=self.env, code=2)
         (said,) = [text for text in done.stderr.splitlines() if text.startswith("medhelm")]
         return said
 

@@ -19,6 +19,7 @@ from medhelm.store.records import find_runs, read_plan
 from tests.cases import cases
 from tests.quiz import arguments, at, write_quiz
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 PLAIN, COT = Asking(name="default"), load_askings()["chain_of_thought"]
 
@@ -38,7 +39,7 @@ def ask(folder: Path, server: FaultServer, **more: Any) -> int:
 
 
 def test_four_askings_stand_beside_each_other_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     write_quiz(tmp_path, 8)
@@ -53,9 +54,7 @@ def test_four_askings_stand_beside_each_other_by_name(
     assert {p.model.name for p in plans} == {f"openai/test{'+' * bool(n)}{n}" for n in names}
     own = next(p.max_output_tokens for p in plans if p.asking is None)
     assert {p.max_output_tokens for p in plans if p.asking and p.asking.reasons} == {2048 + own}
-    capsys.readouterr()
-    assert run_command(["tables", "--results-dir", str(tmp_path / "results")]) == 0
-    out = capsys.readouterr().out
+    out = shell("tables", "--results-dir", str(tmp_path / "results"))
     assert all(f"openai/test+{name}" in out for name in names - {""})
     assert "asked otherwise" in " ".join(out.split())
 
@@ -121,14 +120,14 @@ def test_python_takes_a_value_and_what_is_chosen_beside_it(tmp_path: Path) -> No
     ("more", "words"), cases(__file__, "mistakes_are_told_in_one_line_before_anything_is_sent")
 )
 def test_mistakes_are_told_in_one_line_before_anything_is_sent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], words: list[str]
+    tmp_path: Path, shell: Shell, more: dict[str, str], words: list[str]
 ) -> None:
     write_quiz(tmp_path, 2)
     with serve_in_thread() as server:
         argv = arguments(tmp_path, server.base_url)
-        assert run_command([*argv, *(f"{k}={v}" for k, v in more.items())]) != 0
+        shell(*argv, *(f"{k}={v}" for k, v in more.items()), code=None)
         assert server.requests == 0
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    (line,) = shell.err.strip().splitlines()
     assert all(word in line for word in words), line
 
 
@@ -153,17 +152,14 @@ def test_one_name_with_two_texts_is_in_no_table(
         load_results(tmp_path / "results").table("overall")
 
 
-def test_two_files_of_one_name_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_files_of_one_name_are_refused(tmp_path: Path, shell: Shell) -> None:
     write_quiz(tmp_path, 2)
     files = [tmp_path / folder / "mine.yaml" for folder in ("a", "b")]
     for file in files:
         file.parent.mkdir()
         file.write_text(f"system: {file.parent.name}")
     argv = arguments(tmp_path, "http://127.0.0.1:9/v1", ask=",".join(map(str, files)))
-    assert run_command(argv) == 2
-    assert "rename one" in capsys.readouterr().err
+    assert "rename one" in shell.error(*argv)
 
 
 def test_names_tell_what_is_chosen() -> None:

@@ -6,10 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import medhelm
-from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.runs.regrading import stored_run
 from medhelm.schema.run import JurySpec
@@ -21,6 +18,7 @@ from medhelm.tables.study.selection import RunChoice
 from tests.clinicians.test_stored_decisions import PLUGIN
 from tests.leaderboard.casting import build
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 
 def says(prompt: str) -> str:
@@ -32,9 +30,7 @@ def says(prompt: str) -> str:
     return "I weigh it.\n\nAnswer: rest and fluids"
 
 
-def test_verdicts_are_found_wherever_they_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verdicts_are_found_wherever_they_are_read(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "samples").mkdir()
     rows = [
         {"i": f"w{n}", "c": "It is late.", "q": f"Day {n}?", "g": "Rest.", "t": ["rest is named"]}
@@ -61,10 +57,8 @@ def test_verdicts_are_found_wherever_they_are_read(
     sheet = criteria_sheet(choice, "ward", Sample())
     answers = [dict(unit.parts)["Answer"] for unit in sheet.units]
     assert answers == ["rest and fluids"] * 3
-    capsys.readouterr()
     asked = ["fidelity", "--stored", "ward", "--table", "modes", "--format", "json"]
-    assert run_command([*asked, "--results-dir", str(results)]) == 0
-    (every, _) = json.loads(capsys.readouterr().out)["rows"]
+    (every, _) = json.loads(shell(*asked, "--results-dir", str(results)))["rows"]
     assert (every["answers"], every["unpaired"]) == (3, 0)
     found = medhelm.load_results(results, plugins=[plugin]).instances("ward")
     assert [own[0]["ended"] for own in found["judges"]] == ["scored"] * 3

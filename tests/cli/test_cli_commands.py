@@ -1,13 +1,11 @@
 """list, describe, validate, estimate, score, data and new, as a user calls them."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -25,6 +23,7 @@ from medhelm.store.records import (
 from tests.benchmarks.conftest import NAMES
 from tests.data.test_fetch import Server, server
 from tests.registry.distributions import install
+from tests.shell import Shell
 
 __all__ = ["server"]
 pytestmark = pytest.mark.slow
@@ -41,38 +40,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
-
-
-class Shell:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = self.err = ""
-
-    def __call__(self, *argv: str, code: int = 0) -> str:
-        got = run_command(list(argv))
-        captured = self._capsys.readouterr()
-        self.out, self.err = captured.out, captured.err
-        assert got == code, (got, self.out, self.err)
-        return self.out
-
-    def json(self, *argv: str, code: int = 0) -> dict[str, Any]:
-        found = json.loads(self(*argv, "--format", "json", code=code))
-        assert isinstance(found, dict)
-        return found
-
-    def error(self, *argv: str, code: int) -> str:
-        """Return the one line that a mistake prints."""
-        self(*argv, code=code)
-        (line,) = self.err.strip().splitlines()
-        assert line.startswith("medhelm: ")
-        return line
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
 
 
 # list and describe ------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.grading.scoring import software
 from medhelm.plugins import distribution
 from medhelm.plugins.registry import load_registry
+from tests.shell import Shell
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,9 +35,8 @@ def test_the_name_is_that_of_the_project() -> None:
     assert [*project["entry-points"]] == ["medhelm"] == [*project["scripts"]]
 
 
-def test_the_version_names_distribution_and_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["--version"]) == 0
-    out = capsys.readouterr().out
+def test_the_version_names_distribution_and_folder(shell: Shell) -> None:
+    out = shell("--version")
     folder = Path(medhelm.__file__).parent
     assert out == f"medhelm {medhelm.__version__} (distribution medhelm-framework, in {folder})\n"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -20,10 +19,10 @@ import pytest
 from medhelm.store.records import find_gradings, read_record
 from tests import slurm
 from tests.cli.test_workers import logged
-from tests.jury.test_missing_judge import PLUGIN as ESSAY
-from tests.jury.test_missing_judge import VERDICT
+from tests.juries import ESSAY, house_jury, rated
 from tests.processes import asked, medhelm_forked, start
 from tests.quiz import (
+    Done,
     arguments,
     command,
     environment,
@@ -71,7 +70,6 @@ def test_jobs_of_slurm_give_one_run_and_their_files_hold_no_text_and_no_key(
     write_quiz(tmp_path, 60, context="Canary of the case {i}.")
     env = slurm.install(tmp_path / "slurm") | {"OPENAI_API_KEY": SECRET}
     done = medhelm_forked(*arguments(tmp_path, server.base_url, workers="slurm:2"), env=env)
-    assert done.returncode == 0, done.stderr
     assert "2 workers on SLURM share limits and budget" in done.stderr
     assert server.requests == 60 and record_of(tmp_path).state == "complete"
     jobs = tmp_path / "results" / "jobs"
@@ -128,8 +126,7 @@ def test_each_worker_has_its_server_on_the_gpu_that_ray_gives_it(
     write_quiz(tmp_path, 8)
     settings = {"workers": "ray:2", "engine.num_gpus": 1}
     argv = quiz(tmp_path, serve(tmp_path), 8, **settings)
-    done = medhelm_forked(*argv, env={"RAY_ADDRESS": nodes.address})
-    assert done.returncode == 0, done.stderr
+    medhelm_forked(*argv, env={"RAY_ADDRESS": nodes.address})
     assert [one.gpus for one in started(tmp_path)] == ["0", "0"]  # the first of each node
     assert not alive(tmp_path) and record_of(tmp_path).results[0].counted == 8
 
@@ -173,32 +170,27 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
         Path(nodes.head_node.get_session_dir_path()),
         {*Path("/tmp").glob("medhelm-*")},
     )
-    with serve_in_thread(lambda _: json.dumps(VERDICT)) as judges:
-        conf = tmp_path / "conf" / "jury" / "house.yaml"
-        conf.parent.mkdir(parents=True)
-        judge = {"name": "j/one", "model": "one", "base_url": judges.base_url}
-        judge |= {"endpoint_class": "local"}
-        conf.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
+    with serve_in_thread(rated(4, "Sound.")) as judges:
+        house = house_jury(tmp_path, judges.base_url, "one")
 
-        def ask(results: str, *more: str) -> subprocess.CompletedProcess[str]:
-            words = ("model=baseline/lead", "benchmark=essay", "data=sample", "jury=house")
+        def ask(results: str, *more: str, code: int = 0) -> Done:
+            words = ("model=baseline/lead", "benchmark=essay", "data=sample")
             where = (f"plugins=[{ESSAY}]", f"results_dir={tmp_path / results}", "controls=0.5")
-            argv = ("run", *words, *where, *more, "--config-dir", str(conf.parent.parent))
-            return medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address})
+            argv = ("run", *words, *where, *more, *house)
+            return medhelm_apart(*argv, env={"RAY_ADDRESS": nodes.address}, code=code)
 
         parted = ("workers=ray:2",)  # one on the head, and one that does not see the folder
-        refused = ask("results", *parted)
-        assert refused.returncode == 4, refused.stderr
+        refused = ask("results", *parted, code=4)
         assert (
             "the texts of essay are gated: name a results_dir that all workers share"
             in refused.stderr
         )
-        done = ask("results", *parted, "privacy.gated=[local,contracted,external]")
-        assert done.returncode == 0, done.stderr
+        ask("results", *parted, "privacy.gated=[local,contracted,external]")
         asked = judges.requests
-        assert ask("one").returncode == 0 and judges.requests == 2 * asked
-        again = ask("results", *parted)
-        assert again.returncode == 0 and judges.requests == 2 * asked, "it is finished"
+        ask("one")
+        assert judges.requests == 2 * asked
+        ask("results", *parted)
+        assert judges.requests == 2 * asked, "it is finished"
     many = record_of(tmp_path)
     one, other = (read_record(*find_gradings(tmp_path / name)) for name in ("one", "results"))
     assert one.results == other.results and one.controls == other.controls and one.controls
@@ -264,8 +256,7 @@ def test_what_was_logged_is_not_asked_again_after_a_kill(
         time.sleep(2)
         assert server.requests == asked < 600, "nobody asks on"
         held = logged(tmp_path)
-        done = medhelm_apart(*arguments(tmp_path, server.base_url))
-        assert done.returncode == 0, done.stderr
+        medhelm_apart(*arguments(tmp_path, server.base_url))
         assert server.requests - asked == 600 - held >= 0, "what was logged is not asked again"
     record = record_of(tmp_path)
     assert (record.state, record.results[0].counted) == ("complete", 600)
@@ -304,8 +295,8 @@ def test_a_run_has_its_servers_on_the_nodes_that_have_the_gpus(tmp_path: Path, n
     }
     wait_until(lambda: not alive(tmp_path), 15)
     assert log.read_bytes().count(b"\n") == 120
-    again = medhelm_forked(*placed(tmp_path, nodes, 120, *slow), env={"RAY_ADDRESS": "127.0.0.1:9"})
-    assert again.returncode == 0, "a finished run needs no server, and joins no cluster"
+    # a finished run needs no server, and joins no cluster
+    medhelm_forked(*placed(tmp_path, nodes, 120, *slow), env={"RAY_ADDRESS": "127.0.0.1:9"})
 
 
 def log_of(folder: Path, process: Any) -> Path:
@@ -338,8 +329,7 @@ def test_what_ray_cannot_place_is_said_in_one_line(tmp_path: Path, nodes: Any) -
         ("worker", 2, quiz(tmp_path, local, 2, workers="ray:2", engine__num_gpus=2)),
         ("start", 6, placed(tmp_path, nodes, 2, "--fault", "at start", model__replicas=1)),
     ):
-        done = medhelm_forked(*argv, env=env)
-        assert done.returncode == code, done.stderr
+        done = medhelm_forked(*argv, env=env, code=code)
         said[name] = done.stderr
     assert "Ray has room for 1 of 2 server(s) with 1 GPU(s)" in said["room"]
     assert "serve needs {host}" in said["host"]
@@ -377,10 +367,9 @@ def test_two_nodes_and_a_served_model_are_begun_as_printed(tmp_path: Path) -> No
                 with said.open("w") as out:
                     begun.append(subprocess.Popen([ray, *words], env=env, stdout=out))
                 wait_until(lambda said=said: "Ray runtime started" in said.read_text(), 60)
-            done = medhelm_forked(*shlex.split(run)[1:], env=env, cwd=tmp_path)
+            medhelm_forked(*shlex.split(run)[1:], env=env, cwd=tmp_path)
         finally:
             for one in reversed(begun):
                 one.terminate()
                 one.wait(60)
-    assert done.returncode == 0, done.stderr
     assert [one.gpus for one in started(tmp_path)] == ["0", "0"] and not alive(tmp_path)

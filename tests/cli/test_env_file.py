@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import command_parser, known_commands, run_command
+from medhelm.cli import command_parser, known_commands
 from medhelm.cli.env_file import env_files
 from medhelm.errors import UsageError
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 CANARY = "sk-canary-4711"
 ASKING = {
@@ -60,10 +61,9 @@ def test_a_line_that_is_none_is_named_and_not_shown(line: str) -> None:
     assert "canary" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["run", "--env-file", "gone.env", "model=baseline/lead"]) == 2
-    assert "gone.env" in capsys.readouterr().err
-    assert run_command(["probe", "model=openai/x", "--env-file"]) == 2
+def test_a_file_that_cannot_be_read_is_named(shell: Shell) -> None:
+    assert "gone.env" in shell.error("run", "--env-file", "gone.env", "model=baseline/lead")
+    shell("probe", "model=openai/x", "--env-file", code=2)
     Path("ward.env").write_bytes(b"A=\xff")
     with pytest.raises(UsageError, match="UTF-8"):
         env_files(["--env-file", "ward.env"]).__enter__()
@@ -77,20 +77,17 @@ def test_all_commands_that_ask_take_it_and_no_others_do() -> None:
         assert ("--env-file" in options) == command.asks
 
 
-def test_a_run_finds_its_key_there_alone_and_writes_it_nowhere(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_finds_its_key_there_alone_and_writes_it_nowhere(shell: Shell) -> None:
     file = put(f"WARD_KEY={CANARY}\n")
     Path(".env").write_text(f"WARD_KEY={CANARY}\n")
     with serve_in_thread(key=CANARY) as server:
         line = ["model=openai/m", f"model.base_url={server.base_url}", "model.api_key_env=WARD_KEY"]
         run = ["run", *line, "benchmark=headqa", "data=sample"]
-        assert run_command(run) == 6  # .env is not read by itself
-        assert "WARD_KEY, which is not set" in capsys.readouterr().err
-        assert run_command([*run, "--env-file", file]) == 0
+        shell(*run, code=6)  # .env is not read by itself
+        assert "WARD_KEY, which is not set" in shell.err
+        shell(*run, "--env-file", file)
         assert "WARD_KEY" not in os.environ
-        assert run_command(["probe", "--env-file", file, *line]) == 0
-    shown = capsys.readouterr()
-    assert "canary" not in shown.out + shown.err
+        shell("probe", "--env-file", file, *line)
+    assert "canary" not in shell.all
     stored = [p for p in Path("medhelm-results").rglob("*") if p.is_file()]
     assert stored and not any(b"canary" in p.read_bytes() for p in stored)

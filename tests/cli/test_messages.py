@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from medhelm.cli import run_command
 from medhelm.cli.other_tools import _NAMES, meant_key
 from medhelm.config import Job
 from medhelm.data.dataset import open_dataset
@@ -22,6 +21,7 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.type_errors import field_names
 from tests.cases import cases
 from tests.cli.own_configs import write_own
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -39,13 +39,10 @@ def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("case", MISTAKES, ids=[case["typed"] for case in MISTAKES])
 def test_a_mistake_is_one_line_that_says_what_to_type(
-    case: dict[str, Any], here: Path, capsys: pytest.CaptureFixture[str]
+    case: dict[str, Any], here: Path, shell: Shell
 ) -> None:
     before = sorted(here.rglob("*"))
-    assert run_command(shlex.split(case["typed"])) == case.get("code", 2)
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    assert line.startswith("medhelm: ") and said.out == ""
+    line = shell.error(*shlex.split(case["typed"]), code=case.get("code", 2))
     assert [word for word in case["words"] if word not in line] == [], line
     assert sorted(here.rglob("*")) == before
 
@@ -133,8 +130,7 @@ def test_a_jury_without_a_rubric_is_told_from_one_of_an_unknown_name() -> None:
 
 
 def test_a_glob_over_data_that_may_not_be_sent_counts_it_and_names_the_suite(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, shell: Shell
 ) -> None:
-    assert run_command(["run", "model=openai/gpt-5", "benchmark=glob(*)"]) == 5
-    (line,) = capsys.readouterr().err.splitlines()
+    line = shell.error("run", "model=openai/gpt-5", "benchmark=glob(*)", code=5)
     assert re.search(r"of \d+ benchmarks may not be sent \(\d+ gated, \d+ private\); suite=", line)

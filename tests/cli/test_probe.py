@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from medhelm.cli import run_command
 from tests.server import Reply, instance_of, serve_in_thread
+from tests.shell import Shell
 
 
 def picky(body: Mapping[str, Any]) -> str | Reply:
@@ -32,14 +30,11 @@ def picky(body: Mapping[str, Any]) -> str | Reply:
     return "A"
 
 
-def test_what_a_server_takes_and_the_settings_that_fit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_server_takes_and_the_settings_that_fit(tmp_path: Path, shell: Shell) -> None:
     with serve_in_thread(by_body=picky) as server:
         server.served = "weights-7b"
         line = ["model=openai/ward-a", f"model.base_url={server.base_url}"]
-        assert run_command(["probe", *line]) == 0
-        out = capsys.readouterr().out
+        out = shell("probe", *line)
         said = " ".join(out.split())
         for fact in (
             "status 200, stop",
@@ -55,31 +50,23 @@ def test_what_a_server_takes_and_the_settings_that_fit(
         assert "model.token_limit_field=max_completion_tokens" in settings
         assert "model.send_seed=false" in settings and "model.json_schema=true" in settings
         run = ["run", *line, *settings, "benchmark=headqa", "data=sample"]
-        assert run_command([*run, f"results_dir={tmp_path}"]) == 0
-        capsys.readouterr()
-        assert run_command(["probe", *line, *settings, "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)["settings"] == {}
+        shell(*run, f"results_dir={tmp_path}")
+        assert shell.json("probe", *line, *settings)["settings"] == {}
 
 
-def test_every_address_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_address_is_asked(shell: Shell) -> None:
     with serve_in_thread() as one, serve_in_thread() as other:
         line = ["probe", "model=openai/x", f"model.base_url=[{one.base_url},{other.base_url}]"]
-        assert run_command(line) == 0
+        assert f"openai/x at {other.base_url}" in shell(*line)
         assert one.requests == other.requests == 5
-        assert f"openai/x at {other.base_url}" in capsys.readouterr().out
         line[-1] = f"model.base_url=[{one.base_url},http://127.0.0.1:9/v1]"
-        assert run_command([*line, "--format", "json"]) == 6
-    found = capsys.readouterr()
-    said = json.loads(found.out)["addresses"]
-    assert (
-        said[one.base_url]["status"] == "200, stop"
-        and "did not answer at http://127.0.0.1:9/v1," in found.err
-    )
+        said = shell.json(*line, code=6)["addresses"]
+    assert said[one.base_url]["status"] == "200, stop"
+    assert "did not answer at http://127.0.0.1:9/v1," in shell.err
 
 
-def test_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_is_not_there(shell: Shell) -> None:
     words = ("model=openai/x", "model.base_url=http://127.0.0.1:9/v1")
-    assert run_command(["probe", *words]) == 6
-    found = capsys.readouterr()
-    assert "did not answer" in found.err and found.err.count("\n") == 1
-    assert "failed: no connection" in " ".join(found.out.split())
+    shell("probe", *words, code=6)
+    assert "did not answer" in shell.err and shell.err.count("\n") == 1
+    assert "failed: no connection" in " ".join(shell.out.split())

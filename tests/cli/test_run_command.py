@@ -31,19 +31,10 @@ from tests.quiz import (
     write_quiz,
 )
 from tests.server import FaultServer, Reply, serve_in_thread
+from tests.shell import Shell
 
 LEAD = ("run", "model=baseline/lead", "benchmark=headqa", "data=sample")
 SECRET = "sk-live-0123456789abcdef"
-
-
-def refuse(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
-    """Run in this process; return the one line on stderr."""
-    assert run_command(argv) == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = said.err.splitlines()
-    assert line.startswith("medhelm: ") and "Traceback" not in line
-    return line.removeprefix("medhelm: ")
 
 
 def models_of(results: Path) -> Counter[str]:
@@ -55,12 +46,11 @@ def models_of(results: Path) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = refuse(capsys, "run", "benchmark=headqa", "data=sample", "model=openai/modèle")
-    assert run_command(["run", *shlex.split(line.rpartition("write ")[2]), "--cfg", "job"]) == 0
-    assert "name: openai/modèle\n" in capsys.readouterr().out
+def test_a_name_beyond_ascii_can_be_given_as_the_error_says(here: Path, shell: Shell) -> None:
+    line = shell.error("run", "benchmark=headqa", "data=sample", "model=openai/modèle")
+    assert "name: openai/modèle\n" in shell(
+        "run", *shlex.split(line.rpartition("write ")[2]), "--cfg", "job"
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,17 +74,17 @@ def test_a_name_beyond_ascii_can_be_given_as_the_error_says(
     ],
 )
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(
-    argument: str, here: Path, capsys: pytest.CaptureFixture[str]
+    argument: str, here: Path, shell: Shell
 ) -> None:
-    line = refuse(capsys, *LEAD, argument)
+    line = shell.error(*LEAD, argument)
     assert "environment" in line
     assert not re.search("0123456789", line)
 
 
 @pytest.mark.slow
 def test_a_process_of_its_own_says_the_same(tmp_path: Path) -> None:
-    done = medhelm_apart(*LEAD, "max_instance=3", cwd=tmp_path)
-    assert done.returncode == 2 and done.stdout == ""
+    done = medhelm_apart(*LEAD, "max_instance=3", cwd=tmp_path, code=2)
+    assert done.stdout == ""
     assert done.stderr.startswith("medhelm: ") and done.stderr.count("\n") == 1
     assert not any(tmp_path.iterdir())
 
@@ -118,9 +108,8 @@ def test_help_is_ours_and_quick(tmp_path: Path) -> None:
     assert seconds < 3, "it is asked for in under a second; a slow machine gets three"
 
 
-def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["run", "--help"]) == 0
-    text = capsys.readouterr().out
+def test_every_setting_of_the_help_exists(here: Path, shell: Shell) -> None:
+    text = shell("run", "--help")
     settings = text.partition("settings (")[2].partition("\noptions:")[0]
     named = re.findall(r"^  (\w+):", settings, re.MULTILINE)
     from medhelm.config import Job
@@ -135,17 +124,14 @@ def test_every_setting_of_the_help_exists(here: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
-def test_cfg_shows_the_configuration_and_runs_nothing(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cfg_shows_the_configuration_and_runs_nothing(here: Path, shell: Shell) -> None:
     argv = ("model=openai/gpt-4o", "benchmark=headqa", "seed=7", "--cfg", "job")
     for given in (argv, ("-m", *argv), (*argv[3:], *argv[:3])):
-        assert run_command(["run", *given]) == 0
-        text = capsys.readouterr().out
+        text = shell("run", *given)
         assert "  name: openai/gpt-4o\n" in text and "  name: headqa\n" in text
         assert "\nseed: 7\n" in text and "hydra:" not in text
     unseeded = [a for a in argv if a != "seed=7"]
-    assert "one value" in refuse(capsys, "run", *unseeded, "seed=1,2")
+    assert "one value" in shell.error("run", *unseeded, "seed=1,2")
     assert not any(here.iterdir())
 
 
@@ -165,10 +151,9 @@ def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path
 
 @pytest.mark.slow
 def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, shell: Shell
 ) -> None:
-    assert run_command([*LEAD, "seed=range(3)"]) == 0
-    said = capsys.readouterr().out
+    said = shell(*LEAD, "seed=range(3)")
     assert "No common table: baseline/lead has 3 runs on headqa" in said
     shown = re.findall(r"headqa x baseline/lead, seed=(\d), exact_match 0.250 \(n 8\): (.+)", said)
     assert [seed for seed, _ in shown] == ["0", "1", "2"]
@@ -180,20 +165,15 @@ def test_a_sweep_over_a_setting_keeps_its_runs_apart_and_shows_each(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "+"])
-def test_experiments_and_suites(
-    prefix: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_experiments_and_suites(prefix: str, here: Path, shell: Shell) -> None:
     argv = ["run", "model=openai/x", "suite=medhelm_core", f"{prefix}experiment=repeatability"]
-    assert run_command([*argv, "--cfg", "job"]) == 0
-    text = capsys.readouterr().out
+    text = shell(*argv, "--cfg", "job")
     assert "\nrepeats: 5\n" in text and "    temperature: 0.7\n" in text
     assert "name: medhelm_core" in text and "  - race_bias\n" in text
 
 
 @pytest.mark.slow
-def test_requests_that_fail_say_why_and_how_to_go_on(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_requests_that_fail_say_why_and_how_to_go_on(here: Path, shell: Shell) -> None:
     write_quiz(here, 6)
 
     def answer(prompt: str) -> str | Reply:
@@ -202,14 +182,14 @@ def test_requests_that_fail_say_why_and_how_to_go_on(
     is_broken = True
     with serve_in_thread(answer=answer) as server:
         argv = arguments(here, server.base_url, model="openai/a")
-        assert run_command(argv) == 6, "no answer at all is no success"
-        said = capsys.readouterr().err
+        shell(*argv, code=6)  # no answer at all is no success
+        said = shell.err
         assert "medhelm: quiz x openai/a: no request was answered\n" in said
         assert "medhelm: openai/a: 6 request(s) failed and are in no mean (6 http 400)" in said
         assert "To go on where it stopped: medhelm run model=openai/a" in said
         is_broken = False
-        assert run_command(argv) == 0
-        said = capsys.readouterr().err
+        shell(*argv)
+        said = shell.err
         assert "openai/a: 1 request(s) failed and are in no mean (1 http 400)" in said
         assert "no request was answered" not in said and "To go on where it stopped" in said
 
@@ -234,37 +214,33 @@ def test_ctrl_c_does_not_wait_for_requests_that_wait_for_their_next_try(tmp_path
 def test_one_dead_server_does_not_stop_the_other_models(tmp_path: Path) -> None:
     write_quiz(tmp_path, 20)
     given = {"model": "openai/dead,baseline/lead", "model.max_attempts": 2}
-    done = medhelm(*arguments(tmp_path, "http://127.0.0.1:9/v1", **given))
-    assert done.returncode == 6 and "quiz x openai/dead: the server at 127.0.0.1:9" in done.stderr
+    done = medhelm(*arguments(tmp_path, "http://127.0.0.1:9/v1", **given), code=6)
+    assert "quiz x openai/dead: the server at 127.0.0.1:9" in done.stderr
     assert "1 of 2 run(s) failed, see above; the others are finished" in done.stderr
     assert models_of(tmp_path / "results") == {"baseline/lead": 1}
 
 
 @pytest.mark.slow
 def test_what_stops_many_runs_alike_is_said_once(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("medhelm.runs.runner.write_struct", full)
-    assert run_command(["run", "model=baseline/lead", "benchmark=headqa,medec", "data=sample"]) == 4
-    said = [line for line in capsys.readouterr().err.splitlines() if "disk is full" in line]
+    shell("run", "model=baseline/lead", "benchmark=headqa,medec", "data=sample", code=4)
+    said = [line for line in shell.err.splitlines() if "disk is full" in line]
     assert len(said) == 1 and said[0].startswith(
         "medhelm: headqa x baseline/lead and 1 more run(s)"
     )
 
 
 @pytest.mark.slow
-def test_the_ranking_is_what_stays_on_the_screen(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["run", "model=baseline/lead,baseline/random", *LEAD[2:]]) == 0
-    said = capsys.readouterr().out
+def test_the_ranking_is_what_stays_on_the_screen(here: Path, shell: Shell) -> None:
+    said = shell("run", "model=baseline/lead,baseline/random", *LEAD[2:])
     places = [said.index(title) for title in ("Scores by benchmark", "Models over 1", "Runs:")]
     assert places == sorted(places)
-    assert run_command(["tables"]) == 0
-    again = capsys.readouterr().out
+    again = shell("tables")
     assert said.startswith(again.rstrip()), "run and tables show the same in one order"
 
 
@@ -292,20 +268,16 @@ def test_own_models_are_named_after_their_file_or_by_it(own: Path, here: Path) -
 
 
 @pytest.mark.slow
-def test_own_benchmarks_suites_and_experiments(
-    own: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command([*OWN, "model=glob(house/*)", "suite=two"]) == 0
+def test_own_benchmarks_suites_and_experiments(own: Path, here: Path, shell: Shell) -> None:
+    shell(*OWN, "model=glob(house/*)", "suite=two")
     assert {m for m, *_ in specs(here)} == {"house/first", "house/random"}
     assert {b for _, b, _ in specs(here)} == {"headqa", "medec"}
     shutil.rmtree(here / "medhelm-results")
-    assert run_command(["run", "--config-dir", "own", "experiment=mine"]) == 0
+    shell("run", "--config-dir", "own", "experiment=mine")
     assert {(m, b) for m, b, _ in specs(here)} == {("house/random", "medec")}
-    capsys.readouterr()
     for name, split in (("pubmed_all", "all"), ("headqa", "test")):
         argv = [*OWN, "model=mine", f"benchmark={name}", "--cfg", "job"]
-        assert run_command(argv) == 0
-        assert yaml.safe_load(capsys.readouterr().out)["benchmark"]["split"] == split
+        assert yaml.safe_load(shell(*argv))["benchmark"]["split"] == split
 
 
 @pytest.mark.slow
@@ -316,11 +288,9 @@ def test_hydras_search_path_is_the_same(own: Path, here: Path) -> None:
     assert {m for m, *_ in specs(here)} == {"house/first", "house/random"}
 
 
-def test_an_own_file_never_hides_behind_a_packaged_one(
-    own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_own_file_never_hides_behind_a_packaged_one(own: Path, shell: Shell) -> None:
     (own / "suite" / "medhelm_core.yaml").write_text("benchmarks: [headqa]\n")
-    line = refuse(capsys, *OWN, "model=mine", "suite=medhelm_core")
+    line = shell.error(*OWN, "model=mine", "suite=medhelm_core")
     assert "medhelm_core.yaml" in line and "rename it" in line
 
 
@@ -342,8 +312,7 @@ def test_an_own_file_never_hides_behind_a_packaged_one(
 def test_any_name_of_an_endpoint_is_a_model(name: str, tmp_path: Path) -> None:
     write_quiz(tmp_path, 3)
     with serve_in_thread() as server:
-        done = medhelm(*arguments(tmp_path, server.base_url, model=f"openai/{name}"))
-        assert done.returncode == 0, done.stderr
+        medhelm(*arguments(tmp_path, server.base_url, model=f"openai/{name}"))
         assert {body["model"] for body in server.bodies} == {name}
     spec = record_of(tmp_path).spec.model
     assert (spec.name, spec.model) == (f"openai/{name}", name)
@@ -384,18 +353,13 @@ OWN_RUN = "medhelm run --config-dir own"
     ],
 )
 def test_completion(
-    line: str,
-    offered: str,
-    own: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, offered: str, own: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.setenv("COMP_LINE", line)
     monkeypatch.setenv("COMP_POINT", str(len(line)))
-    assert run_command(["-sc", "query=bash"]) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    found = {word.removeprefix("model.sampling.") for word in said.out.split()}
+    shell("-sc", "query=bash")
+    assert shell.err == ""
+    found = {word.removeprefix("model.sampling.") for word in shell.out.split()}
     wanted = set(offered.split())
     assert wanted - {"..."} <= found if "..." in wanted else found == wanted
     assert not any(word.startswith("hydra") for word in found)
@@ -446,8 +410,10 @@ def test_requests_that_do_not_fit_the_window_are_counted_with_the_reason(
 ) -> None:
     data = write_quiz(tmp_path, 3) / "quiz" / "quiz.jsonl"
     data.write_text(data.read_text().replace("Case 1.", "Case 1. " + "word " * 900))
-    done = medhelm(*arguments(tmp_path, server.base_url, **{"model.context_window": window}))
-    assert (done.returncode, server.requests) == (code, 3 - lost)
+    done = medhelm(
+        *arguments(tmp_path, server.base_url, **{"model.context_window": window}), code=code
+    )
+    assert server.requests == 3 - lost
     reason = rf"tokens of prompt and 256 of answer exceed the window of {window}"
     said = rf"medhelm: quiz x openai/test: {lost} request\(s\) do not fit"
     assert re.search(said, done.stderr), done.stderr

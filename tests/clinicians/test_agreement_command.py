@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.grading.jury.metric import default_jury
 from medhelm.review.marks import Asked, Marks
 from medhelm.schema.model import ModelSpec
@@ -24,13 +23,14 @@ from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
 from medhelm.store.records import read_record
 from medhelm.tables.clinicians import agreement
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
 AXES = ("accuracy", "completeness", "clarity")
 HEAD = ("rater", "benchmark", "model", "instance")
 Rows = Sequence[Sequence[object]]
-Shell = Callable[..., str]
+Answers = Callable[..., str]
 LEAD = ("ward", "baseline/lead")
 JSON = ("--table", "agreement", "--format", "json")
 
@@ -114,25 +114,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shell(
-    results: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Shell:
+def answers(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+) -> Answers:
     """Run the command on the results; returns what it prints, or the one line of its error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
     def call(*argv: object, code: int = 0) -> str:
-        folder = [] if "--results-dir" in argv else ["--results-dir", str(results)]
-        got = run_command(["agreement", "answers", *map(str, argv), *folder])
-        out, err = capsys.readouterr()
-        assert got == code, (got, out, err)
-        if not code:
-            return out
-        (line,) = err.strip().splitlines()
-        return line
+        folder = [] if "--results-dir" in argv else ["--results-dir", results]
+        words = ("agreement", "answers", *argv, *folder)
+        return shell.error(*words, code=code) if code else shell(*words)
 
     return call
 
@@ -200,7 +192,7 @@ def ratings_of(results: Path, raters: str = "ABC") -> list[list[object]]:
 
 
 @pytest.mark.slow
-def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(results: Path, shell: Shell) -> None:
+def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(results: Path, answers: Answers) -> None:
     jury, rouge = (score(results, "ward", m) for m in ("jury", "rouge_l"))
     names = [f"w{i}" for i in range(6)]
     given = {n: (1 + i % 5, 2 + i % 3, 3) for i, n in enumerate(names)}
@@ -208,7 +200,7 @@ def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(results: Path, shell: 
     model = "baseline/lead"
     rows = [["A", "ward", model, n, *given[n]] for n in names]
     rows += [["B", "ward", model, n, *other[n]] for n in other]
-    text = shell(rate(rows), *JSON)
+    text = answers(rate(rows), *JSON)
 
     def z(values: list[float]) -> dict[str, float]:
         return dict(enumerate((np.asarray(values) - np.mean(values)) / np.std(values, ddof=1)))  # type: ignore[arg-type]
@@ -235,14 +227,16 @@ def test_icc_against_the_jury_is_2r_over_1_plus_r_by_hand(results: Path, shell: 
     assert math.isclose(own["bias"], np.mean(gaps))
 
 
-def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(results: Path, shell: Shell) -> None:
+def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(
+    results: Path, answers: Answers
+) -> None:
     jury = score(results, "ward", "jury")
     names = [f"w{i}" for i in range(6)]
     a = dict(zip(names, (1, 2, 3, 4, 5, 1), strict=True))
     b = dict(zip(names[2:], (5, 5, 1, 4), strict=True))  # strict where A is not, and the reverse
     path = rate(of_lead({"A": a, "B": b}))
-    after = shell(path, *JSON, "--set", "z_scores=after")
-    before = shell(path, *JSON)
+    after = answers(path, *JSON, "--set", "z_scores=after")
+    before = answers(path, *JSON)
 
     # by the paper's formula: (MS of cases - MS of error) / MS of cases of two z-scored raters
     plain = [np.mean([a[n], b[n]]) if n in b else a[n] for n in names]
@@ -256,35 +250,37 @@ def test_z_scores_after_are_of_the_plain_mean_as_in_the_paper(results: Path, she
     assert "plain mean of the clinicians' ratings" in " ".join(json.loads(after)["notes"])
 
 
-def test_two_answers_in_common_count_only_as_in_the_paper(results: Path, shell: Shell) -> None:
+def test_two_answers_in_common_count_only_as_in_the_paper(results: Path, answers: Answers) -> None:
     marks = {
         "A": {"w0": 1, "w1": 3, "w2": 2, "w3": 5},
         "B": {"w0": 2, "w1": 3, "w4": 1, "w5": 4},  # as A on two: 1
         "C": {"w2": 4, "w3": 2, "w4": 3, "w5": 5},  # against A on two: undefined; as B: 1
     }
     path = rate(of_lead(marks))
-    text = shell(path, *JSON, "--set", "z_scores=after")
+    text = answers(path, *JSON, "--set", "z_scores=after")
     row = row_of(text, "clinicians")
     assert (row["icc"], row["pairs"], row["pairs_of_two"], row["pairs_undefined"]) == (1, 2, 2, 1)
     assert "two answers in common" in " ".join(json.loads(text)["notes"])
-    plain = row_of(shell(path, *JSON), "clinicians")
+    plain = row_of(answers(path, *JSON), "clinicians")
     assert plain["boot_method"] == "none (no pair with 5 in common)"
-    assert "at least 3, not 2" in shell(path, "--set", "min_common=2", code=2)
+    assert "at least 3, not 2" in answers(path, "--set", "min_common=2", code=2)
 
 
-def test_an_interval_that_says_nothing_is_none_with_the_reason(results: Path, shell: Shell) -> None:
+def test_an_interval_that_says_nothing_is_none_with_the_reason(
+    results: Path, answers: Answers
+) -> None:
     path = rate(of_lead({"A": {"w0": 2, "w1": 3, "w2": 5, "w3": 1}}))
-    row = row_of(shell(path, *JSON), "jury")
+    row = row_of(answers(path, *JSON), "jury")
     assert (row["icc_low"], row["icc_high"]) == (None, None)
     assert row["icc"] is not None and row["icc_method"].startswith("none (-")
-    out = " ".join(shell(path, "--table", "agreement").split())
+    out = " ".join(answers(path, "--table", "agreement").split())
     assert "No interval where it would reach from below 0 to above 0.9: combined x jury F" in out
 
 
-def test_a_rater_who_is_stricter_changes_no_icc(results: Path, shell: Shell) -> None:
+def test_a_rater_who_is_stricter_changes_no_icc(results: Path, answers: Answers) -> None:
     plain = ratings_of(results)
     strict = [[*row[:4], *(int(str(v)) - (row[0] == "B") for v in row[4:])] for row in plain]
-    one, other = (table(shell(rate(x), *JSON)) for x in (plain, strict))
+    one, other = (table(answers(rate(x), *JSON)) for x in (plain, strict))
     for a, b in zip(one, other, strict=True):
         assert math.isclose(a["icc"], b["icc"], abs_tol=1e-9)
         assert math.isclose(a["boot_low"], b["boot_low"], abs_tol=1e-9)
@@ -292,12 +288,12 @@ def test_a_rater_who_is_stricter_changes_no_icc(results: Path, shell: Shell) -> 
 
 
 def test_clinicians_are_compared_in_pairs_with_enough_in_common(
-    results: Path, shell: Shell
+    results: Path, answers: Answers
 ) -> None:
     marks = {"A": [1, 2, 3, 4, 5, 1, 2, 3, 4], "B": [2, 1, 4, 3, 5, 2, 1], "C": [5, 4, 3, 3]}
     path = rate(of_lead(marks))
     row, less, none = (
-        row_of(shell(path, *JSON, "--set", f"min_common={least}"), "clinicians")
+        row_of(answers(path, *JSON, "--set", f"min_common={least}"), "clinicians")
         for least in (5, 4, 8)
     )
     r = np.corrcoef(marks["A"][:7], marks["B"])[0, 1]
@@ -315,14 +311,14 @@ def test_clinicians_are_compared_in_pairs_with_enough_in_common(
     assert none["boot_method"] == "none (no pair with 8 in common)"
 
 
-def test_the_output_names_the_stand_in_and_fits_a_terminal(results: Path, shell: Shell) -> None:
-    out = shell(rate(ratings_of(results)), "--show", "judges")
+def test_the_output_names_the_stand_in_and_fits_a_terminal(results: Path, answers: Answers) -> None:
+    out = answers(rate(ratings_of(results)), "--show", "judges")
     assert out.count("jury offline (a stand-in)") == 2
     assert "The offline jury is a stand-in" in out
     for word in ("combined", "ward", "jury[offline/overlap]", "rouge_l", "clinicians", "kappa"):
         assert word in out
     assert max(len(line) for line in out.splitlines()) <= 80
-    rows = table(shell("ratings.csv", *JSON))
+    rows = table(answers("ratings.csv", *JSON))
     assert {r["measure"]: r["is_stand_in"] for r in rows} == {
         "jury": True,
         "rouge_l": False,
@@ -330,31 +326,33 @@ def test_the_output_names_the_stand_in_and_fits_a_terminal(results: Path, shell:
     }
 
 
-def test_formats(results: Path, shell: Shell) -> None:
+def test_formats(results: Path, answers: Answers) -> None:
     path = rate(ratings_of(results))
-    lines = shell(path, "--table", "agreement", "--format", "csv").splitlines()
+    lines = answers(path, "--table", "agreement", "--format", "csv").splitlines()
     assert lines[0] == ",".join(c.name for c in agreement.AGREEMENT.columns)
     assert len(lines) == 1 + 2 * 3
-    documents = json.loads(shell(path, "--format", "json", "--set", "threshold=4"))
+    documents = json.loads(answers(path, "--format", "json", "--set", "threshold=4"))
     assert [d["table"] for d in documents] == ["agreement", "corrected"]
     assert documents[0]["settings"]["judges"] == "offline graders"
     assert documents[0]["settings"]["min_common"] == 5
-    assert "names one table" not in shell(path, "--table", "corrected", "--format", "csv")
-    assert "--table" in shell(path, "--format", "csv", code=2)
+    assert "names one table" not in answers(path, "--table", "corrected", "--format", "csv")
+    assert "--table" in answers(path, "--format", "csv", code=2)
 
 
-def test_seed_and_order_of_rows_decide_nothing_but_the_draws(results: Path, shell: Shell) -> None:
+def test_seed_and_order_of_rows_decide_nothing_but_the_draws(
+    results: Path, answers: Answers
+) -> None:
     rows = ratings_of(results)
-    first = shell(rate(rows), *JSON)
-    assert shell(rate(rows[::-1]), *JSON) == first
-    drawn = table(shell("ratings.csv", *JSON, "--set", "seed=1"))
+    first = answers(rate(rows), *JSON)
+    assert answers(rate(rows[::-1]), *JSON) == first
+    drawn = table(answers("ratings.csv", *JSON, "--set", "seed=1"))
     for a, b in zip(table(first), drawn, strict=True):
         assert a["icc"] == b["icc"]
         assert a["boot_low"] != b["boot_low"]
 
 
 def test_benchmarks_with_criteria_of_their_own_stand_in_one_file(
-    results: Path, shell: Shell
+    results: Path, answers: Answers
 ) -> None:
     forms = {"ward": AXES, "notes": ("accuracy", "structure", "clarity")}
     with Path("ratings.csv").open("w", newline="") as file:
@@ -364,7 +362,7 @@ def test_benchmarks_with_criteria_of_their_own_stand_in_one_file(
             for i, r, item in itertools.product(range(8), "AB", items_):
                 mark = 3 if item in ("accuracy", "clarity") else 1 + (i + ord(r)) % 4
                 writer.writerow([r, benchmark, "baseline/lead", f"w{i}", item, mark, "x"])
-    found = table(shell("ratings.csv", *JSON))
+    found = table(answers("ratings.csv", *JSON))
     names = list(dict.fromkeys(r["benchmark"] for r in found))
     assert names == ["combined", "notes", "ward"]
     assert [r["n"] for r in found if r["measure"] == "jury"] == [16, 8, 8]
@@ -372,22 +370,22 @@ def test_benchmarks_with_criteria_of_their_own_stand_in_one_file(
     assert [r["n"] for r in found if r["measure"] == "rouge_l"] == [8, 8]
 
 
-def test_options_choose_benchmarks_and_models(results: Path, shell: Shell) -> None:
+def test_options_choose_benchmarks_and_models(results: Path, answers: Answers) -> None:
     path = rate(ratings_of(results))
-    found = table(shell(path, "--table", "corrected", "--format", "json", "--model", *MODELS[:2]))
+    found = table(answers(path, "--table", "corrected", "--format", "json", "--model", *MODELS[:2]))
     assert [r["model"] for r in found] == list(MODELS[:2])
-    assert "no rating is of" in shell(path, "--benchmark", "notes", code=2)
+    assert "no rating is of" in answers(path, "--benchmark", "notes", code=2)
 
 
 # Corrected scores ---------------------------------------------------------------------------------
 
 
-def test_corrected_scores_by_hand(results: Path, shell: Shell) -> None:
+def test_corrected_scores_by_hand(results: Path, answers: Answers) -> None:
     jury = score(results, "ward", "jury")
     model = "baseline/lead"
     rows = [["A", "ward", model, f"w{i}", m, m, m] for i, m in enumerate((3, 4, 2, 5))]
     rows.append(["B", "ward", model, "w0", 5, 5, 5])
-    (row,) = table(shell(rate(rows), "--table", "corrected", "--format", "json"))
+    (row,) = table(answers(rate(rows), "--table", "corrected", "--format", "json"))
     human = [4, 4, 2, 5]
     mean = sum(jury[model, f"w{i}"] for i in range(10)) / 10
     gap = sum(human[i] - jury[model, f"w{i}"] for i in range(4)) / 4
@@ -397,12 +395,12 @@ def test_corrected_scores_by_hand(results: Path, shell: Shell) -> None:
     assert math.isclose(row["powered"], mean + gap)
     assert 1 <= row["powered_low"] <= row["powered"] <= row["powered_high"] <= 5
     assert row["powered_method"] == "prediction-powered"
-    (one,) = table(shell(rate(rows[:2]), "--table", "corrected", "--format", "json"))
+    (one,) = table(answers(rate(rows[:2]), "--table", "corrected", "--format", "json"))
     assert one["powered_low"] is None
     assert one["powered_method"] == "none (one labelled cluster)"
 
 
-def test_shares_by_hand(results: Path, shell: Shell) -> None:
+def test_shares_by_hand(results: Path, answers: Answers) -> None:
     jury = score(results, "ward", "jury")
     cut = sorted(v for (m, _), v in jury.items() if m == "baseline/lead")[5]
     called = {i: jury["baseline/lead", f"w{i}"] >= cut for i in range(10)}
@@ -414,7 +412,7 @@ def test_shares_by_hand(results: Path, shell: Shell) -> None:
         for i, g in good.items()
     ]
     shares = ("--table", "corrected", "--set", f"threshold={cut}", "--format", "json")
-    (row,) = table(shell(rate(rows), *shares))
+    (row,) = table(answers(rate(rows), *shares))
     p = sum(called.values()) / 10
     specificity = 1 - 1 / sum(not g for g in good.values())
     assert math.isclose(row["mean"], p)
@@ -423,7 +421,7 @@ def test_shares_by_hand(results: Path, shell: Shell) -> None:
     assert math.isclose(row["corrected"], sum(good.values()) / 10)
     assert row["corrected_low"] <= row["corrected"] <= row["corrected_high"]
     upside = [[*r[:4], *(6 - int(str(v)) for v in r[4:])] for r in rows]
-    (row,) = table(shell(rate(upside), *shares))
+    (row,) = table(answers(rate(upside), *shares))
     assert row["corrected"] is None
     assert row["corrected_method"].startswith("none (sensitivity + specificity")
 
@@ -432,27 +430,27 @@ def test_shares_by_hand(results: Path, shell: Shell) -> None:
 
 
 def test_raters_without_spread_are_counted_and_their_ratings_kept(
-    results: Path, shell: Shell
+    results: Path, answers: Answers
 ) -> None:
     jury = score(results, "ward", "jury")
     model = "baseline/lead"
     marks = {"B": {f"w{i}": 3 for i in range(4, 9)}, "C": {"w9": 5}}
-    text = shell(rate(of_lead({"A": [1 + i % 5 for i in range(6)], **marks})), *JSON)
+    text = answers(rate(of_lead({"A": [1 + i % 5 for i in range(6)], **marks})), *JSON)
     assert "the same for all have no z-score: 2 of 3." in text
     own = row_of(text, "jury")
     assert (own["n"], own["answers"], own["n_scale"]) == (6, 10, 10)
     human = [1, 2, 3, 4, 4, 2, 3, 3, 3, 5]  # of w4 and w5 the mean of A and B
     gaps = [jury[model, f"w{i}"] - h for i, h in enumerate(human)]
     assert math.isclose(own["mae"], np.mean(np.abs(gaps)))
-    out = " ".join(shell("ratings.csv").split())
+    out = " ".join(answers("ratings.csv").split())
     assert " 6/10 " in out
     assert "MAE and kappa take answers without a z-score too: 10 of combined, 10 of ward." in out
     assert "x clinicians" in out and "No ICC (no pair with 5 in common)" in out
 
 
-def test_mae_needs_no_spread(shell: Shell, results: Path) -> None:
+def test_mae_needs_no_spread(answers: Answers, results: Path) -> None:
     jury = score(results, "ward", "jury")
-    own = row_of(shell(rate(of_lead({"A": [3] * 5})), *JSON), "jury")
+    own = row_of(answers(rate(of_lead({"A": [3] * 5})), *JSON), "jury")
     assert own["icc"] is None
     assert own["boot_method"] == "none (fewer than 3 answers with a z-score)"
     gaps = [jury["baseline/lead", f"w{i}"] - 3 for i in range(5)]
@@ -461,24 +459,24 @@ def test_mae_needs_no_spread(shell: Shell, results: Path) -> None:
 
 
 def test_a_benchmark_that_no_jury_could_score_changes_no_other_row(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, answers: Answers
 ) -> None:
     own = tmp_path / "own"
     jury_run(own, judged({"x/one": [1, 2, 4, 5, 3, 2], "x/two": [2, 1, 5, 4, 3, 3]}), judges=True)
     call = ("--results-dir", own, *JSON)
     rows = of_m((2, 1, 4, 5, 3, 1), "i")
-    before = row_of(shell(rate(rows), *call), "jury")
+    before = row_of(answers(rate(rows), *call), "jury")
     jury_run(
         own, judged({"x/one": [None] * 3, "x/two": [None] * 3}), benchmark="silent", judges=True
     )
     rows += [["A", "silent", "m", f"i{i}", i + 1, i + 1, i + 1] for i in range(3)]
-    found = table(shell(rate(rows), *call))
+    found = table(answers(rate(rows), *call))
     (after,) = [r for r in found if (r["benchmark"], r["measure"]) == ("b", "jury")]
     assert after["effective_votes"] == before["effective_votes"] is not None
     assert [r["measure"] for r in found if r["benchmark"] == "silent"] == ["clinicians"]
 
 
-def test_a_silent_judge_is_no_vote(tmp_path: Path, shell: Shell) -> None:
+def test_a_silent_judge_is_no_vote(tmp_path: Path, answers: Answers) -> None:
     given: dict[str, list[float | None]] = {
         "x/one": [1, 2, 4, 5, 3, 2],
         "x/two": [2, 1, 5, 4, 3, 3],
@@ -487,7 +485,7 @@ def test_a_silent_judge_is_no_vote(tmp_path: Path, shell: Shell) -> None:
     jury_run(tmp_path / "own", judged(given), judges=True)
     human = [2, 1, 4, 5, 3, 1]
     path = rate(of_m(human, "i"))
-    found = table(shell(path, "--results-dir", tmp_path / "own", *JSON))
+    found = table(answers(path, "--results-dir", tmp_path / "own", *JSON))
     errors = [np.subtract(given[j], human) for j in ("x/one", "x/two")]  # type: ignore[arg-type]
     r = np.corrcoef(*errors)[0, 1]
     assert found[0]["judges"] == 2
@@ -507,44 +505,44 @@ def judged(given: dict[str, list[float | None]]) -> list[Item]:
     return rows
 
 
-def test_pairs_that_contradict_each_other_exactly_are_counted(shell: Shell) -> None:
+def test_pairs_that_contradict_each_other_exactly_are_counted(answers: Answers) -> None:
     marks = {"A": [1, 2, 3, 4, 5], "B": [5, 4, 3, 2, 1], "C": [1, 3, 2, 4, 5]}
-    text = shell(rate(of_lead(marks)), *JSON)
+    text = answers(rate(of_lead(marks)), *JSON)
     own = row_of(text, "clinicians")
     assert (own["pairs"], own["pairs_undefined"]) == (2, 1)
     assert "in exact contradiction: 1 of combined, 1 of ward." in text
 
 
-def test_a_jury_that_contradicts_exactly_has_no_icc(tmp_path: Path, shell: Shell) -> None:
+def test_a_jury_that_contradicts_exactly_has_no_icc(tmp_path: Path, answers: Answers) -> None:
     jury_run(tmp_path / "own", items([1.1, 2.2, 4.4, 3.3], metric="jury"))
     rows = of_m((4, 3, 1, 2))
-    text = shell(rate(rows), "--results-dir", tmp_path / "own", *JSON)
+    text = answers(rate(rows), "--results-dir", tmp_path / "own", *JSON)
     row = table(text)[0]
     assert (row["icc"], row["boot_method"]) == (None, "none (exact contradiction)")
     assert math.isclose(row["correlation"], -1)
 
 
-def test_scales_that_differ_are_not_combined(tmp_path: Path, shell: Shell) -> None:
+def test_scales_that_differ_are_not_combined(tmp_path: Path, answers: Answers) -> None:
     own = tmp_path / "own"
     values = [1.0, 2.0, 4.0, 5.0, 3.0]
     jury_run(own, items(values, metric="jury"))
     jury_run(own, items([v * 2 for v in values], metric="jury"), benchmark="ten", top=10)
     rows = of_m((2, 1, 4, 5, 3))
     rows += [["A", "ten", "m", f"i00{i}", m, m, m] for i, m in enumerate((2, 1, 8, 9, 3))]
-    text = shell(rate(rows), "--results-dir", own, *JSON)
+    text = answers(rate(rows), "--results-dir", own, *JSON)
     assert "Not combined: the benchmarks' rubrics have different scales." in text
     assert {r["benchmark"] for r in table(text)} == {"b", "ten"}
 
 
 def test_no_spread_gives_a_corrected_score_without_an_interval(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, answers: Answers
 ) -> None:
     rows = items([5.0] * 6, metric="jury")
     rows.append(Item(id="x", value=1.0, outcome="empty", metric="jury"))
     jury_run(tmp_path / "own", rows)
     given = [["A", "b", "m", f"i00{i}", 4, 4, 4] for i in range(4)]
     call = (rate(given), "--results-dir", tmp_path / "own", "--format", "json")
-    (row,) = table(shell(*call, "--table", "corrected"))
+    (row,) = table(answers(*call, "--table", "corrected"))
     assert (row["powered"], row["powered_low"], row["powered_high"]) == (4.0, None, None)
     assert row["powered_method"] == "prediction-powered, no interval (no spread)"
     assert (row["decisions"], row["asked"], row["labelled"]) == (6, 7, 4)
@@ -572,51 +570,51 @@ MISTAKES: dict[str, tuple[Rows, str]] = {
 }
 
 
-def test_a_mistake_is_one_line(shell: Shell) -> None:
+def test_a_mistake_is_one_line(answers: Answers) -> None:
     for rows, expected in MISTAKES.values():
-        line = shell(rate(rows), code=2 if "jury" in expected else 3)
+        line = answers(rate(rows), code=2 if "jury" in expected else 3)
         assert expected in line
 
 
-def test_two_files_of_one_name_are_two_files(shell: Shell) -> None:
+def test_two_files_of_one_name_are_two_files(answers: Answers) -> None:
     for folder, mark in (("one", 2), ("two", 5)):
         Path(folder).mkdir()
         rate([["A", *LEAD, "w1", mark, mark, mark]]).rename(f"{folder}/ratings.csv")
-    line = shell("one/ratings.csv", "two/ratings.csv", code=3)
+    line = answers("one/ratings.csv", "two/ratings.csv", code=3)
     assert "rated ward" in line
-    assert "this rater rated" in shell("one/ratings.csv", "one/ratings.csv", code=3)
+    assert "this rater rated" in answers("one/ratings.csv", "one/ratings.csv", code=3)
 
 
-def test_a_missing_column_is_named(shell: Shell) -> None:
+def test_a_missing_column_is_named(answers: Answers) -> None:
     for column in (*HEAD[1:], "item", "value"):
         head = [name for name in (*HEAD, "item", "value") if name != column]
         Path("ratings.csv").write_text(",".join(head) + "\n" + ",".join("x" * len(head)))
-        assert f"no column '{column}'" in shell("ratings.csv", code=3)
+        assert f"no column '{column}'" in answers("ratings.csv", code=3)
 
 
-def test_semicolons_and_tabs_are_read_as_commas_are(results: Path, shell: Shell) -> None:
-    named = shell(rate(ratings_of(results)), "--format", "json")
+def test_semicolons_and_tabs_are_read_as_commas_are(results: Path, answers: Answers) -> None:
+    named = answers(rate(ratings_of(results)), "--format", "json")
     with Path("ratings.csv").open(newline="") as file:
         rows = list(csv.reader(file))
     for separator in ";\t":
         with Path("other.csv").open("w", encoding="utf-8-sig", newline="") as file:
             csv.writer(file, delimiter=separator).writerows(rows)
-        assert shell("other.csv", "--format", "json") == named
+        assert answers("other.csv", "--format", "json") == named
         written = Path("other.csv").read_text(encoding="utf-8-sig")
         Path("other.csv").write_text(f"sep={separator}\n{written}", encoding="utf-8-sig")
-        assert shell("other.csv", "--format", "json") == named
+        assert answers("other.csv", "--format", "json") == named
 
 
-def test_files_that_are_no_ratings(shell: Shell, tmp_path: Path) -> None:
-    assert "cannot read nowhere.csv" in shell("nowhere.csv", code=3)
+def test_files_that_are_no_ratings(answers: Answers, tmp_path: Path) -> None:
+    assert "cannot read nowhere.csv" in answers("nowhere.csv", code=3)
     Path("latin.csv").write_bytes("rater,benchmark\nJos\xe9,ward\n".encode("latin-1"))
-    assert "UTF-8" in shell("latin.csv", code=3)
+    assert "UTF-8" in answers("latin.csv", code=3)
     empty = rate([["A", *LEAD, "w1", 3, 3, 3]])
     absent = tmp_path / "none"
-    told = shell(empty, "--results-dir", absent, code=2)
+    told = answers(empty, "--results-dir", absent, code=2)
     assert f"no graded run below {absent}, which does not exist" in " ".join(told.split())
     absent.mkdir()
-    assert "does not exist" not in shell(empty, "--results-dir", absent, code=2)
+    assert "does not exist" not in answers(empty, "--results-dir", absent, code=2)
 
 
 OPTIONS = {
@@ -626,31 +624,31 @@ OPTIONS = {
 }
 
 
-def test_options_that_do_not_fit(shell: Shell) -> None:
+def test_options_that_do_not_fit(answers: Answers) -> None:
     for given, expected in OPTIONS.items():
-        assert expected in shell("r.csv", "--set", given, code=2)
-    assert "--template" in shell("r.csv", "--text-of", "private", code=2)
+        assert expected in answers("r.csv", "--set", given, code=2)
+    assert "--template" in answers("r.csv", "--text-of", "private", code=2)
 
 
-def test_options_that_would_change_nothing(results: Path, shell: Shell) -> None:
+def test_options_that_would_change_nothing(results: Path, answers: Answers) -> None:
     path = rate(ratings_of(results))
-    assert "unknown metric 'rouge_7'" in shell(path, "--show", "rouge_7", code=2)
+    assert "unknown metric 'rouge_7'" in answers(path, "--show", "rouge_7", code=2)
     for threshold in ("1", "5.5"):
-        line = shell(path, "--set", f"threshold={threshold}", code=2)
+        line = answers(path, "--set", f"threshold={threshold}", code=2)
         assert f"threshold={threshold} parts no answers" in line
 
 
-def test_no_rated_answer_with_a_score(tmp_path: Path, shell: Shell) -> None:
+def test_no_rated_answer_with_a_score(tmp_path: Path, answers: Answers) -> None:
     jury_run(
         tmp_path / "own",
         items([3.0] * 4, metric="jury")
         + [Item(id="x", value=None, outcome="unscored", metric="jury")],
     )
     path = rate([["A", "b", "m", "x", 3, 3, 3]])
-    line = shell(path, "--results-dir", tmp_path / "own", code=2)
+    line = answers(path, "--results-dir", tmp_path / "own", code=2)
     assert "no rated answer has a score of the jury" in line
     more = rate([["A", "b", "m", n, i, i, i] for i, n in enumerate(("x", "i000", "i001"), 1)])
-    out = shell(more, "--results-dir", tmp_path / "own")
+    out = answers(more, "--results-dir", tmp_path / "own")
     assert "Without a score of the jury: 1 of 3 rated answers." in out
 
 
@@ -678,16 +676,16 @@ def jury_run(
     (folder / "summary.json").write_bytes(msgspec.json.encode(record))
 
 
-def test_a_jury_of_models_is_no_stand_in(tmp_path: Path, shell: Shell) -> None:
+def test_a_jury_of_models_is_no_stand_in(tmp_path: Path, answers: Answers) -> None:
     jury_run(tmp_path / "own", items([1.0, 2.0, 4.0, 5.0, 3.0], metric="jury"))
     path = rate(of_m((2, 1, 4, 5, 3)))
-    out = shell(path, "--results-dir", tmp_path / "own")
+    out = answers(path, "--results-dir", tmp_path / "own")
     assert "jury ours" in out
     assert "stand-in" not in out
 
 
 def test_bertscore_is_shown_whatever_its_model_and_others_where_named(
-    tmp_path: Path, shell: Shell
+    tmp_path: Path, answers: Answers
 ) -> None:
     metrics = [
         msgspec.structs.replace(EXACT, name=name, higher_is_better=name != "errors")
@@ -705,15 +703,15 @@ def test_bertscore_is_shown_whatever_its_model_and_others_where_named(
     jury_run(tmp_path / "own", rows, more=metrics)
     path = rate(of_m((2, 1, 4, 5, 3), "i"))
     call = (path, "--results-dir", tmp_path / "own", *JSON)
-    found = table(shell(*call, "--show", "errors"))
+    found = table(answers(*call, "--show", "errors"))
     # fewer errors are better: turned round, it says what BERTScore says
     iccs = {r["measure"]: r["icc"] for r in found if r["level"] == "combined"}
     assert [*iccs] == ["jury", "bertscore:some/model", "errors", "clinicians"]
     assert math.isclose(iccs["errors"], iccs["bertscore:some/model"])
-    assert "errors" not in {r["measure"] for r in table(shell(*call))}
+    assert "errors" not in {r["measure"] for r in table(answers(*call))}
 
 
-def test_runs_with_repeats_need_the_column(tmp_path: Path, shell: Shell) -> None:
+def test_runs_with_repeats_need_the_column(tmp_path: Path, answers: Answers) -> None:
     rows = [
         Item(id=f"i{i}", value=float(1 + (i + r) % 5), repeat=r, metric="jury")
         for i in range(4)
@@ -721,19 +719,19 @@ def test_runs_with_repeats_need_the_column(tmp_path: Path, shell: Shell) -> None
     ]
     jury_run(tmp_path / "own", rows, repeats=2)
     own = ("--results-dir", tmp_path / "own")
-    line = shell(rate([["A", "b", "m", "i1", 3, 3, 3]]), *own, code=3)
+    line = answers(rate([["A", "b", "m", "i1", 3, 3, 3]]), *own, code=3)
     assert "2 answers to each instance; say which in a column repeat (0 to 1)" in line
     head = [*HEAD, "repeat"]
     given = [
         ["A", "b", "m", f"i{i}", r, *[1 + (2 * i + r) % 5] * 3] for i in range(4) for r in (0, 1)
     ]
-    found = table(shell(rate(given, head=head), *own, *JSON))
+    found = table(answers(rate(given, head=head), *own, *JSON))
     assert found[0]["n"] == 8
     assert found[0]["clusters"] == 4
     given[0][4] = "second"
-    assert "repeat must be a whole number" in shell(rate(given, head=head), *own, code=3)
+    assert "repeat must be a whole number" in answers(rate(given, head=head), *own, code=3)
     given[0][4] = 2
-    assert "instance 'i0' (repeat 2)" in shell(rate(given, head=head), *own, code=3)
+    assert "instance 'i0' (repeat 2)" in answers(rate(given, head=head), *own, code=3)
 
 
 # The sheet ----------------------------------------------------------------------------------------
@@ -744,11 +742,11 @@ def read_sheet(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_sheet_is_blinded_private_and_stratified(results: Path, shell: Shell) -> None:
-    out = shell("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
+def test_a_sheet_is_blinded_private_and_stratified(results: Path, answers: Answers) -> None:
+    out = answers("--template", "out/sheet.csv", "--benchmark", "ward", "--sample", 12)
     assert "36 rows to rate, of 12 units" in out and "ward 12" in out
     assert "a whole number from 1 to 5" in out
-    shell("--template", "out/for.json", "--benchmark", "ward", "--sample", 12)
+    answers("--template", "out/for.json", "--benchmark", "ward", "--sample", 12)
     sheet, key, for_browser = (Path("out", n) for n in ("sheet.csv", "sheet.key.json", "for.json"))
     assert {stat.S_IMODE(p.stat().st_mode) for p in (sheet, key, for_browser)} == {0o600}
     units = json.dumps(json.loads(for_browser.read_text())["units"])
@@ -773,8 +771,8 @@ def test_a_sheet_is_blinded_private_and_stratified(results: Path, shell: Shell) 
     assert values[2 * len(values) // 3 - 1] <= drawn[8]
 
 
-def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Shell) -> None:
-    shell("--template", "sheet.csv", "--benchmark", "ward", "--sample", 20)
+def test_a_filled_sheet_is_read_with_its_key(results: Path, answers: Answers) -> None:
+    answers("--template", "sheet.csv", "--benchmark", "ward", "--sample", 20)
     rows = read_sheet(Path("sheet.csv"))
     key = Path("sheet.key.json")
     items_ = json.loads(key.read_text())["items"]
@@ -792,27 +790,27 @@ def test_a_filled_sheet_is_read_with_its_key(results: Path, shell: Shell) -> Non
                 plain.append([rater, *answer, row["item"], mark])
     with Path("named.csv").open("w", newline="") as file:
         csv.writer(file).writerows([[*HEAD, "item", "value"], *plain])
-    named = shell("named.csv", "--format", "json")
+    named = answers("named.csv", "--format", "json")
     assert "Rows without a rating: 21 of 120." in named
-    assert shell("one.csv", "two.csv", "--format", "json") == named
+    assert answers("one.csv", "two.csv", "--format", "json") == named
     Path("elsewhere").mkdir()
     key.rename("elsewhere/k.key.json")
-    assert "no key in . knows the unit" in shell("one.csv", code=3)
-    assert shell("one.csv", "two.csv", "elsewhere/k.key.json", "--format", "json") == named
+    assert "no key in . knows the unit" in answers("one.csv", code=3)
+    assert answers("one.csv", "two.csv", "elsewhere/k.key.json", "--format", "json") == named
     Path("broken.key.json").write_text("{}")
-    assert "broken.key.json is not a key" in shell("one.csv", "broken.key.json", code=3)
-    assert "cannot read the key" in shell("one.csv", "none.key.json", code=3)
-    shell("--template", "other.csv", "--benchmark", "ward", "--sample", 20, "--set", "seed=3")
-    assert "key of another sheet" in shell("one.csv", "other.key.json", code=3)
+    assert "broken.key.json is not a key" in answers("one.csv", "broken.key.json", code=3)
+    assert "cannot read the key" in answers("one.csv", "none.key.json", code=3)
+    answers("--template", "other.csv", "--benchmark", "ward", "--sample", 20, "--set", "seed=3")
+    assert "key of another sheet" in answers("one.csv", "other.key.json", code=3)
     text = Path("elsewhere/k.key.json").read_text()
     for run in {i["run"] for i in items_.values()}:
         text = text.replace(run, "0" * 16)
     Path("elsewhere/k.key.json").write_text(text)
-    assert "from another run" in shell("one.csv", "elsewhere/k.key.json", code=3)
+    assert "from another run" in answers("one.csv", "elsewhere/k.key.json", code=3)
 
 
-def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, shell: Shell) -> None:
-    out = shell("--template", "r.json", "--benchmark", "ward", "--sample", 20)
+def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, answers: Answers) -> None:
+    out = answers("--template", "r.json", "--benchmark", "ward", "--sample", 20)
     assert "Then: medhelm review serve r.json --raters NAME" in out
     marks, plain = Marks(Path("r.json")), []
     items_ = json.loads(Path("r.key.json").read_text())["items"]
@@ -828,53 +826,53 @@ def test_marks_made_in_a_browser_are_read_as_any_ratings(results: Path, shell: S
     marks.close()
     then = marks.review.then
     assert then == ("agreement", "answers", "--results-dir", str(results))
-    got = shell("r.ratings.csv", *JSON)
-    assert table(got) == table(shell(rate(plain), *JSON))
+    got = answers("r.ratings.csv", *JSON)
+    assert table(got) == table(answers(rate(plain), *JSON))
     assert "Left out, since a criterion is not rated: 1 ratings of answers." in got
 
 
-def test_damaged_runs_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_runs_are_named(tmp_path: Path, shell: Shell) -> None:
     own = tmp_path / "own"
     jury_run(own, items([1.0, 2.0, 4.0], metric="jury"), benchmark="broken")
     (record,) = own.glob("runs/*/*/*/gradings/*/summary.json")
     record.write_text("{")
     call = f"agreement answers --results-dir {own} --template {tmp_path / 's.csv'}"
-    assert run_command(call.split()) == 4
-    assert "summary.json" in capsys.readouterr().err
+    shell(*call.split(), code=4)
+    assert "summary.json" in shell.err
 
 
-def test_the_seed_decides_the_sheet(shell: Shell) -> None:
+def test_the_seed_decides_the_sheet(answers: Answers) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        shell(*f"--template {name}.csv --benchmark ward --set seed={seed} --sample 9".split())
+        answers(*f"--template {name}.csv --benchmark ward --set seed={seed} --sample 9".split())
     a, b, c = (Path(f"{name}.csv").read_text() for name in "abc")
     assert a == b
     assert a != c
-    assert "is there already" in shell("--template", "a.csv", "--benchmark", "ward", code=2)
+    assert "is there already" in answers("--template", "a.csv", "--benchmark", "ward", code=2)
 
 
-def test_text_of_private_data_needs_the_flag(results: Path, shell: Shell) -> None:
-    line = shell("--template", "s.csv", code=5)
+def test_text_of_private_data_needs_the_flag(results: Path, answers: Answers) -> None:
+    line = answers("--template", "s.csv", code=5)
     assert "'notes' is private" in line
     assert "--text-of private" in line
-    assert "--text-of private" in shell("--template", "s.csv", "--text-of", "gated", code=5)
+    assert "--text-of private" in answers("--template", "s.csv", "--text-of", "gated", code=5)
     assert not Path("s.csv").exists()
-    shell("--template", "s.csv", "--text-of", "private", "--sample", 6)
+    answers("--template", "s.csv", "--text-of", "private", "--sample", 6)
     rows = read_sheet(Path("s.csv"))
     titles = [row["shown"].splitlines()[1] for row in rows if row["shown"]]
     assert titles.count("Notes") == titles.count("Ward questions") == 6
     assert {row["item"] for row in rows} == {*AXES, "structure"}
 
 
-def test_a_named_model_is_on_the_sheet_even_if_it_reads_the_gold(shell: Shell) -> None:
-    shell("--template", "s.csv", "--benchmark", "ward", "--model", "baseline/oracle")
+def test_a_named_model_is_on_the_sheet_even_if_it_reads_the_gold(answers: Answers) -> None:
+    answers("--template", "s.csv", "--benchmark", "ward", "--model", "baseline/oracle")
     items_ = json.loads(Path("s.key.json").read_text())["items"]
     assert {i["model"] for i in items_.values()} == {"baseline/oracle"}
     assert len(items_) == 10
 
 
-def test_a_sheet_needs_answers_of_a_jury(tmp_path: Path, shell: Shell) -> None:
+def test_a_sheet_needs_answers_of_a_jury(tmp_path: Path, answers: Answers) -> None:
     write_run(tmp_path / "own", "quiz", "m", items([1.0, 0.0]))
-    line = shell("--template", "s.csv", "--results-dir", tmp_path / "own", code=2)
+    line = answers("--template", "s.csv", "--results-dir", tmp_path / "own", code=2)
     assert "has jury scores" in line
-    assert "closed x" in shell("--template", "s.csv", "--benchmark", "closed", code=2)
-    assert "'wart'" in shell("--template", "s.csv", "--benchmark", "wart", code=2)
+    assert "closed x" in answers("--template", "s.csv", "--benchmark", "closed", code=2)
+    assert "'wart'" in answers("--template", "s.csv", "--benchmark", "wart", code=2)

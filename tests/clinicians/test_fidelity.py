@@ -12,14 +12,14 @@ import pytest
 from scipy import stats as scipy_stats
 from sklearn import metrics as sklearn_metrics
 
-from medhelm.cli import run_command
 from medhelm.tables.clinicians.decision_files import read_graders
 from medhelm.tables.clinicians.decisions import LOST_ROWS, Grader, align, plain, plain_name
+from tests.shell import Shell
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
 CASES = [f"Patient {n}: 血压 {150 + n}/95, asks what to do." for n in range(12)]
 CRITERIA = [f"Names step {n} (such as a drug)" for n in range(6)]
-Shell = Callable[..., str]
+pytestmark = pytest.mark.usefixtures("here")
 Labels = dict[tuple[str, int, int], bool]
 
 
@@ -83,24 +83,8 @@ def write_table(path: Path, labels: Labels, words: tuple[str, str] = ("met", "un
     return str(path)
 
 
-@pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
-    """Run the command; returns what it prints, or the one line of its error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str, code: int = 0) -> str:
-        assert run_command(["fidelity", *words]) == code
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return err if code else out
-
-    return run
-
-
 def rows_of(shell: Shell, table: str, *words: str) -> list[dict[str, Any]]:
-    content = json.loads(shell(*words, "--table", table, "--format", "json", "--set", "draws=200"))
+    content = shell.json("fidelity", *words, "--table", table, "--set", "draws=200")
     document = content["tables"][0] if "tables" in content else content
     rows: list[dict[str, Any]] = document["rows"]
     return rows
@@ -274,7 +258,7 @@ def test_judge_files_come_in_and_go_out(shell: Shell, tmp_path: Path) -> None:
         sklearn_metrics.f1_score([ONE[k] for k in keys], [STRICT[k] for k in keys], average="macro")
     )
     assert row["invalid"] == 0
-    out = shell("--judge=strict=judged", "--cases", "cases.jsonl", "--export", "again")
+    out = shell("fidelity", "--judge=strict=judged", "--cases", "cases.jsonl", "--export", "again")
     assert len(out.splitlines()) == len(MODELS)
     assert rows_of(shell, "fidelity", *words, "--judge=strict=again")[0] == row
     written = json.loads((tmp_path / "again" / "gamma_judge.json").read_text())
@@ -352,7 +336,7 @@ def test_corrected_shares(shell: Shell, tmp_path: Path) -> None:
 
 def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -> None:
     words = (*files, "--table", "low_agreement")
-    rows = json.loads(shell(*words, "--format", "json"))["rows"]
+    rows = shell.json("fidelity", *words)["rows"]
     assert list(dict.fromkeys((r["reference"], r["grader"]) for r in rows)) == [
         ("one", "two"), ("one", "strict"), ("two", "strict")
     ]  # fmt: skip
@@ -368,13 +352,13 @@ def test_answers_of_low_agreement_show_no_text(shell: Shell, files: list[str]) -
         ONE[rows[0]["model"], case, n] != TWO[rows[0]["model"], case, n] for n in range(6)
     )
     for form in ("json", "csv", "terminal"):
-        shown = shell(*words, "--format", form)
+        shown = shell("fidelity", *words, "--format", form)
         assert "Patient" not in shown and "Names step" not in shown
-    assert "Names step" in shell(*words, "--show-text", "--format", "csv")
+    assert "Names step" in shell("fidelity", *words, "--show-text", "--format", "csv")
 
 
 def test_the_terminal_shows_all_tables(shell: Shell, files: list[str]) -> None:
-    shown = shell(*files)
+    shown = shell("fidelity", *files)
     for title in ("Fidelity of", "Mean over", "Models under", "Share of", "matched and lost"):
         assert title in shown
 
@@ -418,6 +402,6 @@ def test_mistakes_are_one_line(shell: Shell, tmp_path: Path) -> None:
     paths = {name: write(tmp_path / f"{name}.jsonl", own) for name, own in made.items()}
     for code, mistakes in ((2, USAGE), (3, FILES)):
         for words, line in mistakes.items():
-            error = shell(*words.format(**paths).split(), code=code)
-            assert line in error and len(error.strip().splitlines()) == 1
+            error = shell.error("fidelity", *words.format(**paths).split(), code=code)
+            assert line in error
             assert "Patient" not in error and "Names step" not in error

@@ -9,11 +9,11 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.clinicians.test_stored_decisions import PLUGIN, WORDS
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 CASES = 6
 LOST = 4
@@ -48,9 +48,7 @@ def server() -> Iterator[FaultServer]:
         yield running
 
 
-def test_both_modes_of_one_judge(
-    tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_modes_of_one_judge(tmp_path: Path, server: FaultServer, shell: Shell) -> None:
     (tmp_path / "samples").mkdir()
     rows = [
         {
@@ -70,12 +68,7 @@ def test_both_modes_of_one_judge(
         name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
     )
 
-    def call(*words: str, code: int = 0) -> str:
-        got = run_command(["fidelity", *words, "--results-dir", str(results)])
-        out, err = capsys.readouterr()
-        assert got == code, (got, out, err)
-        return err if code else out
-
+    fidelity = ("fidelity", "--results-dir", results, "--stored", "ward", "--table", "modes")
     for mode in ("strict", "batched"):
         medhelm.evaluate(
             ["baseline/lead", "baseline/random"],
@@ -87,10 +80,9 @@ def test_both_modes_of_one_judge(
             grader={"mode": mode},
         )
         if mode == "strict":
-            error = call("--stored", "ward", "--table", "modes", code=2)
+            error = shell.error(*fidelity)
             assert "graded by one judge in both modes" in error and "grader.mode=batched" in error
-    capsys.readouterr()
-    said = json.loads(call("--stored", "ward", "--table", "modes", "--format", "json"))["rows"]
+    said = shell.json(*fidelity)["rows"]
     assert [row["model"] for row in said] == [None, "baseline/lead", "baseline/random"]
     pairs = [
         (strict_says(case, place), batched_says(case, place))
@@ -113,9 +105,8 @@ def test_both_modes_of_one_judge(
         assert row["strict_only"] == sum(a and not b for a, b in zip(one, other, strict=True))
         assert row["met_strict"] == pytest.approx(sum(one) / len(one))
         assert row["invalid_strict"] == times and row["invalid_batched"] == times * len(WORDS)
-    only = ("--stored", "ward", "--table", "modes", "--model")
-    (row, _) = json.loads(call(*only, "baseline/lead", "--format", "json"))["rows"]
+    (row, _) = shell.json(*fidelity, "--model", "baseline/lead")["rows"]
     assert row["answers"] == CASES
-    assert "did you mean 'baseline/lead'" in call(*only, "baseline/leed", code=2)
-    error = call("--stored", "ward", "--experts", "a=a.csv", "--table", "modes", code=2)
+    assert "did you mean 'baseline/lead'" in shell.error(*fidelity, "--model", "baseline/leed")
+    error = shell.error(*fidelity, "--experts", "a=a.csv")
     assert "needs --stored BENCHMARK alone" in error

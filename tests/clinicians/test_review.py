@@ -24,11 +24,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from medhelm.cli import review, run_command
+from medhelm.cli import review
 from medhelm.errors import MedhelmError, UsageError
 from medhelm.review.marks import OVERSEER, Asked, Marks, rater_codes
 from medhelm.tables.clinicians.ratings import YES_NO, Item, Scale, Unit, read_units
 from medhelm.tables.clinicians.sheet import RatingSheet, write_sheet
+from tests.shell import Shell
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -187,11 +188,10 @@ def test_codes_stay_and_a_new_rater_gets_one(sheet: Path) -> None:
 
 
 def test_what_is_missing_or_open_to_all_is_refused_in_one_line(
-    sheet: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sheet: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     def refused(*argv: str) -> str:
-        assert run_command(["review", "serve", str(sheet), *argv]) == 2
-        (line,) = capsys.readouterr().err.splitlines()
+        line = shell.error("review", "serve", str(sheet), *argv)
         return line
 
     monkeypatch.setattr(review, "find_spec", lambda name: None)

@@ -4,7 +4,7 @@ import csv
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 MODELS = ("baseline/lead", "baseline/random", "baseline/oracle")
 WORDS = ("fever", "cough", "rash", "=gout")
@@ -93,25 +93,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Pa
     return folder / "results"
 
 
-Shell = Callable[..., str]
-
-
-@pytest.fixture
-def shell(
-    results: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str, code: int = 0) -> str:
-        got = run_command([*words, "--results-dir", str(results)])
-        out, err = capsys.readouterr()
-        assert got == code, (got, out, err)
-        return err if code else out
-
-    return call
+@pytest.fixture(autouse=True)
+def of_the_results(results: Path, here: Path, shell: Shell) -> None:
+    shell.always = ("--results-dir", results)
 
 
 def fill(sheet: Path, path: Path, rater: str, seed: int) -> dict[tuple[str, int], bool | None]:
@@ -157,8 +141,8 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
     assert len(key) == 10 and {item["model"] for item in key.values()} == {*MODELS[:2]}
     filled = {name: fill(sheet, tmp_path / f"{name}.csv", name, n) for n, name in enumerate("ab")}
     (tmp_path / "a.key.json").write_text((tmp_path / "sheet.key.json").read_text())
-    words = ("--table", "fidelity", "--format", "json", "--set", "draws=50")
-    rows = json.loads(shell("agreement", "criteria", "ward", "a.csv", "b.csv", *words))["rows"]
+    words = ("--table", "fidelity", "--set", "draws=50")
+    rows = shell.json("agreement", "criteria", "ward", "a.csv", "b.csv", *words)["rows"]
     found = {(r["reference"], r["grader"]): r for r in rows if r["level"] == "overall"}
     assert {*found} == {("a", "b"), ("a", "j/one"), ("b", "j/one")}
     labels, replies = [], []
@@ -178,9 +162,9 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, results: Path, tmp_path: Pa
     )
     # the same by groups, against the judge of the runs
     groups = ("fidelity", "--stored", "ward", "--experts", "a=a.csv")
-    again = json.loads(shell(*groups, *words))["rows"]
+    again = shell.json(*groups, *words)["rows"]
     assert again[0] | {"reference": "a"} == row | {"mf1_method": again[0]["mf1_method"]}
-    shown = json.loads(shell(*groups, "--table", "low_agreement", "--format", "json"))
+    shown = shell.json(*groups, "--table", "low_agreement")
     assert all(r["case"].startswith("ward") and r["text"] is None for r in shown["rows"])
 
 
@@ -195,13 +179,13 @@ def test_a_larger_sheet_holds_the_smaller_one(shell: Shell, tmp_path: Path) -> N
 
 
 def test_text_of_closed_data_stays_closed(shell: Shell, tmp_path: Path) -> None:
-    error = shell("agreement", "criteria", "notes", "--template", "s.csv", code=5)
+    error = shell.error("agreement", "criteria", "notes", "--template", "s.csv", code=5)
     assert "is private" in error and not (tmp_path / "s.csv").exists()
     shell("agreement", "criteria", "notes", "--template", "s.csv", "--text-of", "private")
     fill(tmp_path / "s.csv", tmp_path / "f.csv", "a", 1)
     words = ("fidelity", "--stored", "notes", "--experts", "a=f.csv", "--table", "low_agreement")
     assert "sleeps" not in shell(*words) and "is named" not in shell(*words)
-    assert "is private" in shell(*words, "--show-text", code=5)
+    assert "is private" in shell.error(*words, "--show-text", code=5)
 
 
 def test_verdicts_go_out_in_the_exchange_format(
@@ -231,11 +215,10 @@ def test_experts_with_ids_of_their_own_are_read_by_the_file_of_cases(
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, cases)))
     call = ("fidelity", "--stored", "ward", "--experts", "a=a.jsonl", "--model", MODELS[0])
-    error = shell(*call, code=3)
+    error = shell.error(*call, code=3)
     assert "its case has no criterion 'r01', it has c0 to c3; write the text" in error
-    assert error.count("\n") == 1 and "--cases FILE" in error
-    out = shell(*call, "--cases", "cases.jsonl", "--format", "json", "--table", "fidelity")
-    row, _ = json.loads(out)["rows"]
+    assert "--cases FILE" in error
+    row, _ = shell.json(*call, "--cases", "cases.jsonl", "--table", "fidelity")["rows"]
     assert (row["decisions"], row["answers"], row["invalid"]) == (24, 6, 6)
     assert (row["mf1"], row["positive_reference"]) == (1.0, 0.75)
 
@@ -250,5 +233,4 @@ MISTAKES = {
 
 def test_mistakes_are_one_line(shell: Shell) -> None:
     for words, line in MISTAKES.items():
-        error = shell(*words.split(), code=2)
-        assert line in error and len(error.strip().splitlines()) == 1
+        assert line in shell.error(*words.split())

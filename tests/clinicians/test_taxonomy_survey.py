@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import stat
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from medhelm.cli import run_command
 from medhelm.plugins.taxonomy import load_taxonomy
+from tests.shell import Shell
 
 CATEGORIES = [c.id for c in load_taxonomy().categories]
 
@@ -23,8 +22,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write_sheet() -> list[dict[str, str]]:
-    assert run_command(["agreement", "taxonomy", "--template", "sheet.csv", "--set", "seed=3"]) == 0
+def write_sheet(shell: Shell) -> list[dict[str, str]]:
+    shell("agreement", "taxonomy", "--template", "sheet.csv", "--set", "seed=3")
     with open("sheet.csv", encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -44,14 +43,8 @@ def fill(name: str, rows: list[dict[str, str]], wrong: int = 0, rating: str = "4
     return path
 
 
-def table(*argv: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    capsys.readouterr()
-    assert run_command(["agreement", "taxonomy", *argv, "--format", "json"]) == 0
-    return list(json.loads(capsys.readouterr().out)["rows"])
-
-
-def test_the_sheet_holds_every_subcategory_once_and_gives_nothing_away() -> None:
-    rows = write_sheet()
+def test_the_sheet_holds_every_subcategory_once_and_gives_nothing_away(shell: Shell) -> None:
+    rows = write_sheet(shell)
     assert len(rows) == 23 and rows[-1]["unit"] == "comprehensiveness"
     ids = [row["unit"] for row in rows[:-1]]
     assert sorted(ids) == sorted(s.id for s in load_taxonomy().subcategories())
@@ -60,12 +53,10 @@ def test_the_sheet_holds_every_subcategory_once_and_gives_nothing_away() -> None
     assert stat.S_IMODE(Path("sheet.csv").stat().st_mode) == 0o600
 
 
-def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rows = write_sheet()
+def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(shell: Shell) -> None:
+    rows = write_sheet(shell)
     files = [fill("ann", rows, 0, "5"), fill("ben", rows, 1, "4"), fill("cem", rows, 2, "4")]
-    overall, coverage, *each = table(*files, capsys=capsys)
+    overall, coverage, *each = shell.json("agreement", "taxonomy", *files)["rows"]
     assert overall["answered"] == 66 and overall["raters"] == 3
     assert overall["agreement"] == pytest.approx(63 / 66)
     low, high = overall["agreement_low"], overall["agreement_high"]
@@ -81,16 +72,14 @@ def test_agreement_and_comprehensiveness_are_those_worked_out_by_hand(
     assert odd["agreement"] == pytest.approx(1 / 3) and str(odd["taken_for"]).endswith("(2)")
 
 
-def test_rows_without_an_answer_are_counted_and_are_no_disagreement(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rows = write_sheet()
+def test_rows_without_an_answer_are_counted_and_are_no_disagreement(shell: Shell) -> None:
+    rows = write_sheet(shell)
     half = [row | {"value": ""} for row in rows]
     fill("ann", rows[:5])
     with open("ann.csv", "a", newline="") as file:
         writer = csv.writer(file)
         writer.writerows([row["unit"], row["item"], ""] for row in half[5:])
-    overall, coverage, *_ = table("ann.csv", capsys=capsys)
+    overall, coverage, *_ = shell.json("agreement", "taxonomy", "ann.csv")["rows"]
     assert (overall["answered"], overall["asked"], overall["agreement"]) == (5, 22, 1.0)
     assert overall["method"] == "none (one clinician)" and overall["agreement_low"] is None
     assert (coverage["answered"], coverage["mean"]) == (0, None)
@@ -105,9 +94,7 @@ WRONG = {
 }
 
 
-def test_a_wrong_row_is_one_line_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_row_is_one_line_with_its_place(shell: Shell) -> None:
     for line, says in WRONG.items():
         Path("dr.csv").write_text(f"unit,item,value\n{line}\n")
-        assert run_command(["agreement", "taxonomy", "dr.csv"]) != 0
-        error = capsys.readouterr().err.strip()
-        assert says in error and "\n" not in error
+        assert says in shell.error("agreement", "taxonomy", "dr.csv", code=3)

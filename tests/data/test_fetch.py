@@ -3,7 +3,6 @@ import errno
 import fcntl
 import hashlib
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +15,7 @@ from medhelm.data.fetch import ATTEMPTS, fetch, verify
 from medhelm.errors import DataError, PluginError
 from medhelm.schema.data import Benchmark, FileDataset, SourceFile
 from tests.made import benchmark
+from tests.server import serving
 
 CONTENT = b"".join(f"{n},row\n".encode() for n in range(100_000))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -77,13 +77,9 @@ def server() -> Iterator[Server]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        state.url = f"http://127.0.0.1:{http.server_port}/data/file.csv"
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as url:
+        state.url = f"{url}/data/file.csv"
         yield state
-        http.shutdown()
-        thread.join()
 
 
 def bench(url: str, sha256: str = SHA256, name: str = "file.csv") -> Benchmark:

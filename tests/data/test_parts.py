@@ -3,11 +3,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 import medhelm
-from medhelm.cli import run_command
 from tests.quiz import at
+from tests.shell import Shell
 
 PLUGIN = """\
 name: ward_quiz
@@ -22,9 +20,7 @@ metrics: [exact_match]
 """
 
 
-def test_a_part_is_named_and_never_in_a_column_with_the_set(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_is_named_and_never_in_a_column_with_the_set(tmp_path: Path, shell: Shell) -> None:
     plugin, folder = tmp_path / "ward_quiz.yaml", tmp_path / "data" / "ward_quiz"
     plugin.write_text(PLUGIN, "utf-8")
     rows = [{"id": str(n), "question": f"Q {n}?", "a": "x", "b": "y", "gold": "A"} for n in "1234"]
@@ -45,7 +41,9 @@ def test_a_part_is_named_and_never_in_a_column_with_the_set(
         assert (row["benchmark"], row["n"]) == (name, count)
     for name in ("ward_quiz", "ward_quiz.part_2"):
         words = f"tables --results-dir {tmp_path / 'results'} --benchmark {name} --format csv"
-        assert run_command([*words.split(), "--table", "benchmarks"]) == 0
-        shown = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
+        shown = {
+            line.split(",")[0]
+            for line in shell(*words.split(), "--table", "benchmarks").splitlines()[1:]
+        }
         wanted = {"ward_quiz", "ward_quiz.part_2"} if name == "ward_quiz" else {name}
         assert shown == wanted

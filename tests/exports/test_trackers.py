@@ -12,37 +12,38 @@ import medhelm
 from medhelm.cli import run_command
 from medhelm.errors import UnknownName
 from tests.exports.test_exports import TRACKER
+from tests.shell import Shell
 
 ASKED = ("model=baseline/lexical", "benchmark=headqa", "data=sample")
 
 
 def test_a_tracker_is_told_each_time_under_one_id_and_never_stops_a_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     (tmp_path / "own.py").write_text(TRACKER)
     command = ["run", *ASKED, f"plugins=[{tmp_path}/own.py]", f"results_dir={tmp_path}/r"]
-    assert run_command([*command, "track=[fail,keep]"]) == 0
+    shell(*command, "track=[fail,keep]")
     said = "headqa x baseline/lexical: not tracked by fail: RuntimeError: the tracker is away"
-    assert said in capsys.readouterr().err
-    assert run_command([*command, "track=keep"]) == 0  # nothing is asked any more
+    assert said in shell.err
+    shell(*command, "track=keep")  # nothing is asked any more
     first, second = (tmp_path / "told.txt").read_text().splitlines()
     assert first == second
     table = medhelm.load_results(tmp_path / "r").table("benchmarks").iloc[0]
     assert f"'exact_match': {table['score']}" in first
     assert f"'exact_match.low': {table['low']}" in first and "'planned': 8.0" in first
-    assert run_command(command) == 0
+    shell(*command)
     assert len((tmp_path / "told.txt").read_text().splitlines()) == 2  # none is told unasked
 
 
 def test_a_tracker_that_is_not_there_is_refused_before_anything_is_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     with pytest.raises(UnknownName, match="did you mean 'mlflow'"):
         medhelm.evaluate("baseline/lexical", "headqa", data="sample", track="mlflo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("medhelm.plugins.trackers.find_spec", lambda _: None)
-        assert run_command(["run", *ASKED, "track=[wandb]", f"results_dir={tmp_path}/r"]) == 2
-    assert "pip install '.[wandb]'" in capsys.readouterr().err
+        shell("run", *ASKED, "track=[wandb]", f"results_dir={tmp_path}/r", code=2)
+    assert "pip install '.[wandb]'" in shell.err
     assert not (tmp_path / "r" / "runs").exists()
 
 

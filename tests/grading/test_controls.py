@@ -18,7 +18,6 @@ from scipy import stats as scipy_stats
 
 import medhelm
 from medhelm import Criterion, Instance
-from medhelm.cli import run_command
 from medhelm.grading.graders.controls import (
     Controlled,
     Sample,
@@ -41,6 +40,7 @@ from medhelm_benchmarks.encounters.grading.evaluator import majority as evaluato
 from tests.build_runs import EXACT, items, write_run
 from tests.rubric.test_grader import PLUGIN, judge
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 
 def case(name: str, *texts: str, points: float = 1.0, gold: str = "", asked: str = "") -> Instance:
@@ -283,9 +283,7 @@ def test_controls_are_in_no_score_and_are_asked_later_where_they_were_left_out(
 
 
 @pytest.mark.slow
-def test_the_estimate_and_the_gate_know_them(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_estimate_and_the_gate_know_them(tmp_path: Path, data: Path, shell: Shell) -> None:
     with serve_in_thread(always(True)) as server:
         asked, folder = Asked(server, data), tmp_path / "results"
         where: dict[str, Any] = {"results_dir": folder, **asked.more}
@@ -298,8 +296,8 @@ def test_the_estimate_and_the_gate_know_them(
     argv = f"gate --profile {profile} --results-dir {folder} --plugin {PLUGIN}".split()
     for limit, code in (("", 2), ("max_false_positives: 1.0\n", 0)):
         profile.write_text(lines.format(limit))
-        assert run_command([*argv, "--model", "baseline/lead"]) == code
-        assert ("fail their controls" in capsys.readouterr().out) is (code == 2)
+        shell(*argv, "--model", "baseline/lead", code=code)
+        assert ("fail their controls" in shell.out) is (code == 2)
 
 
 def test_a_model_is_ranked_only_where_missing_verdicts_leave_its_place(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.errors import PluginError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.aggregation import Aggregation
@@ -23,6 +22,7 @@ from medhelm.stats.intervals import bootstrap, cluster_sums
 from medhelm.store.records import find_gradings
 from tests.poolings import pooling
 from tests.quiz import PLUGIN, at, write_quiz
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -115,16 +115,13 @@ def test_scores_hold_the_sums_by_name_and_means_hold_none(graded: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tables_without_the_metrics_file_name_it(
-    graded: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_without_the_metrics_file_name_it(graded: Path, shell: Shell) -> None:
     told = "aggregates found by 'found', unknown to this medhelm; name the file of its metric with"
     (note,) = medhelm.load_results(graded / "results", latest=True).notes
     assert note.startswith("Left out, ") and f"{told} --plugin FILE" in note
     argv = ["tables", "--results-dir", str(graded / "results"), "--latest", "--format", "json"]
     argv += ["--table", "benchmarks", "--metrics", "all"]
-    assert run_command([*argv, "--plugin", str(graded / "found.py")]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(shell(*argv, "--plugin", str(graded / "found.py")))
     assert "found" in {row["metric"] for row in shown["rows"]}
 
 
@@ -174,23 +171,21 @@ def test_a_function_that_fails_is_one_line(of: object, told: str) -> None:
     ],
 )
 def test_a_site_leaves_out_the_runs_of_a_metric_that_fails_and_names_its_plugin(
-    graded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str, said: str
+    graded: Path, tmp_path: Path, shell: Shell, of: str, said: str
 ) -> None:
     """The other benchmarks are on the site; where there is none, the command ends with 2."""
     (tmp_path / "found.py").write_text(FOUND.replace('s["right"] / s["due"]', of))
     shutil.copytree(graded / "results", tmp_path / "results")
     argv = ["leaderboard", "build", "--results-dir", str(tmp_path / "results"), "--latest"]
     argv += f"--out {tmp_path / 'site'} --draws 10 --plugin {tmp_path / 'found.py'}".split()
-    assert run_command(argv) == 2
     told = f"metric 'found' of the plugin found.py: aggregation 'found' {said}"
-    (line,) = capsys.readouterr().err.splitlines()
+    line = shell.error(*argv)
     assert told in line and "no graded run to publish" in line
     write_quiz(tmp_path, 20).joinpath("quiz").rename(tmp_path / "data" / "other")
     (tmp_path / "other.py").write_text(PLUGIN.read_text().replace('name="quiz"', 'name="other"'))
     medhelm.evaluate("baseline/random", "other", **at(tmp_path, plugins=tmp_path / "other.py"))
-    assert run_command(argv) == 0
-    out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if "not on the site" in line]
+    out = shell(*argv)
+    lines = [line for line in shell.err.splitlines() if "not on the site" in line]
     assert len(lines) == 2 and all(told in line for line in lines)
     assert "1 models x 1 benchmarks" in out
 

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from medhelm import load_results
-from medhelm.cli import run_command
 from medhelm.store.runlog import read_episodes
 from tests.protocols import interview
 from tests.server import prompt_of, serve_in_thread
+from tests.shell import Shell
 
 Lines = list[dict[str, Any]]
 
 
-def export(folder: Path, *arguments: str) -> Lines:
+def export(shell: Shell, folder: Path, *arguments: str) -> Lines:
     """Export what is left to ask and return the requests of all files."""
     out = folder / f"out{len([*folder.glob('out*')])}"
     argv = ["export", "openai_batch", *arguments, f"results_dir={folder / 'results'}"]
-    assert run_command([*argv, "-o", str(out)]) == 0
+    shell(*argv, "-o", out)
     lines: Lines = []
     for path in out.glob("*.jsonl"):
         own = [json.loads(line) for line in path.read_text().splitlines()]
@@ -48,52 +48,50 @@ def failed(lines: Lines) -> Lines:
     return [{"custom_id": n["custom_id"], "response": None, "error": error} for n in lines]
 
 
-def bring(folder: Path, *files: Lines) -> int:
+def bring(shell: Shell, folder: Path, *files: Lines, code: int = 0) -> str:
     paths = []
     for number, lines in enumerate(files):
         random.Random(number).shuffle(lines)
         paths.append(folder / f"answers{number}.jsonl")
         paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
-    argv = ["import", "openai_batch", *map(str, paths)]
-    return run_command([*argv, "--results-dir", str(folder / "results")])
+    results = folder / "results"
+    return shell("import", "openai_batch", *paths, "--results-dir", results, code=code)
 
 
-def test_answers_from_elsewhere_are_those_of_a_plain_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_from_elsewhere_are_those_of_a_plain_run(tmp_path: Path, shell: Shell) -> None:
     with serve_in_thread() as server:
         own = ["model=openai/x", f"model.base_url={server.base_url}", "benchmark=med_qa"]
         own += ["repeats=2", "data=sample"]
-        lines = export(tmp_path, *own)
+        lines = export(shell, tmp_path, *own)
         assert len({line["custom_id"] for line in lines}) == len(lines) == 16
         assert all(len(line["custom_id"]) <= 64 for line in lines)
         assert {(n["method"], n["url"]) for n in lines} == {("POST", "/v1/chat/completions")}
-        assert bring(tmp_path, answered(lines[:10]), failed(lines[10:])) == 0
+        bring(shell, tmp_path, answered(lines[:10]), failed(lines[10:]))
         (run,) = load_results(tmp_path / "results").runs
         (result,) = run.record.results
         assert (result.scored, result.outcomes["error"]) == (10, 6)
         assert run.record.own.usage.input_tokens == 900
         assert run.record.own.served_models == {"served-1": 10}
-        assert bring(tmp_path, answered(lines[:10]), failed(lines[10:])) == 0
-        assert "0 answer(s) taken, 16 were before" in capsys.readouterr().out
-        rest = export(tmp_path, *own)
+        said = bring(shell, tmp_path, answered(lines[:10]), failed(lines[10:]))
+        assert "0 answer(s) taken, 16 were before" in said
+        rest = export(shell, tmp_path, *own)
         assert len(rest) == 6
-        assert bring(tmp_path, answered(rest)) == 0
-        assert export(tmp_path, *own) == []
-        assert run_command(["run", *own, f"results_dir={tmp_path / 'results'}"]) == 0
+        bring(shell, tmp_path, answered(rest))
+        assert export(shell, tmp_path, *own) == []
+        shell("run", *own, f"results_dir={tmp_path / 'results'}")
         assert server.requests == 0
     (run,) = load_results(tmp_path / "results").runs
     assert run.record.results[0].scored == 16
 
 
-def test_an_answer_that_a_killed_import_took_is_asked_again(tmp_path: Path) -> None:
+def test_an_answer_that_a_killed_import_took_is_asked_again(tmp_path: Path, shell: Shell) -> None:
     own = ("model=openai/x", "benchmark=med_qa", "data=sample")
-    lines = export(tmp_path, *own)
+    lines = export(shell, tmp_path, *own)
     name = lines[0]["custom_id"].partition("-")[0]
     taken = tmp_path / "results" / "batch_files" / f"{name}.taken"
     taken.write_text(lines[0]["custom_id"] + "\n")
-    assert bring(tmp_path, answered(lines)) == 0
-    (again,) = export(tmp_path, *own)
+    bring(shell, tmp_path, answered(lines))
+    (again,) = export(shell, tmp_path, *own)
     assert again["body"] == lines[0]["body"]
 
 
@@ -103,7 +101,7 @@ def play(prompt: str) -> str:
     return "stop" if is_over else interview.play(prompt)
 
 
-def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
+def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path, shell: Shell) -> None:
     roles = {"model": "under-test", "cast.questioner": "asks", "cast.referee": "referees"}
     own = [f"{role}=openai/{name}" for role, name in roles.items()]
     own += [f"{role}.base_url=http://127.0.0.1:9/v1" for role in roles]
@@ -111,9 +109,9 @@ def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
     own += ["protocol.least=2"]
     seen = set[str]()
     turns = 0
-    while lines := export(tmp_path, *own):
+    while lines := export(shell, tmp_path, *own):
         turns += 1
-        assert bring(tmp_path, answered(lines, play)) == 0
+        bring(shell, tmp_path, answered(lines, play))
         seen |= {line["body"]["model"] for line in lines}
     assert turns == 6 and seen == {*roles.values()}
     (run,) = load_results(tmp_path / "results", plugins=[interview.PLUGIN]).runs
@@ -131,17 +129,12 @@ def test_a_protocol_of_several_turns_goes_turn_by_turn(tmp_path: Path) -> None:
         ([{"custom_id": "x-1-0", "response": None, "error": {}}] * 2, "a second answer"),
     ],
 )
-def test_a_file_of_others_is_refused(
-    tmp_path: Path, lines: Lines, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert bring(tmp_path, lines) == 2
-    assert said in capsys.readouterr().err
+def test_a_file_of_others_is_refused(tmp_path: Path, lines: Lines, said: str, shell: Shell) -> None:
+    bring(shell, tmp_path, lines, code=2)
+    assert said in shell.err
 
 
-def test_a_model_of_another_protocol_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_another_protocol_is_refused(tmp_path: Path, shell: Shell) -> None:
     argv = ["export", "openai_batch", "model=openai_responses/o9", "benchmark=med_qa"]
     argv += ["data=sample", f"results_dir={tmp_path}", "-o", str(tmp_path / "out")]
-    assert run_command(argv) == 2
-    assert "is not asked in the OpenAI chat protocol" in capsys.readouterr().err
+    assert "is not asked in the OpenAI chat protocol" in shell.error(*argv)

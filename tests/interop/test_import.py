@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from medhelm import load_results
-from medhelm.cli import run_command
 from medhelm.interop import inspect_log
 from medhelm.interop.recorded import Matched, Questions, Recorded, shown_options, skeleton
 from medhelm.schema.data import Instance
@@ -23,20 +22,21 @@ from medhelm.schema.episode import Likelihood, Message, Response
 from medhelm.store.imported import read_imported
 from medhelm.store.runlog import read_log
 from medhelm_leaderboard import own_words
+from tests.shell import Shell
 
 FILES = Path(__file__).parent / "data"
 
 
-def bring(tool: str, results: Path, *more: str, path: Path | None = None) -> int:
-    words = ["import", tool, str(path or FILES / tool), *more]
-    return run_command([*words, "--data", "sample", "--results-dir", str(results)])
+def bring(
+    shell: Shell, tool: str, results: Path, *more: str, path: Path | None = None, code: int = 0
+) -> str:
+    words = ["import", tool, path or FILES / tool, *more, "--data", "sample"]
+    return shell(*words, "--results-dir", results, code=code)
 
 
-def compared(results: Path, capsys: pytest.CaptureFixture[str], *more: str) -> list[dict[str, Any]]:
-    capsys.readouterr()
+def compared(results: Path, shell: Shell, *more: str) -> list[dict[str, Any]]:
     words = ["compare", *more, "--scorer", "theirs,ours", "--results-dir", str(results)]
-    assert run_command([*words, "--format", "json"]) == 0
-    return list(json.loads(capsys.readouterr().out)["rows"])
+    return list(shell.json(*words)["rows"])
 
 
 def means(rows: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, float, float, int]]:
@@ -47,11 +47,8 @@ def means(rows: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, float,
     }
 
 
-def test_a_log_of_inspect_comes_in_as_a_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert bring("inspect", tmp_path, "--model", "openai/gpt-4o") == 0
-    said = capsys.readouterr().out
+def test_a_log_of_inspect_comes_in_as_a_run(tmp_path: Path, shell: Shell) -> None:
+    said = bring(shell, "inspect", tmp_path, "--model", "openai/gpt-4o")
     assert "16 answers to 8 of 8 questions" in said and "12 answers to 12 of 12" in said
     assert "no question of the benchmark has its text: 2 (other, other, repeat 1)" in said
     results = load_results(tmp_path)
@@ -72,7 +69,7 @@ def test_a_log_of_inspect_comes_in_as_a_run(
     assert len(origin.answers) == 16
     assert origin.unmatched["other"] == "no question of the benchmark has its text"
     # what Inspect reports of the 8 of its 9 questions that are ours: 4 of 9 with the other one wrong
-    rows = compared(tmp_path, capsys)
+    rows = compared(tmp_path, shell)
     assert means(rows) == {
         ("med_qa", "choice"): (16, 0.5, 0.875, 6),
         ("medcalc_bench", "match"): (12, 5 / 12, 5 / 12, 0),
@@ -84,7 +81,7 @@ def test_a_log_of_inspect_comes_in_as_a_run(
     assert not own_words.is_prompt_packaged(spec)  # the site shows no prompt of another tool
 
 
-def test_a_json_log_is_read_as_the_archive_is(tmp_path: Path) -> None:
+def test_a_json_log_is_read_as_the_archive_is(tmp_path: Path, shell: Shell) -> None:
     (log,) = inspect_log.read_logs(FILES / "inspect" / "med_qa.eval")
     with zipfile.ZipFile(FILES / "inspect" / "med_qa.eval") as archive:
         members = {info.filename: inspect_log._member(archive, info) for info in archive.infolist()}
@@ -98,14 +95,14 @@ def test_a_json_log_is_read_as_the_archive_is(tmp_path: Path) -> None:
     assert replace(other, path=log.path) == log
     with zipfile.ZipFile(tmp_path / "cut.eval", "w") as archive:
         archive.writestr("_journal/start.json", "{}")
-    assert bring("inspect", tmp_path, path=tmp_path / "cut.eval") == 2
+    bring(shell, "inspect", tmp_path, path=tmp_path / "cut.eval", code=2)
 
 
 def test_samples_of_lm_eval_come_in_as_replies_and_as_likelihoods(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
-    assert bring("lm_eval", tmp_path) == 0
-    rows = compared(tmp_path, capsys)
+    bring(shell, "lm_eval", tmp_path)
+    rows = compared(tmp_path, shell)
     assert means(rows) == {
         ("med_qa", "exact_match,bare"): (8, 0.0, 0.875, 7),
         ("med_qa", "exact_match,marked"): (8, 0.5, 0.875, 3),
@@ -117,21 +114,21 @@ def test_samples_of_lm_eval_come_in_as_replies_and_as_likelihoods(
     assert bare["why"] == "another answer was read"
     assert (bare["their_read"], bare["read"]) == ("ANSWER: B", "B")
     stored = {p: p.read_bytes() for p in tmp_path.rglob("responses.jsonl")}
-    assert bring("lm_eval", tmp_path) == 0  # the same files again add nothing
+    bring(shell, "lm_eval", tmp_path)  # the same files again add nothing
     assert {p: p.read_bytes() for p in tmp_path.rglob("responses.jsonl")} == stored
 
 
-def test_a_run_folder_of_helm_comes_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert bring("helm", tmp_path) == 0
-    rows = compared(tmp_path, capsys, "local/fixed+helm")
+def test_a_run_folder_of_helm_comes_in(tmp_path: Path, shell: Shell) -> None:
+    bring(shell, "helm", tmp_path)
+    rows = compared(tmp_path, shell, "local/fixed+helm")
     assert means(rows) == {("med_qa", "exact_match"): (8, 0.0, 0.875, 7)}
     (run,) = load_results(tmp_path).runs
     usage = run.record.own.usage
     assert usage.unknown == 8 and not usage.output_tokens  # HELM's counts are not the server's
 
 
-def test_other_answers_do_not_take_the_place_of_imported_ones(tmp_path: Path) -> None:
-    assert bring("helm", tmp_path) == 0
+def test_other_answers_do_not_take_the_place_of_imported_ones(tmp_path: Path, shell: Shell) -> None:
+    bring(shell, "helm", tmp_path)
     state = json.loads((FILES / "helm/med_qa_model=local_fixed/scenario_state.json").read_text())
     state["request_states"][0]["result"]["completions"][0]["text"] = "D"
     other = tmp_path / "other"
@@ -139,10 +136,10 @@ def test_other_answers_do_not_take_the_place_of_imported_ones(tmp_path: Path) ->
     (other / "scenario_state.json").write_text(json.dumps(state))
     spec = (FILES / "helm/med_qa_model=local_fixed/run_spec.json").read_bytes()
     (other / "run_spec.json").write_bytes(spec)
-    assert bring("helm", tmp_path, path=other) == 2
-    assert bring("helm", tmp_path / "elsewhere", path=other) == 0
+    bring(shell, "helm", tmp_path, path=other, code=2)
+    bring(shell, "helm", tmp_path / "elsewhere", path=other)
     (other / "scenario_state.json").write_text("{}")
-    assert bring("helm", tmp_path / "elsewhere", path=other) == 2
+    bring(shell, "helm", tmp_path / "elsewhere", path=other, code=2)
 
 
 # Which question an answer is to -----------------------------------------------------------------
@@ -232,17 +229,13 @@ def test_the_last_whole_list_is_that_of_the_options() -> None:
 # The paper --------------------------------------------------------------------------------------
 
 
-def test_published_scores_stand_beside_runs_and_in_no_rank(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert bring("helm", tmp_path) == 0
+def test_published_scores_stand_beside_runs_and_in_no_rank(tmp_path: Path, shell: Shell) -> None:
+    bring(shell, "helm", tmp_path)
     before = load_results(tmp_path).typed("overall").rows
     table = tmp_path / "leaderboard.csv"
     table.write_text("Model,Mean win rate,MedQA - EM,Nothing - EM\nM1,0.5,0.857,0.1\nM2,0.4,,0.2\n")
     words = ["import", "medhelm_paper", str(table), "--results-dir", str(tmp_path)]
-    capsys.readouterr()
-    assert run_command(words) == 0
-    said = capsys.readouterr().out
+    said = shell(*words)
     assert "3 scores of 2 models on 2 benchmarks" in said
     results = load_results(tmp_path)
     made = results.typed("as_published")
@@ -251,4 +244,4 @@ def test_published_scores_stand_beside_runs_and_in_no_rank(
     ]
     assert results.typed("overall").rows == before
     table.write_text("a,b\n1,2\n")
-    assert run_command(words) == 2
+    shell(*words, code=2)

@@ -39,16 +39,19 @@ from medhelm.schema.run import GraderTerms, JurySpec, JuryTerms, RunRecord
 from medhelm.store import records
 from medhelm.store.calls import OpenEpisode
 from medhelm.store.runlog import RunFolder, is_answered, read_log
+from tests import juries
+from tests.juries import rated
 from tests.made import benchmark, scripted
 from tests.processes import start
 from tests.protocols.interview import PLUGIN as INTERVIEW
 from tests.protocols.interview import play
 from tests.quiz import medhelm as run_here
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
-PLUGIN = Path(__file__).parent.parent / "plugins" / "essay.py"
+PLUGIN = juries.ESSAY
 GOOD = '{"accuracy": 5, "completeness": 4, "clarity": 3}'
 BAD = "It is good."
 TERMS = JuryTerms(
@@ -177,8 +180,7 @@ def test_a_jury_is_shown_the_transcript_of_a_protocol_that_has_one(tmp_path: Pat
     assert own in text
     plugin.write_text(text.replace(own, f'metrics=["jury"], rubric="{rubric}"'))
     shutil.copytree(INTERVIEW.parent / "samples", tmp_path / "samples")
-    rated = '{"accuracy": 4, "completeness": 4, "clarity": 4}'
-    with serve_in_thread(lambda prompt: rated if "clarity" in prompt else play(prompt)) as server:
+    with serve_in_thread(lambda prompt: rated() if "clarity" in prompt else play(prompt)) as server:
         results = medhelm.evaluate(
             server.model("lab/under-test"),
             "interview",
@@ -270,9 +272,8 @@ def test_a_repair_waits_for_requests_in_flight_and_lends_them_its_place(tmp_path
 
 @pytest.mark.slow
 def test_three_judges_make_the_score_and_their_usage_is_recorded(tmp_path: Path) -> None:
-    ones = '{"accuracy": 1, "completeness": 1, "clarity": 1}'
     with pytest.warns(UserWarning, match="j/c has no valid verdict on 12 of 12 answers"):
-        record = run(tmp_path, jury(judge("j/a"), judge("j/b", ones), judge("j/c", BAD)))
+        record = run(tmp_path, jury(judge("j/a"), judge("j/b", rated(1)), judge("j/c", BAD)))
     assert (value(record), value(record, "jury[j/a]"), value(record, "jury[j/c]")) == (2.5, 4, None)
     assert value(record, "jury.accuracy") == 3.0
     a, b, c = record.graders
@@ -431,14 +432,12 @@ def test_what_judges_used_is_told_of_the_answers_that_are_graded(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_judgements_of_another_rubric_are_not_taken_for_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_judgements_of_another_rubric_are_not_taken_for_none(tmp_path: Path, shell: Shell) -> None:
     run(tmp_path, jury(judge("j/a"), judge("j/b")))
     for number, folder in enumerate(tmp_path.glob("runs/*/*/*/judges/*")):
         folder.rename(folder.with_name(f"{number:016d}"))  # as if rubric or prompt had changed
-    assert run_command(["score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN)]) == 4
-    assert "judges, rubric and prompt of today" in capsys.readouterr().err
+    shell("score", "--results-dir", str(tmp_path), "--plugin", str(PLUGIN), code=4)
+    assert "judges, rubric and prompt of today" in shell.err
     assert len(records.find_gradings(tmp_path)) == 1
 
 
@@ -548,8 +547,7 @@ def test_a_killed_run_goes_on_and_asks_no_judge_twice(tmp_path: Path) -> None:
     start(*argv).kill(once=lambda: len(logs_if_any(tmp_path / "results")) >= 6)
     before = logs_if_any(tmp_path / "results")
     assert 6 <= len(before) < 24
-    done = run_here(*argv)
-    assert done.returncode == 0, done.stderr
+    run_here(*argv)
     after = logs_if_any(tmp_path / "results")
     assert len(after) == 24 and before < after
 

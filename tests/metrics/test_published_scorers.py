@@ -14,7 +14,6 @@ from statistics import fmean
 import pytest
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.errors import PluginError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
@@ -24,6 +23,7 @@ from medhelm_benchmarks import mimiciv_billing_code
 from medhelm_benchmarks.ehrsql import metrics as ehrsql
 from medhelm_metrics import label_sets
 from tests.graded import grade, said
+from tests.shell import Shell
 
 SAMPLES = Path(__file__).parents[2] / "benchmarks" / "ehrsql" / "samples"
 DIAGNOSES = [
@@ -263,18 +263,13 @@ def is_procedure(code: str) -> bool:
     return code in {"0S9F3ZX", "0QS706Z", "30233N1", "0DTJ4ZZ", "10D00Z1"}
 
 
-def test_what_has_no_published_form_is_named(
-    graded: medhelm.Results, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_no_published_form_is_named(graded: medhelm.Results, shell: Shell) -> None:
     note = next(n for n in graded.typed("overall").notes if n.startswith("scoring=helm"))
     assert note.endswith(" No published form, scored as fixed: micro_f1.")
-    assert run_command(["describe", "mimiciv_billing_code"]) == 0
-    described = capsys.readouterr().out
+    described = shell("describe", "mimiciv_billing_code")
     assert "mean_f1: the published scorer\n    micro_f1: no published form" in described
-    assert run_command(["describe", "rouge_l"]) == 0
-    assert "helm: the same rule" in capsys.readouterr().out
-    assert run_command(["list", "metrics"]) == 0
-    listed = capsys.readouterr().out.splitlines()[-1]
+    assert "helm: the same rule" in shell("describe", "rouge_l")
+    listed = shell("list", "metrics").splitlines()[-1]
     assert listed.startswith("Under scoring=helm no published form, scored as fixed: ")
     assert "ehrsql_abst" in listed
     assert "rouge" not in listed and "exact_match" not in listed

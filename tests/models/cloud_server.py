@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from tests.server import serving
+
 Body = dict[str, Any]
 
 
@@ -37,11 +39,7 @@ class Cloud:
     seen: list[tuple[str, str, Mapping[str, str], Body]] = field(default_factory=list)
     """Host, path, headers and body of each request that was answered."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    port: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    url: str = ""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -118,17 +116,16 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+    cloud: Cloud
 
 
 @contextmanager
 def serve(cloud: Cloud) -> Iterator[Cloud]:
     """Serve a cloud in a thread."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
-        server.cloud = cloud  # type: ignore[attr-defined]
-        cloud.port = server.server_address[1]
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.cloud = cloud
+    with serving(server) as cloud.url:
         yield cloud
-        server.shutdown()
 
 
 def service_account(folder: Path, cloud: Cloud) -> Path:

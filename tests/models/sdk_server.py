@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
+
+from tests.server import Faults, FaultServer, Reply, _render
 
 Body = dict[str, Any]
 
@@ -17,101 +16,37 @@ LOST = ("drop", "hang", "invalid_json", "truncated")
 KINDS = ("429", "429_retry_after", "500", "529", "page", *LOST)
 
 
-@dataclass(frozen=True)
-class Told:
-    """A status and body of their own."""
-
-    status: int
-    body: Any
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class SdkServer:
+class SdkServer(FaultServer):
     """Fails the first requests by `faults`, one kind each, then answers; notes what it saw."""
 
     def __init__(
         self,
-        reply: Callable[[Body], Any],
+        reply: Callable[[Body], Body | Reply],
         faults: tuple[str, ...] = (),
         *,
-        hang_s: float = 5.0,
-        retry_after: str = "0.05",
-        latency_s: float = 0.0,
-        port: int = 0,
+        retry_after_s: float = 0.05,
     ) -> None:
+        super().__init__(faults=Faults(hang_s=5.0, retry_after_s=retry_after_s))
         self.reply = reply
-        self.faults = list(faults)
-        self.bodies: list[Body] = []
-        self.headers: list[Mapping[str, str]] = []
+        self.left = list(faults)
         self.paths: list[str] = []
-        self.in_flight = self.in_flight_max = 0
-        self._hang_s, self._retry_after, self._latency_s = hang_s, retry_after, latency_s
-        self._port = port
-        self._runner: web.AppRunner | None = None
-        self._stopping = asyncio.Event()
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return super().base_url.removesuffix("/v1")
 
-    async def __aenter__(self) -> SdkServer:
-        app = web.Application(client_max_size=1 << 26)
+    def add_routes(self, app: web.Application) -> None:
         app.router.add_post("/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
-        self._port = self._runner.addresses[0][1]
-        return self
 
-    async def __aexit__(self, *exc: object) -> None:
-        assert self._runner is not None
-        self._stopping.set()
-        await self._runner.cleanup()
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
         self.headers.append(dict(request.headers))
         self.paths.append(request.path)
-        self.in_flight += 1
-        self.in_flight_max = max(self.in_flight_max, self.in_flight)
-        try:
-            if self.faults and (failed := await self._fail(self.faults.pop(0), request)):
-                return failed
-            if self._latency_s:
-                await asyncio.sleep(self._latency_s)
-            told = self.reply(body)
-            if not isinstance(told, Told):
-                told = Told(200, told)
-            return web.json_response(told.body, status=told.status, headers=told.headers)
-        finally:
-            self.in_flight -= 1
-
-    async def _fail(self, kind: str, request: web.Request) -> web.StreamResponse | None:
-        error = {"type": "error", "error": {"type": "some_error", "message": "About Mrs Miller"}}
-        if kind == "429_retry_after":
-            after = {"Retry-After": self._retry_after}
-            return web.json_response(error, status=429, headers=after)
-        if kind.isdecimal():
-            return web.json_response(error, status=int(kind))
-        if kind == "page":  # what a gateway writes
-            return web.Response(status=502, text="<p>bad gateway</p>", content_type="text/html")
-        if kind == "invalid_json":
-            return web.Response(body=b'{"content": [', content_type="application/json")
-        if kind == "truncated":
-            half = web.StreamResponse(headers={"Content-Type": "application/json"})
-            half.content_length = 100
-            await half.prepare(request)
-            await half.write(b'{"content": [')
-        if kind == "hang":
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._hang_s)
-        assert request.transport is not None
-        if kind == "truncated":
-            request.transport.close()
-        else:
-            request.transport.abort()
-        raise asyncio.CancelledError
+        if self.left and (failed := await self._fail(self.left.pop(0), request, body, "")):
+            return failed
+        reply = self.reply(body)
+        return _render(body, "", reply if isinstance(reply, Reply) else Reply(body=reply))
 
 
 def completion(text: str = "B", finish: str = "stop", **more: Any) -> Body:

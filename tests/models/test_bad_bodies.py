@@ -11,6 +11,7 @@ import pytest
 
 from medhelm import evaluate
 from medhelm.schema.run import JurySpec
+from tests.juries import rated
 from tests.server import Reply, serve_in_thread
 
 GOOD = {"choices": [{"message": {"content": "Answer: A"}, "finish_reason": "stop"}], "model": "m"}
@@ -46,11 +47,7 @@ def test_half_a_character_is_read_and_asked_for_once(tmp_path: Path, kind: str) 
 
     def answer(body: Mapping[str, Any]) -> Reply | str:
         if body["model"] == "judge":
-            names = ("accuracy", "completeness", "clarity")
-            reason = "fine \\ud800" if kind == "reason" else "fine"
-            return json.dumps({n: {"score": 4, "reason": reason} for n in names}).replace(
-                "\\\\", "\\"
-            )
+            return rated(4, f"fine {HALF}" if kind == "reason" else "fine")
         if kind == "reason":
             return "A note."
         note = {"choices": [{"message": {"content": f"A {HALF} note."}, "finish_reason": "stop"}]}

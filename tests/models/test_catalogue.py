@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import UnknownName, UsageError
 from medhelm.grading.jury.choice import packaged_jury
 from medhelm.models import open_model
 from medhelm.models.baselines import BASELINES
 from medhelm.models.catalogue import find_model, load_models, read_model
 from medhelm.schema.model import ModelSpec
+from tests.shell import Shell
 
 CONF = Path(__file__).parents[2] / "conf" / "model"
 # Prices of table G5 of the paper (USD per million tokens, 2025-05-12).
@@ -55,14 +55,13 @@ def test_servers_of_ones_own_count_as_external_until_declared(name: str) -> None
 
 @pytest.mark.parametrize("name", ["vllm/local", "ollama/local", "llamacpp/local", "hf/local"])
 def test_a_template_names_no_weights_and_asks_nothing_without(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, shell: Shell
 ) -> None:
     assert "\nmodel: ???\n" in (CONF / f"{name}.yaml").read_text()
     assert find_model(name).model == ""
     argv = f"run model={name} benchmark=headqa data=sample results_dir={tmp_path / 'r'}"
     for given in ("", " model.model=???", " model.name=a/b model.base_url=http://127.0.0.1:9/v1"):
-        assert run_command((argv + given).split()) == 6
-        (line,) = capsys.readouterr().err.splitlines()
+        line = shell.error(*(argv + given).split(), code=6)
         assert "model.model is missing: give" in line
     assert not (tmp_path / "r").exists()
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import ModelError, UsageError
 from medhelm.models import ModelPool, check_model
 from medhelm.models.access import resolve_access
@@ -16,6 +15,7 @@ from medhelm.schema.model import ModelSpec
 from tests.models.asking import request
 from tests.models.test_sdks import SDKS, Sdk, SdkServer, converse
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 CANARY = "canary-4711-of-the-gateway"
 
@@ -85,19 +85,17 @@ def test_models_with_other_headers_share_no_connection() -> None:
 
 
 def test_a_run_records_names_and_no_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.setenv("WARD_KEY", CANARY)
     with serve_in_thread(by_body=lambda body: "Answer: B") as server:
         line = ["model=openai/ward-a", f"model.base_url={server.base_url}", "benchmark=headqa"]
         line += ["model.headers={api-key: $WARD_KEY, X-Site: $WARD_KEY}", "data=sample"]
-        assert run_command(["run", *line, f"results_dir={tmp_path}"]) == 0
-        assert run_command(["run", *line, "--cfg", "job"]) == 0
+        shell("run", *line, f"results_dir={tmp_path}")
+        shell("run", *line, "--cfg", "job")
         for wrong in (f"model.headers={{api-key: {CANARY}}}", f"+model.headers.X-Site={CANARY}"):
-            assert run_command(["run", *line[:3], wrong]) == 2
-    shown = capsys.readouterr()
-    assert "$WARD_KEY" in shown.out and "single quotes" in shown.err
-    assert "canary" not in shown.out + shown.err
+            assert "single quotes" in shell.error("run", *line[:3], wrong)
+    assert "$WARD_KEY" in shell.all and "canary" not in shell.all
     stored = [p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()]
     assert any(b"$WARD_KEY" in text for text in stored)
     assert not any(b"canary" in text for text in stored)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import socketserver
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from medhelm import ModelSpec, Provider, evaluate
-from medhelm.cli import run_command
 from medhelm.errors import ModelError, PluginError, UnknownName
 from medhelm.models import ModelPool, check_model, open_model
 from medhelm.models.catalogue import find_model, load_models
@@ -22,6 +20,8 @@ from medhelm.plugins.registry import load_registry
 from medhelm.schema.run import RunSpec
 from medhelm.store.records import find_runs, read_plan, request_hash
 from tests.cases import cases
+from tests.server import serving
+from tests.shell import Shell
 
 THIRD_PARTY = Path(__file__).parents[1] / "third_party" / "medhelm_example"
 KEY = "sk-lines-77"
@@ -101,11 +101,10 @@ class Handler(socketserver.StreamRequestHandler):
 
 @pytest.fixture
 def lines() -> Iterator[LinesServer]:
-    with LinesServer(("127.0.0.1", 0), Handler) as server:
-        server.asked = []
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server = LinesServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    with serving(server):
         yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -132,9 +131,9 @@ RUN = ("run", "model=example_lines/any-9b", "benchmark=example_triage", "data=sa
 
 @pytest.mark.slow
 def test_any_model_of_a_plugins_provider_runs_from_the_command_line(
-    package: Path, lines: LinesServer, capsys: pytest.CaptureFixture[str]
+    package: Path, lines: LinesServer, shell: Shell
 ) -> None:
-    assert run_command([*RUN, f"model.base_url={url(lines)}", *own_key()]) == 0
+    shell(*RUN, f"model.base_url={url(lines)}", *own_key())
     asked = len(lines.asked)
     assert asked and {a["model"] for a in lines.asked} == {"any-9b"}
     (run,) = find_runs(package / "medhelm-results")
@@ -144,15 +143,12 @@ def test_any_model_of_a_plugins_provider_runs_from_the_command_line(
     assert '"served_model":"lines-1"' in (run / "responses.jsonl").read_text()
     # What its provider does not use moves no run; what it uses does.
     stray = ("model.sampling.temperature=0.7", "model.context_window=9999")
-    assert run_command([*RUN, f"model.base_url={url(lines)}/", *own_key(), *stray]) == 0
+    shell(*RUN, f"model.base_url={url(lines)}/", *own_key(), *stray)
     assert len(lines.asked) == asked
-    assert (
-        run_command([*RUN, f"model.base_url={url(lines)}", *own_key(), "model.system_prompt=B"])
-        == 0
-    )
+    shell(*RUN, f"model.base_url={url(lines)}", *own_key(), "model.system_prompt=B")
     assert len(lines.asked) == 2 * asked
     assert KEY not in "".join(p.read_text("utf-8", "replace") for p in run.rglob("*.json*"))
-    assert "example_lines/any-9b" in capsys.readouterr().out
+    assert "example_lines/any-9b" in shell.out
 
 
 def own_key() -> tuple[str, ...]:
@@ -160,17 +156,12 @@ def own_key() -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_it_is_listed_described_and_estimated(
-    package: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(["list", "models"]) == 0
+def test_it_is_listed_described_and_estimated(package: Path, shell: Shell) -> None:
     assert "Any model of the example's sockets: model=example_lines/ITS-NAME" in (
-        capsys.readouterr().out
+        shell("list", "models")
     )
-    assert run_command(["describe", "example_lines/any-9b"]) == 0
-    assert "provider: example_lines" in capsys.readouterr().out
-    assert run_command(["estimate", *RUN[1:]]) == 0
-    assert "example_lines/any-9b" in capsys.readouterr().out
+    assert "provider: example_lines" in shell("describe", "example_lines/any-9b")
+    assert "example_lines/any-9b" in shell("estimate", *RUN[1:])
 
 
 @pytest.mark.slow
@@ -195,15 +186,11 @@ def test_it_is_asked_from_python(package: Path, lines: LinesServer) -> None:
     ("words", "code", "expected"), cases(__file__, "a_mistake_with_it_is_one_line")
 )
 def test_a_mistake_with_it_is_one_line(
-    words: list[str],
-    code: int,
-    expected: str,
-    package: Path,
-    capsys: pytest.CaptureFixture[str],
+    words: list[str], code: int, expected: str, package: Path, shell: Shell
 ) -> None:
     given = {w.partition("=")[0]: w for w in (*RUN[1:], *words)}
-    assert run_command(["run", *given.values()]) == code
-    err = capsys.readouterr().err
+    shell("run", *given.values(), code=code)
+    err = shell.err
     (line,) = (x for x in err.splitlines() if expected in x)
     assert line.startswith("medhelm: ") and KEY not in err and "Traceback" not in err
     if code == 6:
@@ -212,11 +199,11 @@ def test_a_mistake_with_it_is_one_line(
 
 @pytest.mark.slow
 def test_without_its_key_it_is_refused_before_the_first_request(
-    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    package: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.delenv("EXAMPLE_LINES_KEY")
-    assert run_command([*RUN]) == 6
-    assert "export EXAMPLE_LINES_KEY=..." in capsys.readouterr().err
+    shell(*RUN, code=6)
+    assert "export EXAMPLE_LINES_KEY=..." in shell.err
 
 
 PLUGIN = """

@@ -23,13 +23,13 @@ from tests.models.sdk_server import (
     LOST,
     Body,
     SdkServer,
-    Told,
     candidates,
     completion,
     converse_reply,
     message,
     response,
 )
+from tests.server import Reply
 
 KEY = "sk-test-4711-secret"
 
@@ -234,11 +234,11 @@ def test_tries_are_bounded_and_the_failure_is_named(kind: str, error: str) -> No
 
 
 def test_retry_after_is_obeyed_and_a_long_one_ends_the_request() -> None:
-    server = SdkServer(lambda body: completion(), ("429_retry_after",), retry_after="0.4")
+    server = SdkServer(lambda body: completion(), ("429_retry_after",), retry_after_s=0.4)
     started = time.monotonic()
     (response,) = converse(CHAT, server, [request("a")])
     assert response.finish == "stop" and time.monotonic() - started >= 0.4
-    server = SdkServer(lambda body: completion(), ("429_retry_after",), retry_after="3600")
+    server = SdkServer(lambda body: completion(), ("429_retry_after",), retry_after_s=3600)
     (response,) = converse(CHAT, server, [request("a")])
     assert (response.finish, response.error) == ("error", "http 429, retry after 3600 s")
 
@@ -252,20 +252,22 @@ def test_refusals_and_budgets_end_as_what_they_are(sdk: Sdk) -> None:
 
 def test_a_prompt_that_is_too_long_is_oversize(sdk: Sdk) -> None:
     error = {"error": {"type": "invalid", "message": "prompt is too long: 9 tokens > 8 maximum"}}
-    (response,) = converse(sdk, SdkServer(lambda body: Told(400, error)), [request("a")])
+    (response,) = converse(
+        sdk, SdkServer(lambda body: Reply(status=400, body=error)), [request("a")]
+    )
     assert (response.finish, response.attempts, response.lost) == ("oversize", 1, 0)
 
 
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (Told(401, {"error": {"message": "Miller"}}), "does not accept the key in K"),
-        (Told(404, {"error": {"message": "Miller"}}), "knows no model 'm'"),
-        (Told(402, {"error": {"message": "Miller"}}), "no credit"),
-        (Told(308, {}, {"Location": "http://127.0.0.1:1/v1"}), "redirects"),
+        (Reply(status=401, body={"error": {"message": "Miller"}}), "does not accept the key in K"),
+        (Reply(status=404, body={"error": {"message": "Miller"}}), "knows no model 'm'"),
+        (Reply(status=402, body={"error": {"message": "Miller"}}), "no credit"),
+        (Reply(status=308, body={}, headers={"Location": "http://127.0.0.1:1/v1"}), "redirects"),
     ],
 )
-def test_what_no_retry_can_mend_stops_the_run_at_once(sdk: Sdk, told: Told, words: str) -> None:
+def test_what_no_retry_can_mend_stops_the_run_at_once(sdk: Sdk, told: Reply, words: str) -> None:
     server = SdkServer(lambda body: told)
     with pytest.raises(ModelError, match=words) as caught:
         converse(sdk, server, [request(i) for i in range(50)], max_concurrency=4)
@@ -348,7 +350,8 @@ def test_a_schema_arrives_as_it_is_and_a_refused_one_names_the_setting(sdk: Sdk)
         assert [*config["responseJsonSchema"]["properties"]] == ["b", "a"]
         assert "responseJsonSchema" not in plain["generationConfig"]
     text = "The model m does not support structured outputs"
-    told = Told(400, {"error": {"type": "invalid_request_error", "message": text, "code": 400}})
+    error = {"type": "invalid_request_error", "message": text, "code": 400}
+    told = Reply(status=400, body={"error": error})
     server = SdkServer(lambda body: told)
     with pytest.raises(ModelError, match=r"set model\.json_schema=false"):
         converse(sdk, server, [request("a", json_schema=schema)], json_schema=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import run_command
 from tests.server import Reply, serve_in_thread
+from tests.shell import Shell
 
 SAID = "chat template of \x1b[31mward-a has no system role; key sk-secret: Which vitamin"
 
@@ -27,7 +27,7 @@ def test_the_first_words_of_a_server(
     more: tuple[str, ...],
     is_shown: bool,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WARD_KEY", "sk-secret")
@@ -35,8 +35,8 @@ def test_the_first_words_of_a_server(
     with serve_in_thread(lambda _: Reply(status=status, body=body)) as server:
         line = ["run", "model=openai/ward-a", f"model.base_url={server.base_url}", *more]
         line += ["model.api_key_env=WARD_KEY", "benchmark=headqa", "data=sample"]
-        assert run_command([*line, f"results_dir={tmp_path}"]) == 6
-    said = [n for n in capsys.readouterr().err.splitlines() if f"http {status} BadReq" in n]
+        shell(*line, f"results_dir={tmp_path}", code=6)
+    said = [n for n in shell.err.splitlines() if f"http {status} BadReq" in n]
     shown = [n for n in said if "the server says: chat template of [31mward-a has no" in n]
     assert len(shown) == is_shown and "sk-secret" not in "".join(said)
     assert is_shown or any("show_errors=true shows the server's words" in n for n in said)

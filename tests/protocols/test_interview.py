@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from medhelm import ModelSpec, Price, evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.errors import BudgetReached, PrivacyRefused, UsageError
 from medhelm.store import records, runlog
 from tests.leaderboard.casting import data_of
@@ -21,6 +19,7 @@ from tests.processes import asked, start
 from tests.protocols.interview import PLUGIN, install, options, play
 from tests.quiz import medhelm
 from tests.server import Faults, FaultServer, Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -112,28 +111,23 @@ def test_a_hundred_interviews_at_once_at_one_endpoint(tmp_path: Path, strategy: 
 
 
 def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.syspath_prepend(install(tmp_path / "lib"))
     for name in ("", ".interview", ".tables", ".page"):  # imported anew, and forgotten afterwards
         monkeypatch.delitem(sys.modules, f"medhelm_interview{name}", raising=False)
     results = ["--results-dir", str(tmp_path / "results")]
 
-    def out(*argv: str) -> Any:
-        capsys.readouterr()
-        assert run_command([*argv]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    (proven,) = out("validate", "interview", "--data", "sample", "--format", "json")["reports"]
+    (proven,) = shell.json("validate", "interview", "--data", "sample")["reports"]
     assert proven["state"] == "passed"
     assert proven["facts"]["scores"] == {
         "oracle": {"facts_named": 1.0},
         "silent": {"facts_named": 0.0},
     }
     with serve_in_thread(play) as server:
-        assert run_command(options(server, tmp_path, plugins=None)) == 0
+        shell(*options(server, tmp_path, plugins=None))
         assert server.requests == 8 * TURNS * 3
-    made = out("tables", *results, "--table", "interviews", "--format", "json")["rows"]
+    made = shell.json("tables", *results, "--table", "interviews")["rows"]
     named = [
         sum(fact in episode.text for fact in episode.instance.references)
         / len(episode.instance.references)
@@ -142,8 +136,8 @@ def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
     row = {"benchmark": "interview", "model": "openai/under-test", "interviews": 8}
     assert made == [row | {"named": sum(named) / 8}]
     site = tmp_path / "site"
-    assert run_command(["leaderboard", "build", *results, "--out", str(site)]) == 0
-    assert "left out" not in capsys.readouterr().err
+    shell("leaderboard", "build", *results, "--out", str(site))
+    assert "left out" not in shell.err
     (page,) = [p for p in data_of(site, "site")["pages"] if p["name"] == "interviews"]
     assert (page["title"], page["benchmarks"]) == ("Interviews", ["interview"])
     assert data_of(site, "table-fixed-interviews")["rows"] == [[*made[0].values()]]
@@ -158,16 +152,15 @@ def test_the_installed_package_is_proven_tabulated_and_shown_turn_by_turn(
 
 
 def test_an_oracle_that_does_not_name_every_fact_is_a_failure_of_validate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     text = PLUGIN.read_text()
     assert text.count('"; ".join(instance.references)') == 1
     plugin = tmp_path / PLUGIN.name
     plugin.write_text(text.replace('"; ".join(instance.references)', "instance.references[0]"))
     shutil.copytree(PLUGIN.parent / "samples", tmp_path / "samples")
-    argv = ["validate", "interview", "--data", "sample", "--format", "json", "--plugin"]
-    assert run_command([*argv, str(plugin)]) != 0
-    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    argv = ("validate", "interview", "--data", "sample", "--plugin", plugin)
+    (report,) = shell.json(*argv, code=1)["reports"]
     assert report["state"] == "failed"
 
 
@@ -198,8 +191,7 @@ def test_a_killed_run_goes_on_inside_its_episodes(tmp_path: Path, after: int) ->
             time.sleep(0.005)
         before = server.requests
         assert 0 < held < 8 * TURNS * 3
-        done = medhelm(*options(server, tmp_path, model__max_concurrency=4))
-        assert done.returncode == 0, done.stderr
+        medhelm(*options(server, tmp_path, model__max_concurrency=4))
         assert server.requests - before == 8 * TURNS * 3 - held
     found = stored(tmp_path / "results")
     assert {e.state["turns"] for e in found.values()} == {TURNS} and len(found) == 8
@@ -252,15 +244,14 @@ def test_a_failing_role_is_no_failure_of_the_model_under_test(tmp_path: Path) ->
 
 
 def test_the_estimate_prices_each_role_before_anything_is_sent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     with serve_in_thread(play) as server:
         argv = options(server, tmp_path)
         price = "{input: 1, output: 10, date: '2026-01-01'}"
         argv += [f"model.price={price}", f"cast.referee.price={price}"]
-        assert run_command(["estimate", *argv[1:], "--format", "json"]) == 0
+        (run,) = shell.json("estimate", *argv[1:])["runs"]
         assert server.requests == 0
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
     roles = {role["role"]: role for role in run["cast"]}
     assert roles.keys() == {"questioner", "referee"}
     # 8 interviews, 3 to 6 turns: 4.5 expected, 6 at most, of 5 output tokens
@@ -273,7 +264,7 @@ def test_the_estimate_prices_each_role_before_anything_is_sent(
 
 
 def test_the_estimate_leaves_out_what_an_episode_that_has_begun_was_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     def no_referee_for_asthma(prompt: str) -> str | Reply:
         if prompt.startswith("[referee]") and "asthma" in prompt:
@@ -282,12 +273,10 @@ def test_the_estimate_leaves_out_what_an_episode_that_has_begun_was_asked(
 
     with serve_in_thread(no_referee_for_asthma) as server:
         argv = options(server, tmp_path, cast__referee__max_attempts=1)
-        assert run_command(argv) == 0
+        shell(*argv)
         sent = server.requests
-        capsys.readouterr()
-        assert run_command(["estimate", *argv[1:], "--format", "json"]) == 0
+        (run,) = shell.json("estimate", *argv[1:])["runs"]
         assert server.requests == sent
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
     roles = {role["role"]: role for role in run["cast"]}
     # two interviews of 4.5 turns as expected and 6 at most; "asthma" is said in the third answer
     assert (run["answered"], run["to_ask"]) == (6, 2)
@@ -356,15 +345,11 @@ SLIPS = {
 }
 
 
-def test_a_slip_is_one_line_with_the_nearest_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_slip_is_one_line_with_the_nearest_name(tmp_path: Path, shell: Shell) -> None:
     argv = ["run", "model=openai/m", "model.base_url=http://127.0.0.1:9/v1", "benchmark=interview"]
     argv += ["data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
     for argument, error in SLIPS.items():
-        assert run_command([*argv, argument]) == 2
-        err = capsys.readouterr().err
-        assert error in err and err.count("\n") == 1
+        assert error in shell.error(*argv, argument)
 
 
 def test_the_log_grows_with_the_turns_and_not_with_their_square(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from medhelm import ModelSpec, Price, evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.errors import BudgetReached, Interrupted, ModelError
 from medhelm.schema.episode import Episode
 from medhelm.store import records, runlog
 from tests.processes import asked, start
 from tests.server import FaultServer, Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -256,7 +256,7 @@ def test_an_episode_without_one_of_its_calls_has_not_ended(step: str, tmp_path: 
 
 
 def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     changed = another_plugin(
         tmp_path, {"Say something.": "Say something else.", "ITEMS = 5": "ITEMS = 4"}
@@ -265,12 +265,11 @@ def test_calls_in_whose_place_another_is_sent_are_counted_named_and_paid(
         toys(server, tmp_path / "r")
         asked, server.answer = server.requests, failing("nothing")
         argv = arguments(server, tmp_path / "r", changed)
-        assert run_command(argv) == 2, "model and helper are stored under other names"
-        said = capsys.readouterr().err
+        said = shell.error(*argv)
         assert "'openai/helper' is stored there as 'lab/helper'" in said
-        assert run_command([*argv, "model.rename=true"]) == 0
+        shell(*argv, "model.rename=true")
         assert server.requests - asked == 1 + 4, "the model with other words, four of five items"
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(shell.err.split())
     assert "lab/helper is named openai/helper from now on" in said
     assert "2 stored call(s) are stale" in said and "model turn/0 (1), helper item/4 (1)" in said
     episode = stored(tmp_path / "r")["t2"]

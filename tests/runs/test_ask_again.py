@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +10,18 @@ from typing import Any
 import pytest
 
 from medhelm import load_results
-from medhelm.cli import run_command
 from medhelm.schema.run import RunRecord
 from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
 from medhelm.store.runlog import read_episodes
+from tests.juries import ESSAY, house_jury, rated
 from tests.protocols.interview import options, play
 from tests.quiz import arguments, write_quiz
 from tests.server import FaultServer, Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
 PLUGINS = Path(__file__).parent.parent / "plugins"
-ESSAY = json.dumps(dict.fromkeys(("accuracy", "completeness", "clarity"), 4))
 MET = '{"explanation": "So.", "criteria_met": true}'
 
 
@@ -39,7 +38,7 @@ def row_of(results: Path, plugin: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("bad", "outcome"), [("I will not say.", "unparsed"), ("", "empty")])
 def test_a_models_unread_answers_are_asked_once_more_and_no_others(
-    bad: str, outcome: str, tmp_path: Path, capsys: Any
+    bad: str, outcome: str, tmp_path: Path, shell: Shell
 ) -> None:
     plugin = PLUGINS / "quiz.py"
     write_quiz(tmp_path, 6)
@@ -49,8 +48,7 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
     with serve_in_thread(lambda prompt: say[""](prompt)) as server:
 
         def ask(*more: str) -> int:
-            code = run_command([*arguments(tmp_path, server.base_url), *more])
-            assert code == 0, capsys.readouterr().err
+            shell(*arguments(tmp_path, server.base_url), *more)
             return server.requests
 
         assert ask() == 6 and ask() == 6
@@ -58,9 +56,8 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
         assert before.results[0].outcomes == {outcome: 2, "scored": 4}
         say[""] = lambda _: "B"
         argv = arguments(tmp_path, server.base_url)[1:]
-        capsys.readouterr()
-        assert run_command(["estimate", *argv, f"ask_again=[{outcome}]", "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out)["runs"][0]["to_ask"] == 2
+        (planned,) = shell.json("estimate", *argv, f"ask_again=[{outcome}]")["runs"]
+        assert planned["to_ask"] == 2
         assert ask("ask_again=[truncated]") == 6, "none ended so"
         assert ask(f"ask_again=[{outcome}]", "max_instances=3") <= 8
         assert ask(f"ask_again=[{outcome}]") == 8 and ask() == 8, "it is settled"
@@ -74,7 +71,7 @@ def test_a_models_unread_answers_are_asked_once_more_and_no_others(
     assert "quiz x openai/test 2 answers" in row["notes"]
 
 
-def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, capsys: Any) -> None:
+def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, shell: Shell) -> None:
     is_mute = [True]
 
     def say(prompt: str) -> str:
@@ -83,70 +80,56 @@ def test_episodes_of_many_calls_are_asked_once_more_whole(tmp_path: Path, capsys
 
     with serve_in_thread(say) as server:
         argv = options(server, tmp_path)
-        run_command(argv)
+        shell(*argv, code=None)
         first, before = server.requests, only_record(tmp_path / "results")
         again = [o for o in before.results[0].outcomes if o != "scored"]
         assert again, before.results
         is_mute[0] = False
-        assert run_command(argv) in (0, 6) and server.requests == first
-        assert run_command([*argv, f"ask_again=[{','.join(again)}]"]) == 0, capsys.readouterr().err
+        shell(*argv, code=None)
+        assert server.requests == first
+        shell(*argv, f"ask_again=[{','.join(again)}]")
         record, asked = only_record(tmp_path / "results"), server.requests
         assert record.results[0].outcomes == {"scored": 8}
         assert sum(p.usage.requests for p in record.parties) == asked > first
         (run,) = find_runs(tmp_path / "results")
         episodes = [*read_episodes(run, read_plan(run))]
         assert len(episodes) == 8 and not any(e.stale for e in episodes)
-        assert run_command(argv) == 0 and server.requests == asked
+        shell(*argv)
+        assert server.requests == asked
 
 
 def judged(folder: Path, server: FaultServer, benchmark: str) -> list[str]:
     """Return what follows `medhelm` to let one judge of a server rate a benchmark's samples."""
-    judge = {"name": "j/a", "model": "a", "base_url": server.base_url, "endpoint_class": "local"}
-    path = folder / "conf" / "jury" / "house.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"name": "house", "judges": [judge], "quorum": 1}))
-    argv = [
-        "run",
-        "model=baseline/lead",
-        f"benchmark={benchmark}",
-        "data=sample",
-        "jury=house",
-        "controls=0",
-    ]
-    plugin = f"plugins=[{PLUGINS / benchmark}.py]"
-    return [
-        *argv,
-        plugin,
-        f"results_dir={folder / 'results'}",
-        "--config-dir",
-        str(path.parents[1]),
-    ]
+    argv = ["run", "model=baseline/lead", f"benchmark={benchmark}", "data=sample", "controls=0"]
+    where = [f"plugins=[{PLUGINS / benchmark}.py]", f"results_dir={folder / 'results'}"]
+    return [*argv, *where, *house_jury(folder, server.base_url, "a")]
 
 
-@pytest.mark.parametrize(("benchmark", "good"), [("essay", ESSAY), ("checklist", MET)])
+@pytest.mark.parametrize(("benchmark", "good"), [("essay", rated()), ("checklist", MET)])
 def test_a_mended_judge_is_asked_once_more(
-    benchmark: str, good: str, tmp_path: Path, capsys: Any
+    benchmark: str, good: str, tmp_path: Path, shell: Shell
 ) -> None:
     results, plugin = tmp_path / "results", PLUGINS / f"{benchmark}.py"
     reply = ["I cannot say."]
     with serve_in_thread(lambda _: reply[0]) as server:
         argv = judged(tmp_path, server, benchmark)
         score = ["score", "--results-dir", str(results), "--plugin", str(plugin), "--ask-again"]
-        run_command(argv)
-        assert "start `medhelm score --ask-again unparsed`" in capsys.readouterr().err
+        shell(*argv, code=None)
+        assert "start `medhelm score --ask-again unparsed`" in shell.err
         lost, first = server.requests, only_record(results).graders[0]
         reply[0] = good
-        run_command(argv)
-        run_command([*score, "refused"])
+        shell(*argv, code=None)
+        shell(*score, "refused", code=None)
         assert server.requests == lost
-        assert run_command([*score, "unparsed"]) == 0, capsys.readouterr().err
+        shell(*score, "unparsed")
         once = server.requests - lost
         assert lost == 3 * once, "without repairs now"
         record = only_record(results)
         judge, answers = record.graders[0], sum(first.ends.values())
         assert judge.ends == {"scored": answers} and record.results[0].value is not None
         assert judge.usage.requests == lost + once, "the earlier replies are paid for"
-        assert run_command([*score, "unparsed"]) == 0 and run_command(argv) == 0
+        shell(*score, "unparsed")
+        shell(*argv)
         assert server.requests == lost + once, "nothing is left to ask for"
         row = row_of(results, plugin)
         assert (row["verdicts_asked_again"], row["asked_again"]) == (answers, 0)
@@ -154,34 +137,33 @@ def test_a_mended_judge_is_asked_once_more(
 
         for name in ("judges", "graders"):
             shutil.rmtree(find_runs(results)[0] / name, ignore_errors=True)
-        assert run_command(argv) == 0 and server.requests == lost + 2 * once, "made anew"
+        shell(*argv)
+        assert server.requests == lost + 2 * once, "made anew"
         record = only_record(results)
         assert record.graders[0].usage.requests == once
         assert "again" not in row_of(results, plugin)["flags"].split()
 
 
 def test_a_judge_that_fails_when_asked_once_more_is_missing_and_asked_by_the_next_run(
-    tmp_path: Path, capsys: Any
+    tmp_path: Path, shell: Shell
 ) -> None:
     results = tmp_path / "results"
     reply: list[str | Reply] = ["I cannot say."]
     with serve_in_thread(lambda _: reply[0]) as server:
         argv = judged(tmp_path, server, "essay")
-        run_command(argv)
-        score = ["score", "--results-dir", str(results), "--plugin", str(PLUGINS / "essay.py")]
-        assert run_command([*score, "--ask-again", "unparsed", "--budget-tokens", "1"]) != 0
-        assert "1 tokens is reached" in capsys.readouterr().err
+        shell(*argv, code=None)
+        score = ["score", "--results-dir", str(results), "--plugin", str(ESSAY)]
+        shell(*score, "--ask-again", "unparsed", "--budget-tokens", "1", code=7)
+        assert "1 tokens is reached" in shell.err
         assert only_record(results).graders[0].ends == {"unreadable": 12}
         reply[0] = Reply(status=400)
-        assert run_command([*score, "--ask-again", "unparsed"]) != 0
+        shell(*score, "--ask-again", "unparsed", code=6)
         assert only_record(results).graders[0].ends == {"error": 12}
-        reply[0] = ESSAY
-        assert run_command(argv) == 0
+        reply[0] = rated()
+        shell(*argv)
         assert only_record(results).graders[0].ends == {"scored": 12}
     plain = tmp_path / "plain"
-    assert run_command(["run", "model=baseline/lead", "benchmark=essay", "data=sample",
-                        f"plugins=[{PLUGINS / 'essay.py'}]", f"results_dir={plain}"]) == 0  # fmt: skip
-    capsys.readouterr()
-    assert run_command(["score", "--results-dir", str(plain), "--plugin",
-                        str(PLUGINS / "essay.py"), "--ask-again", "unparsed"]) == 2  # fmt: skip
-    assert "judged by models" in capsys.readouterr().err
+    asked = ("run", "model=baseline/lead", "benchmark=essay", "data=sample")
+    shell(*asked, f"plugins=[{ESSAY}]", f"results_dir={plain}")
+    score[2] = str(plain)
+    assert "judged by models" in shell.error(*score, "--ask-again", "unparsed")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from medhelm import evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.cli.demo import options
 from medhelm.errors import PluginError, UsageError
 from medhelm.plugins.registry import load_registry
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -116,11 +116,11 @@ def test_the_demo_takes_the_rules_that_can_be_under_test_in_what_is_registered(p
 
 
 def test_a_sweep_leaves_out_what_no_rule_can_play_and_says_so(
-    plugin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plugin: str, tmp_path: Path, shell: Shell
 ) -> None:
     line = ["model=baseline/lead,asks/knows", "benchmark=headqa,echoes", "data=sample"]
-    assert run_command(["run", *line, f"plugins=[{plugin}]", f"results_dir={tmp_path}"]) == 0
-    said = capsys.readouterr().err
+    shell("run", *line, f"plugins=[{plugin}]", f"results_dir={tmp_path}")
+    said = shell.err
     assert "left out of benchmarks that they cannot play: echoes (1), headqa (1)." in said
     found = {p.parent.parent.name for p in tmp_path.glob("runs/*/*/*")}
     assert found == {"headqa", "echoes"} and len([*tmp_path.glob("runs/*/*/*")]) == 2

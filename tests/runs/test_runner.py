@@ -54,8 +54,7 @@ def test_a_failing_model_gives_back_its_places_at_a_shared_endpoint(
         given = arguments(tmp_path, server.base_url)
         argv = [a for a in given if not a.startswith(("model=", "model.base_url"))]
         sweep = [f"model={','.join(f'openai/{m}' for m in models[:2])}", *base]
-        done = run_here("run", "-m", *sweep, *argv[1:])
-    assert done.returncode == 6, done.stderr
+        done = run_here("run", "-m", *sweep, *argv[1:], code=6)
     assert "quiz x openai/bad: " in done.stderr
     gradings = [records.read_record(g) for g in records.find_gradings(tmp_path / "results")]
     states = {g.spec.model.name: (g.state, g.results[0].counted) for g in gradings}
@@ -73,8 +72,7 @@ def test_a_cap_is_reached_and_not_waited_for_when_every_request_is_throttled_onc
             model__max_output_tokens=30,
             model__max_concurrency=8,
         )
-        done = run_here(*argv)
-    assert done.returncode == 7, done.stderr
+        run_here(*argv, code=7)
     assert 0 < record_of(tmp_path).results[0].counted < 200
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from medhelm.store.records import (
     read_plan,
     request_hash,
 )
+from tests.juries import ESSAY, rated
 from tests.quiz import PLUGIN, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
@@ -145,16 +145,13 @@ def test_a_damaged_plan_keeps_the_name_of_its_folder(here: Path, server: FaultSe
 
 
 def test_a_judge_under_another_name_takes_no_verdicts_over_in_silence(here: Path) -> None:
-    essay = PLUGIN.with_name("essay.py")
-    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
-
     def judged(name: str, **more: Any) -> Any:
         judges = (served(server.base_url, name=name, endpoint_class="local"),)
         jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": here / "results", "plugins": essay} | more
+        given = {"data": "sample", "results_dir": here / "results", "plugins": ESSAY} | more
         return evaluate("baseline/lead", "essay", jury=jury, **given)
 
-    with serve_in_thread(verdict) as server:
+    with serve_in_thread(rated()) as server:
         judged("j/first")
         asked = server.requests
         with pytest.raises(UsageError, match="'j/second' is stored there as 'j/first'"):

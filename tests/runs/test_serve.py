@@ -21,6 +21,7 @@ from medhelm.models import serving
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_gradings, find_runs, read_plan, read_record
+from tests.juries import ESSAY, rated
 from tests.models.local_model import need_transformers, smollm2_folder
 from tests.processes import start
 from tests.quiz import PLUGIN, arguments, write_quiz
@@ -309,9 +310,8 @@ def test_each_server_of_a_sweep_is_started_once(
     capsys: Any,
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus or "0")
-    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
     common = {"endpoint_class": "local", "gpus": int(bool(gpus))}
-    judge = {"name": "j/judge", "model": "judge", "serve": serve(tmp_path, "--answer", verdict)}
+    judge = {"name": "j/judge", "model": "judge", "serve": serve(tmp_path, "--answer", rated())}
     jury = {"name": "house", "judges": [judge | common], "quorum": 1, "reasons": False}
     files: dict[str, Any] = {"jury/house": jury}
     for n in ("a", "b"):
@@ -321,7 +321,7 @@ def test_each_server_of_a_sweep_is_started_once(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(file))
     argv = ["run", "-m", "model=s/a,s/b", "benchmark=essay", "data=sample", "jury=house", *words]
-    argv += ["seed=0,1,2,3,4", f"plugins=[{PLUGIN.with_name('essay.py')}]"]
+    argv += ["seed=0,1,2,3,4", f"plugins=[{ESSAY}]"]
     argv += [f"results_dir={tmp_path / 'r'}", "--config-dir", str(tmp_path / "conf")]
     assert run_command(argv) == (0 if started_as else 2)
     if not started_as:
@@ -337,9 +337,8 @@ def test_each_server_of_a_sweep_is_started_once(
 
 
 def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
-    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
     local: dict[str, Any] = {"endpoint_class": "local"}
-    judged = serve(tmp_path, "--answer", verdict)
+    judged = serve(tmp_path, "--answer", rated())
     judges = tuple(ModelSpec(name=f"j/{n}", model=n, serve=judged, **local) for n in ("one", "two"))
     broken = ModelSpec(
         name="j/no", model="no", serve=serve(tmp_path, "--fault", "at start"), **local
@@ -347,7 +346,7 @@ def test_judges_are_served_after_the_model_and_together(tmp_path: Path) -> None:
     jury = JurySpec(name="j", judges=(*judges, broken), quorum=2, reasons=False)
     spec = ModelSpec(name="s/model", model="model", serve=serve(tmp_path), **local)
     given: dict[str, Any] = {"data": "sample", "results_dir": tmp_path / "r", "jury": jury}
-    given |= {"plugins": PLUGIN.with_name("essay.py"), "budget_tokens": 1_000_000}
+    given |= {"plugins": ESSAY, "budget_tokens": 1_000_000}
     with pytest.warns(UserWarning, match="j/no"):
         results = evaluate(spec, "essay", **given)
     assert [(s.model, s.beside) for s in started(tmp_path)] == [

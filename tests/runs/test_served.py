@@ -1,6 +1,5 @@
 """The weights behind a server of one's own: asked for, stored with the run, and compared when it goes on."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from medhelm.models.identity import is_served_here
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.records import find_runs, read_served, stored_records
+from tests.juries import ESSAY, rated
 from tests.quiz import PLUGIN, arguments, write_quiz
 from tests.server import FaultServer, serve_in_thread
 
@@ -98,16 +98,13 @@ def test_a_server_that_does_not_say_fails_no_run(
 
 
 def test_a_judge_on_other_weights_is_not_asked(tmp_path: Path) -> None:
-    essay = PLUGIN.with_name("essay.py")
-    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
-
     def judged(**more: Any) -> Any:
         judges = (at(server, endpoint_class="local"),)
         jury = JurySpec(name="j", judges=judges, quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": tmp_path, "plugins": essay} | more
+        given = {"data": "sample", "results_dir": tmp_path, "plugins": ESSAY} | more
         return evaluate("baseline/lead", "essay", jury=jury, **given)
 
-    with serve_in_thread(verdict) as server:
+    with serve_in_thread(rated()) as server:
         server.pages = props("/w/a.gguf")
         judged(max_instances=2)
         asked, server.pages = server.requests, props("/w/b.gguf")
@@ -165,14 +162,13 @@ def test_what_each_address_served_is_in_the_record_and_drift_in_the_notes(tmp_pa
 
 
 def test_judges_have_several_addresses_as_models_have(tmp_path: Path) -> None:
-    verdict = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
-    with serve_in_thread(verdict) as one, serve_in_thread(verdict) as other:
+    with serve_in_thread(rated()) as one, serve_in_thread(rated()) as other:
         urls = (one.base_url, other.base_url)
         judge = ModelSpec(
             name="j", model="j", base_url=urls, endpoint_class="local", max_concurrency=1
         )
         jury = JurySpec(name="j", judges=(judge,), quorum=1, reasons=False)
-        given = {"data": "sample", "results_dir": tmp_path, "plugins": PLUGIN.with_name("essay.py")}
+        given = {"data": "sample", "results_dir": tmp_path, "plugins": ESSAY}
         evaluate("baseline/lead", "essay", jury=jury, **given)
         asked = one.requests + other.requests
         assert one.requests and other.requests

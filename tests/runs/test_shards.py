@@ -31,6 +31,7 @@ from medhelm.store.runlog import RunFolder, read_log
 from medhelm.store.shards import Shard, find_shard, gather, logs_of
 from medhelm_benchmarks.encounters.grading.evaluator import parts_of
 from tests.benchmarks.noharm.test_protocol import all_right
+from tests.juries import rated
 from tests.processes import Started, asked, start
 from tests.rubric.test_grader import PLUGIN, PRICE
 from tests.rubric.test_judges import CASES, by_number, settled, write_cases
@@ -206,8 +207,7 @@ def test_a_shard_holds_its_folder_from_asking_until_it_has_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else another one that ends meanwhile would end the run, and ask its judges what this one asks them."""
-    marks = json.dumps({n: 4 for n in ("accuracy", "completeness", "clarity")})
-    one = ModelSpec(name="j/one", model="one", serve=serve(tmp_path, "--answer", marks))
+    one = ModelSpec(name="j/one", model="one", serve=serve(tmp_path, "--answer", rated()))
     given: dict[str, Any] = {
         "jury": JurySpec(name="one", judges=(one,), quorum=1),
         "data": "sample",

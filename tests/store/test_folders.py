@@ -18,6 +18,7 @@ from medhelm_benchmarks.encounters.data.layout import read_scenarios
 from tests.benchmarks.encounters import teaching
 from tests.benchmarks.encounters.test_cases_data import write_scenario
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 SECRET = "the secret of another folder"
 WARD = """name: ward
@@ -122,10 +123,7 @@ def test_links_within_a_folder_are_followed_but_not_in_a_circle(tmp_path: Path) 
 
 
 def test_curate_sends_nothing_of_a_linked_file(
-    tmp_path: Path,
-    elsewhere: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.chdir(tmp_path)
     teaching.write_articles(tmp_path / "packets")
@@ -135,16 +133,14 @@ def test_curate_sends_nothing_of_a_linked_file(
             f"{{name: test/curator, model: curator-1, base_url: '{server.base_url}'}}"
         )
         args = ["curate", "packets", "--model", "curator.yaml", "--out", "out"]
-        assert run_command(args) == 3
+        shell(*args, code=3)
         assert server.requests == 0 and not (tmp_path / "out").exists()
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = shell.err.splitlines()
     assert "packets/lecture_1/more.md leads out of packets/lecture_1" in line
 
 
 @pytest.mark.parametrize("part", ["rubrics/ward.yaml", "samples/ward.jsonl", "rubric: ../../own"])
-def test_what_lies_beside_a_plugin_is_its_own(
-    tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_lies_beside_a_plugin_is_its_own(tmp_path: Path, part: str, shell: Shell) -> None:
     """A plugin's file may be a link itself, as some installers make them: its folder is then both."""
     given = tmp_path / "store" / "given"
     for folder in ("rubrics", "samples"):
@@ -158,8 +154,7 @@ def test_what_lies_beside_a_plugin_is_its_own(
         (tmp_path / "farm" / own).symlink_to(given / own)
     for plugin in (path, tmp_path / "farm" / "ward.yaml"):
         code = run_command(["describe", "ward", "--plugin", str(plugin)])
-        assert code == 0, capsys.readouterr().err
-    capsys.readouterr()
+        assert code == 0, shell.err
 
     if ".." in part:
         shutil.copy(given / "rubrics" / "ward.yaml", tmp_path / "own.yaml")
@@ -167,6 +162,5 @@ def test_what_lies_beside_a_plugin_is_its_own(
     else:
         shutil.move(given / part, tmp_path / "own")
         (given / part).symlink_to(tmp_path / "own")
-    assert run_command(["describe", "ward", "--plugin", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = shell.error("describe", "ward", "--plugin", str(path))
     assert "leads out of" in line and str(tmp_path) in line

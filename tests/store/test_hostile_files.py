@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from medhelm import evaluate
-from medhelm.cli import run_command
 from medhelm.data.sources import check_file
 from medhelm.errors import DataError, PluginError, RecordError, UsageError
 from medhelm.files.yaml_bounds import refuse_many
@@ -23,6 +22,7 @@ from medhelm.schema.score import Metric
 from medhelm.store import records
 from tests.graded import grade
 from tests.quiz import PLUGIN, at, command, environment, medhelm, write_quiz
+from tests.shell import Shell
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -57,9 +57,9 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize("command", ["score", "tables"])
-def test_a_path_that_is_too_long(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command([command, "--results-dir", "/tmp/" + "x" * 300]) == 4
-    err = capsys.readouterr().err
+def test_a_path_that_is_too_long(command: str, shell: Shell) -> None:
+    shell(command, "--results-dir", "/tmp/" + "x" * 300, code=4)
+    err = shell.err
     assert "cannot use /tmp/xxx" in err and "file name too long" in err
     assert err.count("\n") == 1 and len(err) < 300
 
@@ -114,8 +114,10 @@ def test_aliases_that_multiply_are_refused_and_others_are_not(tmp_path: Path) ->
 def test_a_bomb_in_a_folder_of_configs_ends_at_once(tmp_path: Path) -> None:
     (tmp_path / "conf" / "model").mkdir(parents=True)
     (tmp_path / "conf" / "model" / "bomb.yaml").write_text(f"name: bomb\n{BOMB}extra_body: *a9\n")
-    done = medhelm("run", "--config-dir", tmp_path / "conf", "model=bomb", "benchmark=headqa")
-    assert done.returncode == 2 and "bomb.yaml: its aliases" in one_line(done)
+    done = medhelm(
+        "run", "--config-dir", tmp_path / "conf", "model=bomb", "benchmark=headqa", code=2
+    )
+    assert "bomb.yaml: its aliases" in one_line(done)
 
 
 def test_what_is_not_a_file_is_missing(tmp_path: Path) -> None:

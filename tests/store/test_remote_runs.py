@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from medhelm import UsageError, load_results, score
-from medhelm.cli import run_command
 from medhelm.errors import RecordError
 from medhelm.files.durable import lock_file
 from medhelm.store.records import find_runs
 from medhelm.store.remote_runs import RemoteRuns, results_folder
+from tests.server import serving
+from tests.shell import Shell
 from tests.stored_folders.kinds import DATA, PLUGINS, WHOLE
 from tests.stored_folders.tabulated import differing, write_tables
 
@@ -116,8 +116,8 @@ def stored(kind: str, into: Path) -> Path:
     return into
 
 
-def push(url: str, results: Path, *options: str) -> int:
-    return run_command(["runs", "push", url, "--results-dir", str(results), *options])
+def push(shell: Shell, url: str, results: Path, *options: str, code: int = 0) -> None:
+    shell("runs", "push", url, "--results-dir", results, *options, code=code)
 
 
 def contents(results: Path) -> dict[str, bytes]:
@@ -133,91 +133,98 @@ def contents(results: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", ["baselines", "jury"])
 def test_what_was_pushed_is_read_and_pulled_as_it_was(
-    kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, url: str, tmp_path: Path, shell: Shell
 ) -> None:
     results = stored(kind, tmp_path / "results")
     text = ["--text-of", "gated"] * (kind == "jury")
-    assert push(url, results, *text) == 0 and "Pushed: " in capsys.readouterr().out
-    assert push(url, results, *text) == 0 and "Pushed: " not in capsys.readouterr().out
+    push(shell, url, results, *text)
+    assert "Pushed: " in shell.out
+    push(shell, url, results, *text)
+    assert "Pushed: " not in shell.out
     write_tables(results, tmp_path / "own")
     write_tables(url, tmp_path / "read")
     assert differing(tmp_path / "own", tmp_path / "read") == []
     pulled = tmp_path / "pulled"
     command = ["runs", "pull", url, "--results-dir", str(pulled)]
-    assert run_command(command) == 0 and contents(pulled) == contents(results)
+    shell(*command)
+    assert contents(pulled) == contents(results)
     assert {p.stat().st_mode & 0o077 for p in pulled.glob("runs/*/*/*")} == {0}
-    assert run_command(command) == 0 and not list(pulled.glob(".part*"))
-    assert "Here already: " in capsys.readouterr().out
-    assert run_command(["tables", "--results-dir", url]) == 0
-    assert run_command(["runs", "list", "--results-dir", url]) == 0
-    said = capsys.readouterr()
-    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in said.out + said.err
+    shell(*command)
+    assert not list(pulled.glob(".part*"))
+    assert "Here already: " in shell.out
+    shell("tables", "--results-dir", url)
+    shell("runs", "list", "--results-dir", url)
+    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in shell.all
 
 
-def test_a_site_is_built_and_responses_are_graded_from_a_url(tmp_path: Path) -> None:
+def test_a_site_is_built_and_responses_are_graded_from_a_url(tmp_path: Path, shell: Shell) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"file://{tmp_path}/store"
-    push(url, results)
+    push(shell, url, results)
     before = contents(results_folder(url))
-    assert (
-        run_command(["leaderboard", "build", "--results-dir", url, "--out", f"{tmp_path}/s"]) == 0
-    )
+    shell("leaderboard", "build", "--results-dir", url, "--out", tmp_path / "s")
     own = load_results(results).table("benchmarks", draws=9)
     graded = score(url, plugins=PLUGINS, data_dir=DATA)
     assert (graded.table("benchmarks", draws=9)["score"] == own["score"]).all()
     assert contents(results_folder(url)) == before  # a copy was graded
     run = ["run", "model=baseline/random", "benchmark=headqa", "data=sample"]
-    assert run_command([*run, f"results_dir={url}"]) == 2
+    shell(*run, f"results_dir={url}", code=2)
     with pytest.raises(SystemExit):  # what it writes would be lost in a copy
-        run_command(["gold-quality", "headqa", "--judge", "x", "--results-dir", url])
+        shell("gold-quality", "headqa", "--judge", "x", "--results-dir", url)
 
 
 def test_a_run_that_is_at_work_unfinished_or_damaged_stays_here(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"file://{tmp_path}/store"
     run, other = find_runs(results)
     shutil.rmtree(other / "gradings")
     with lock_file(run / "lock"):
-        assert push(url, results) == 0
-    said = capsys.readouterr().err
+        push(shell, url, results)
+    said = shell.err
     assert "in use by process" in said and "is not finished" in said
     log = run / "responses.jsonl"
     log.write_bytes(log.read_bytes() + b"{}\n")  # asked further, and not graded yet
-    assert push(url, results) == 0 and "is not finished" in capsys.readouterr().err
+    push(shell, url, results)
+    assert "is not finished" in shell.err
     shutil.rmtree(results)
     run, _ = find_runs(stored("baselines", results))
     (run / "shards" / "0-of-2").mkdir(parents=True)
     (record,) = other.glob("gradings/*/summary.json")
     record.write_bytes(record.read_bytes().replace(b"baseline/", b"baseLine/", 1))
-    assert push(url, results) == 0 and "is damaged" in capsys.readouterr().err
+    push(shell, url, results)
+    assert "is damaged" in shell.err
     with pytest.raises(UsageError, match="no run below"):
         load_results(url)
 
 
 def test_other_content_is_replaced_only_on_demand_and_what_is_lacking_is_added(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    url: str, tmp_path: Path, shell: Shell
 ) -> None:
     first, second = (stored("baselines", tmp_path / name) for name in ("first", "second"))
-    push(url, first)
+    push(shell, url, first)
     run = next(run for run in find_runs(second) if "random" in run.parent.name)
     (grading,) = run.glob("gradings/*")
     shutil.copytree(grading, run / "judges" / "kept")  # what only this folder has
-    assert push(url, second) == 4 and "other content" in capsys.readouterr().err
+    push(shell, url, second, code=4)
+    assert "other content" in shell.err
     assert contents(results_folder(url)) == contents(first)
-    assert run_command(["runs", "pull", url, "--results-dir", str(second)]) == 0
+    shell("runs", "pull", url, "--results-dir", str(second))
     assert (run / "judges" / "kept").is_dir()
-    assert push(url, second, "--replace") == 0
+    push(shell, url, second, "--replace")
     assert contents(results_folder(url)) == contents(second)
     (run / "spec.json").write_bytes((run / "spec.json").read_bytes() + b"\n")
     pull = ["runs", "pull", url, "--results-dir", str(second)]
-    assert run_command(pull) == 4 and "spec.json" in capsys.readouterr().err
-    assert run_command([*pull, "--replace"]) == 0
+    shell(*pull, code=4)
+    assert "spec.json" in shell.err
+    shell(*pull, "--replace")
     assert contents(results_folder(url)) == contents(second)
 
 
-def test_what_is_damaged_or_leads_out_is_not_read(tmp_path: Path, cache: Path) -> None:
+def test_what_is_damaged_or_leads_out_is_not_read(
+    tmp_path: Path, cache: Path, shell: Shell
+) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"file://{tmp_path}/store"
-    push(url, results)
+    push(shell, url, results)
     packed = next((tmp_path / "store").rglob("*.zip"))
     whole = packed.read_bytes()
     for changed in (whole[:-200], whole[:400] + b"\0" + whole[401:], b""):
@@ -236,35 +243,32 @@ def test_what_is_damaged_or_leads_out_is_not_read(tmp_path: Path, cache: Path) -
 
 
 def test_text_that_is_not_public_leaves_only_where_its_class_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     results, url = stored("jury", tmp_path / "results"), f"file://{tmp_path}/store"
-    assert push(url, results) == 5 and "--text-of gated" in capsys.readouterr().err
-    assert push(url, results, "--text-of", "private") == 5
+    push(shell, url, results, code=5)
+    assert "--text-of gated" in shell.err
+    push(shell, url, results, "--text-of", "private", code=5)
     assert not [*(tmp_path / "store").rglob("*.zip")]
     (run,) = find_runs(results)
     (run / "server-essay.log").write_text("started with --api-key canary")
-    assert push(url, results, "--text-of", "gated") == 0
+    push(shell, url, results, "--text-of", "gated")
     with zipfile.ZipFile(next((tmp_path / "store").rglob("*.zip"))) as packed:
         assert not [name for name in packed.namelist() if "server-" in name]
     for bad in ("sftp://me:canary@host/x", "https://host/x?sig=canary"):
-        assert push(bad, results) == 2
-    assert "canary" not in capsys.readouterr().err
+        push(shell, bad, results, code=2)
+    assert "canary" not in shell.all
 
 
-def test_runs_are_read_by_http_and_not_pushed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_read_by_http_and_not_pushed(tmp_path: Path, shell: Shell) -> None:
     results = stored("baselines", tmp_path / "results")
-    push(f"file://{tmp_path}/store", results)
+    push(shell, f"file://{tmp_path}/store", results)
     handler = partial(Quiet, directory=str(tmp_path / "store"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as url:
         assert contents(results_folder(url)) == contents(results)
         shutil.rmtree(tmp_path / "store" / "runs" / "quiz" / "baseline__random")
-        assert push(url, results) == 2 and "not pushed" in capsys.readouterr().err
-        server.shutdown()
+        push(shell, url, results, code=2)
+        assert "not pushed" in shell.err
     with pytest.raises(RecordError, match="cannot use"):  # and not: there is no run
         load_results(url)
 
@@ -281,7 +285,7 @@ def killed(url: str, results: Path, moment: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def check_whole(url: str, results: Path, is_part: Callable[[int], bool]) -> None:
+def check_whole(shell: Shell, url: str, results: Path, is_part: Callable[[int], bool]) -> None:
     """Check that what is read are whole runs, and that the same push ends what was killed."""
     own = contents(results)
     found = RemoteRuns(url).found()
@@ -290,38 +294,39 @@ def check_whole(url: str, results: Path, is_part: Callable[[int], bool]) -> None
         read = contents(results_folder(url))
         assert {Path(name).parts[:4] for name in read} == {("runs", *r.split("/")) for r in found}
         assert read.items() <= own.items()
-    assert push(url, results) == 0
+    push(shell, url, results)
     assert contents(results_folder(url)) == own
 
 
 @pytest.mark.parametrize("moment", ["before 1", "in 1", "before 2", "before 3", "in 3", "before 4"])
-def test_a_killed_push_leaves_whole_runs_and_goes_on(moment: str, tmp_path: Path) -> None:
+def test_a_killed_push_leaves_whole_runs_and_goes_on(
+    moment: str, tmp_path: Path, shell: Shell
+) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"file://{tmp_path}/store"
     killed(url, results, moment)
-    check_whole(url, results, (1 if int(moment[-1]) > 2 else 0).__eq__)
+    check_whole(shell, url, results, (1 if int(moment[-1]) > 2 else 0).__eq__)
 
 
 @pytest.mark.apart
 @pytest.mark.parametrize("moment", ["after 0.01", "after 0.1", "after 0.5"])
 def test_a_push_to_s3_that_is_killed_leaves_whole_runs_and_goes_on(
-    moment: str, s3: str, tmp_path: Path
+    moment: str, s3: str, tmp_path: Path, shell: Shell
 ) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"{s3}/{tmp_path.name}"
     for run in find_runs(results):
         (run / "stale.jsonl").write_bytes(os.urandom(5_000_000))  # takes some time
     killed(url, results, moment)
-    check_whole(url, results, range(3).__contains__)
+    check_whole(shell, url, results, range(3).__contains__)
 
 
-def test_a_replacement_that_is_killed_is_named_and_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replacement_that_is_killed_is_named_and_goes_on(tmp_path: Path, shell: Shell) -> None:
     results, url = stored("baselines", tmp_path / "results"), f"file://{tmp_path}/store"
-    push(url, results)
+    push(shell, url, results)
     run = find_runs(results)[0]
     (run / "stale.jsonl").write_text("")
     killed(url, results, "before 3")
     with pytest.raises(RecordError, match="not replaced to the end"):
         load_results(url)
-    assert push(url, results) == 4 and push(url, results, "--replace") == 0
+    push(shell, url, results, code=4)
+    push(shell, url, results, "--replace")
     assert contents(results_folder(url)) == contents(results)

@@ -140,8 +140,7 @@ def test_a_killed_run_sends_nothing_again_that_the_log_holds(tmp_path: Path) -> 
         while server.in_flight:
             time.sleep(0.005)
         before = server.requests
-        done = medhelm(*argv)
-        assert done.returncode == 0, done.stderr
+        medhelm(*argv)
         assert 0 < held <= 50
         assert server.requests - before == 4 * sum(CALLS.values()) - held
     assert {e.ending for e in stored(tmp_path)} == {"completed"}
@@ -303,9 +302,9 @@ def test_a_seed_that_would_have_no_effect_is_refused_with_one_line(
 ) -> None:
     plain = ["benchmark=stage", "data=sample", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
     keys = {"ANTHROPIC_API_KEY": "x"}
-    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys)
+    done = medhelm("run", "model=openai/x", "jury=offline", *plain, *given, env=keys, code=2)
     (line,) = done.stderr.strip().splitlines()
-    assert done.returncode != 0 and said in line
+    assert said in line
 
 
 def test_an_estimate_foretells_the_replies_of_each_role(tmp_path: Path) -> None:

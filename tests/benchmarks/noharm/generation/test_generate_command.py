@@ -207,7 +207,7 @@ def test_who_made_the_cases_is_named_when_it_is_evaluated_on_them(
     (desk / "series" / "cases.jsonl").rename(data / "cases.jsonl")
     server.answer = lambda prompt: json.dumps({"labels": {"a1": "Appropriate"}})
     given = ("model=openai/writer-1", f"model.base_url={server.base_url}", "results_dir=results")
-    done = medhelm("run", "benchmark=noharm", "data_dir=data", *given, cwd=desk)
+    done = medhelm("run", "benchmark=noharm", "data_dir=data", *given, cwd=desk, code=6)
     assert "no answer has a value (2 unparsed)" in done.stderr, done.stderr
     assert "this model wrote or rated 2 instance(s) of the data" in done.stderr
     args = ("--n", "1", "--model", name, "--results-dir", "results", "--out", "other")

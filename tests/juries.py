@@ -1,0 +1,37 @@
+"""A benchmark that judges rate, what a judge says of it, and a jury in a folder of configs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.quiz import PLUGIN
+
+ESSAY = PLUGIN.with_name("essay.py")
+AXES = ("accuracy", "completeness", "clarity")
+
+
+def rated(score: int = 4, reason: str = "") -> str:
+    """Return the reply of a judge that gives each axis this score, with a reason where one is given."""
+    mark = {"score": score, "reason": reason} if reason else score
+    return json.dumps(dict.fromkeys(AXES, mark))
+
+
+def house_jury(
+    folder: Path, base_url: str, *judges: str, place: dict[str, str] | None = None, **fields: Any
+) -> list[str]:
+    """Write a jury of local models of a server, named j/NAME; return what names it to a command.
+
+    `place`: servers of some of them; `fields`: those of each judge.
+    """
+    specs = [
+        {"name": f"j/{name}", "model": name, "endpoint_class": "local"}
+        | {"base_url": (place or {}).get(name, base_url), **fields}
+        for name in judges
+    ]
+    quorum = {"quorum": 1} if len(judges) == 1 else {}
+    path = folder / "conf" / "jury" / "house.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"name": "house", "judges": specs, **quorum}))
+    return ["jury=house", "--config-dir", str(folder / "conf")]
