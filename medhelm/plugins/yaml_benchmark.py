@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from medhelm.data.instance_ids import text_key
 from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.files.folders import beside
@@ -41,12 +43,16 @@ class _Dataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of columns."""
 
-    id: str | None = None
+    id: str | tuple[str, ...] = ()
+    """A column; several are joined by a slash."""
     context: str | None = None
     question: str | None = None
-    choices: tuple[str, ...] = ()
+    choices: str | tuple[str, ...] = ()
+    """A column of each choice, or one column that holds their list, also as JSON text."""
     gold_index: str | None = None
-    """Column with the zero-based index of the right choice."""
+    """Column with the index of the right choice."""
+    index_from: int = 0
+    """The index of the first choice."""
     reference: str | None = None
     """Column with the right letter or text."""
     options: dict[str, str] = {}
@@ -54,14 +60,20 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     questions: dict[str, str] = {}
     """The request for each value of the column `question`. Empty: its text as it is."""
     ask: str = ""
-    """The request of a row whose column `question` is empty or absent."""
-    cluster: str | None = None
-    """Column with the key of rows that belong together; where empty, rows of one context do."""
+    """The request of a row whose column `question` is empty or absent; without that column of all rows."""
+    cluster: str | tuple[str, ...] = ()
+    """Column with the key of rows that belong together; where empty, the questions of one context do."""
+    cluster_text: str | None = None
+    """Column whose text, whatever its case and blanks, is the same in rows that belong together."""
     part: str | None = None
     """Column with one of `parts`."""
     metadata: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     """Those of the declared `columns` that a file may lack, or leave empty."""
+    skip_empty: tuple[str, ...] = ()
+    """Those whose empty cell leaves a row out."""
+    strip: bool = False
+    """True: blanks around a cell's text are taken off."""
 
 
 class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +84,7 @@ class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, str] = {}
     """A label there -> the label of `instance.options`."""
     skip_empty: tuple[str, ...] = ()
-    """Declared columns whose empty cell leaves a row out there."""
+    """Further columns whose empty cell leaves a row out there."""
 
 
 class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -158,7 +170,7 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
     layout = TableLayout(
         columns=values.columns,
         optional=columns.optional,
-        filled=[name for name in values.columns if name not in columns.optional],
+        filled=[c for c in values.columns if c not in (*columns.optional, *columns.skip_empty)],
         published=published.columns,
     )
 
@@ -169,37 +181,64 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
             nearest = closest(column, row)
             did = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise DataError(f"no column {column!r} in the data{did}")
-        value: Any = row[column]
-        return "" if value is None else str(value)
+        value = "" if row[column] is None else str(row[column])
+        return value.strip() if columns.strip else value
+
+    def joined(row: Row, names: str | tuple[str, ...]) -> str:
+        return "/".join(text(row, name).strip() for name in _listed(names))
+
+    def choices(row: Row) -> tuple[str, ...]:
+        if not isinstance(columns.choices, str):
+            return tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices)
+        listed = row.get(columns.choices)
+        try:
+            listed = json.loads(listed) if isinstance(listed, str) else listed
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list):
+            raise DataError(f"column {columns.choices!r} holds no list of choices")
+        return tuple(str(one).strip() if columns.strip else str(one) for one in listed)
 
     def to_instance(row: Row) -> Instance | LeftOut:
-        labels: Mapping[str, str] = {}
+        names, labels, skipped = {}, {}, columns.skip_empty
+        if layout.is_published(row):
+            names, labels = published.columns, published.labels
+            skipped += published.skip_empty
+        for column in (names.get(name, name) for name in skipped):
+            if column in row and (row[column] is None or not str(row[column]).strip()):
+                return LeftOut(f"column {column} is empty")
         if values.columns:
-            if layout.is_published(row):
-                labels = published.labels
-                for column in (published.columns[name] for name in published.skip_empty):
-                    if row[column] is None or not str(row[column]).strip():
-                        return LeftOut(f"column {column} is empty")
             row = layout.read(row)
-        question = text(row, columns.question)
+        question, shown = text(row, columns.question), choices(row)
         if columns.questions and columns.question:
             question = columns.questions[_known(question, columns.question, columns.questions)]
-        metadata = {c: text(row, c) for c in columns.metadata}
+        part = {}
         if columns.part:
-            metadata["part"] = _known(text(row, columns.part), columns.part, values.parts)
+            part = {"part": _known(text(row, columns.part), columns.part, values.parts)}
         return Instance(
-            id=text(row, columns.id).strip(),
+            id=joined(row, columns.id),
             context=text(row, columns.context),
             question=question if question.strip() else columns.ask,
-            choices=tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices),
-            references=reference(row, labels),
-            cluster=_cluster(text(row, columns.cluster), text(row, columns.context), columns),
-            metadata=metadata,
+            choices=shown,
+            references=reference(row, labels, len(shown)),
+            cluster=cluster(row),
+            metadata=part | {c: text(row, c) for c in columns.metadata},
         )
 
-    def reference(row: Row, labels: Mapping[str, str]) -> tuple[str, ...]:
+    def cluster(row: Row) -> str | None:
+        if columns.cluster_text:
+            return text_key(text(row, columns.cluster_text))
+        if key := joined(row, columns.cluster):
+            return key
+        if not (columns.cluster and columns.question):
+            return None
+        words = " ".join(text(row, columns.context).split())
+        return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
+
+    def reference(row: Row, labels: Mapping[str, str], n: int) -> tuple[str, ...]:
         if columns.gold_index is not None:
-            return (_letter(text(row, columns.gold_index), len(columns.choices)),)
+            index = text(row, columns.gold_index)
+            return (_letter(index, columns.gold_index, columns.index_from, n),)
         gold = text(row, columns.reference)
         if columns.options and columns.reference:
             options = [*columns.options]
@@ -211,18 +250,11 @@ def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
     return to_instance
 
 
-def _cluster(value: str, context: str, columns: _Mapping) -> str | None:
-    """Return the key of the rows that belong together; where it is not given, those of one context."""
-    if columns.cluster is None or value.strip():
-        return value.strip() or None
-    words = " ".join(context.split())
-    return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
-
-
 def _faults(values: _Own) -> Iterator[str]:
     columns, published = values.instance, values.published
-    if (columns.gold_index is None) == (columns.reference is None):
-        yield "instance needs either gold_index or reference"
+    golds = [*filter(None, (columns.gold_index, columns.reference))]
+    if len(golds) > 1 or not (golds or values.rubric):
+        yield "instance needs either gold_index or reference; neither only where a rubric judges"
     if columns.gold_index is not None and not columns.choices:
         yield "instance.gold_index needs instance.choices"
     if columns.options and (columns.choices or columns.reference is None):
@@ -238,11 +270,6 @@ def _faults(values: _Own) -> Iterator[str]:
     for key, names in (("options", columns.options), ("questions", columns.questions)):
         if len({_folded(name) for name in names}) < len(names):
             yield f"instance.{key}: two keys differ in case or blanks only"
-    if columns.ask and columns.question is None:
-        yield (
-            "instance.ask needs instance.question, the column that it stands in for; a question "
-            "that is the same for every row is `instruction`"
-        )
     for key, named, known in (
         ("columns", published.columns, values.columns),
         ("labels", published.labels.values(), columns.options),
@@ -256,9 +283,14 @@ def _faults(values: _Own) -> Iterator[str]:
 
 
 def _used(columns: _Mapping) -> list[str]:
-    texts = (columns.id, columns.context, columns.question, columns.cluster, columns.part)
+    single = (columns.context, columns.question, columns.part, columns.cluster_text)
     golds = (columns.gold_index, columns.reference)
-    return [*filter(None, texts + golds), *columns.choices, *columns.metadata]
+    several = (columns.id, columns.cluster, columns.choices, columns.metadata, columns.skip_empty)
+    return [*filter(None, single + golds), *(name for names in several for name in _listed(names))]
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 def _known(cell: str, column: str, known: Iterable[str]) -> str:
@@ -274,10 +306,11 @@ def _folded(text: str) -> str:
     return text.strip().casefold()
 
 
-def _letter(index: str, n: int) -> str:
-    letters = ascii_uppercase[:n]
-    places = {str(i): letter for i, letter in enumerate(letters)}
-    places |= {f"{i}.0": letter for i, letter in enumerate(letters)}  # a column read as floats
-    if index not in places:
-        raise DataError(f"gold_index {index[:20]!r} is not in 0..{n - 1}")
-    return places[index]
+def _letter(index: str, column: str, first: int, n: int) -> str:
+    numbers = range(first, first + n)
+    for number, letter in zip(numbers, ascii_uppercase, strict=False):
+        if index in (str(number), f"{number}.0"):  # a column read as floats
+            return letter
+    raise DataError(
+        f"column {column!r}: gold_index {index[:20]!r} is not in {first}..{numbers[-1]}"
+    )
