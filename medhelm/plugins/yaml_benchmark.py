@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from string import ascii_uppercase
@@ -94,6 +94,7 @@ class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     dataset: _Dataset
     instance: _Mapping
     metrics: tuple[str, ...]
+    rubric: str = ""
     prompt: str = "multiple_choice"
     """Name of a template: one of its own needs a Python plugin."""
     columns: dict[str, str] = {}
@@ -142,7 +143,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     return Benchmark(
         **same,
         dataset=_dataset(parsed.dataset, path),
-        to_instance=_mapper(parsed, path),
+        to_instance=_Mapper(parsed, path).to_instance,
         samples=beside(path, "samples", f"{parsed.name}.jsonl"),
         origin=str(path),
     )
@@ -163,91 +164,103 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset:
     return FileDataset(files=values.files, splits=splits, source=values.source)
 
 
-def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
-    for fault in _faults(values):
-        raise PluginError(f"{path}: {fault}")
-    columns, published = values.instance, values.published
-    layout = TableLayout(
-        columns=values.columns,
-        optional=columns.optional,
-        filled=[c for c in values.columns if c not in (*columns.optional, *columns.skip_empty)],
-        published=published.columns,
-    )
+class _Mapper:
+    """Makes instances of the rows of a file."""
 
-    def text(row: Row, column: str | None) -> str:
-        if column is None or (column in values.columns and column not in row):
+    def __init__(self, values: _Own, path: Path) -> None:
+        for fault in _faults(values):
+            raise PluginError(f"{path}: {fault}")
+        self.values, self.columns, self.published = values, values.instance, values.published
+        can_be_empty = (*self.columns.optional, *self.columns.skip_empty)
+        self.layout = TableLayout(
+            columns=values.columns,
+            optional=self.columns.optional,
+            filled=[name for name in values.columns if name not in can_be_empty],
+            published=self.published.columns,
+        )
+
+    def text(self, row: Row, column: str | None) -> str:
+        if column is None or (column in self.values.columns and column not in row):
             return ""
         if column not in row:
             nearest = closest(column, row)
             did = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise DataError(f"no column {column!r} in the data{did}")
         value = "" if row[column] is None else str(row[column])
-        return value.strip() if columns.strip else value
+        return value.strip() if self.columns.strip else value
 
-    def joined(row: Row, names: str | tuple[str, ...]) -> str:
-        return "/".join(text(row, name).strip() for name in _listed(names))
+    def joined(self, row: Row, names: str | tuple[str, ...]) -> str:
+        return "/".join(self.text(row, name).strip() for name in _listed(names))
 
-    def choices(row: Row) -> tuple[str, ...]:
-        if not isinstance(columns.choices, str):
-            return tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices)
-        listed = row.get(columns.choices)
-        try:
-            listed = json.loads(listed) if isinstance(listed, str) else listed
-        except ValueError:
-            listed = None
-        if not isinstance(listed, list):
-            raise DataError(f"column {columns.choices!r} holds no list of choices")
-        return tuple(str(one).strip() if columns.strip else str(one) for one in listed)
+    def choices(self, row: Row) -> tuple[str, ...]:
+        if not isinstance(self.columns.choices, str):
+            of_columns = tuple(self.text(row, name) for name in self.columns.choices)
+            return tuple(self.columns.options.values()) or of_columns
+        listed = map(str, _list_in(row.get(self.columns.choices), self.columns.choices))
+        return tuple(one.strip() if self.columns.strip else one for one in listed)
 
-    def to_instance(row: Row) -> Instance | LeftOut:
+    def to_instance(self, row: Row) -> Instance | LeftOut:
+        columns = self.columns
         names, labels, skipped = {}, {}, columns.skip_empty
-        if layout.is_published(row):
-            names, labels = published.columns, published.labels
-            skipped += published.skip_empty
+        if self.layout.is_published(row):
+            names, labels = self.published.columns, self.published.labels
+            skipped += self.published.skip_empty
         for column in (names.get(name, name) for name in skipped):
             if column in row and (row[column] is None or not str(row[column]).strip()):
                 return LeftOut(f"column {column} is empty")
-        if values.columns:
-            row = layout.read(row)
-        question, shown = text(row, columns.question), choices(row)
+        if self.values.columns:
+            row = self.layout.read(row)
+        question, shown = self.text(row, columns.question), self.choices(row)
         if columns.questions and columns.question:
             question = columns.questions[_known(question, columns.question, columns.questions)]
         part = {}
         if columns.part:
-            part = {"part": _known(text(row, columns.part), columns.part, values.parts)}
+            named = self.text(row, columns.part)
+            part = {"part": _known(named, columns.part, self.values.parts)}
         return Instance(
-            id=joined(row, columns.id),
-            context=text(row, columns.context),
+            id=self.joined(row, columns.id),
+            context=self.text(row, columns.context),
             question=question if question.strip() else columns.ask,
             choices=shown,
-            references=reference(row, labels, len(shown)),
-            cluster=cluster(row),
-            metadata=part | {c: text(row, c) for c in columns.metadata},
+            references=self.reference(row, labels, len(shown)),
+            cluster=self.cluster(row),
+            metadata=part | {c: self.text(row, c) for c in columns.metadata},
         )
 
-    def cluster(row: Row) -> str | None:
-        if columns.cluster_text:
-            return text_key(text(row, columns.cluster_text))
-        if key := joined(row, columns.cluster):
-            return key
-        if not (columns.cluster and columns.question):
-            return None
-        words = " ".join(text(row, columns.context).split())
-        return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
+    def cluster(self, row: Row) -> str | None:
+        if self.columns.cluster_text:
+            return text_key(self.text(row, self.columns.cluster_text))
+        shares_context = self.columns.cluster and self.columns.question
+        of_context = _context_key(self.text(row, self.columns.context)) if shares_context else None
+        return self.joined(row, self.columns.cluster) or of_context
 
-    def reference(row: Row, labels: Mapping[str, str], n: int) -> tuple[str, ...]:
-        if columns.gold_index is not None:
-            index = text(row, columns.gold_index)
-            return (_letter(index, columns.gold_index, columns.index_from, n),)
-        gold = text(row, columns.reference)
-        if columns.options and columns.reference:
-            options = [*columns.options]
+    def reference(self, row: Row, labels: Mapping[str, str], n: int) -> tuple[str, ...]:
+        if self.columns.gold_index is not None:
+            index = self.text(row, self.columns.gold_index)
+            return (_letter(index, self.columns.gold_index, self.columns.index_from, n),)
+        gold = self.text(row, self.columns.reference)
+        if self.columns.options and self.columns.reference:
+            options = [*self.columns.options]
             known = {**{name: name for name in options}, **labels}
-            label = known[_known(gold, columns.reference, known)]
+            label = known[_known(gold, self.columns.reference, known)]
             return (ascii_uppercase[options.index(label)],)
         return (gold,) if gold.strip() else ()
 
-    return to_instance
+
+def _list_in(cell: Any, column: str) -> list[Any]:
+    """Return the list that a cell is, or holds as JSON; raises DataError."""
+    try:
+        found = json.loads(cell) if isinstance(cell, str) else cell
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise DataError(f"column {column!r} holds no list of choices")
+    return found
+
+
+def _context_key(context: str) -> str | None:
+    words = " ".join(context.split())
+    return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
 
 
 def _faults(values: _Own) -> Iterator[str]:
