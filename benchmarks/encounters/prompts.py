@@ -7,18 +7,17 @@ written once, in the first message; each turn adds one more. History is the mess
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
 import msgspec
 
+import medhelm_benchmarks.encounters.replies as replies
 from medhelm import Message, visible_text
 from medhelm_benchmarks.encounters.packets import ControllerPacket, Fact, PatientPacket, State
 from medhelm_benchmarks.encounters.record import Turn
-from medhelm_benchmarks.encounters.replies import Limits
 from medhelm_benchmarks.encounters.states import Place
 
 Form = Literal["json", "markers"]
@@ -63,14 +62,14 @@ def clinician_opening(
     packet: str,
     changes: Sequence[str],
     cap: int,
-    limits: Limits,
+    limits: Mapping[str, Any],
     form: Form,
     *,
     gives_diagnosis: bool,
     bias: str = "",
 ) -> Message:
     """Return the clinician's first message. `changes`: those of the first state; `cap`: the most turns."""
-    most = asdict(limits)
+    most = {name: limits[name] for name in replies.LIMITS}
     if form == "markers":
         rules = prompt_text("markers").format(cap=cap, **most)
     else:

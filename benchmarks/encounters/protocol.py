@@ -33,10 +33,11 @@ from medhelm_benchmarks.encounters.matches import folded
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.record import Encounter, Turn, as_state
 from medhelm_benchmarks.encounters.replies import (
+    LIMITS,
     ClinicianReply,
     ControllerReply,
-    Limits,
     PatientReply,
+    check_limits,
     diagnosis_of,
     read_markers,
 )
@@ -125,10 +126,6 @@ async def _play(course: Course) -> str:
     return record.CAPPED
 
 
-def _limits(terms: Terms) -> Limits:
-    return Limits(**{name: terms.settings[name] for name in _LIMITS})
-
-
 def _form(terms: Terms) -> prompts.Form:
     form: prompts.Form = terms.settings.get("reply", "json")
     return form
@@ -140,7 +137,7 @@ def _bias(terms: Terms, role: str) -> str:
 
 def check_settings(terms: Terms) -> None:
     """Refuse settings that no encounter can go by; raises DataError."""
-    least = {"turns": 1, "retries": 0, **dict.fromkeys(_LIMITS, 1)}
+    least = {"turns": 1, "retries": 0, **dict.fromkeys(LIMITS, 1)}
     for name, low in least.items():
         if terms.settings[name] < low:
             raise DataError(f"protocol.{name} must be {low} or more")
@@ -195,7 +192,7 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
             course.instance.context,
             course.opening,
             course.cap,
-            _limits(course.terms),
+            course.terms.settings,
             form,
             gives_diagnosis=course.gives_diagnosis,
             bias=_bias(course.terms, CLINICIAN),
@@ -208,7 +205,7 @@ async def _clinician(course: Course, step: str) -> ClinicianReply:
         reply = (
             read_markers(text) if form == "markers" else reply_form.read_form(text, ClinicianReply)
         )
-        _limits(course.terms).check(reply[0])
+        check_limits(reply[0], course.terms.settings)
         return reply
 
     return await _ask(course, CLINICIAN, now, read, step, form)
@@ -319,11 +316,11 @@ def forecast(
     packets = packets_of(instance)
     cap: int = terms.settings["turns"]
     turns = (2 * cap + 2) / 3
-    place, form, limits = begin(packets.controller.states), _form(terms), _limits(terms)
+    place, form = begin(packets.controller.states), _form(terms)
     first = {
         CLINICIAN: (
             prompts.clinician_opening(
-                instance.context, (), cap, limits, form, gives_diagnosis=gives_diagnosis
+                instance.context, (), cap, terms.settings, form, gives_diagnosis=gives_diagnosis
             ),
         ),
         PATIENT: (prompts.patient_opening(packets.patient), Message("user", prompts.said_text(""))),
@@ -349,9 +346,7 @@ def forecast(
         )
 
 
-_LIMITS = {"actions": 12, "action_characters": 200, "speech_characters": 2_000}
-"""The most of a clinician's turn. The surroundings repeat each action and assess it: in about half their budget."""
-_SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **_LIMITS}
+_SETTINGS = {"retries": 2, "patient_seed": 0, "controller_seed": 0, **LIMITS}
 """Corrective retries of one reply; what is added to the run's seed in a role's requests."""
 
 _BIASES = {f"{role}_bias": "none" for role in (CLINICIAN, PATIENT)}

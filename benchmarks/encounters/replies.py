@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -51,24 +50,21 @@ class ControllerReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     completion_reason: str
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The most that a turn of the clinician holds, so that one reply of each other role can answer it."""
+LIMITS = {"actions": 12, "action_characters": 200, "speech_characters": 2_000}
+"""The most that a turn of the clinician holds, so that one reply of each other role can answer it. The surroundings
+repeat each action and assess it: in about half their budget."""
 
-    actions: int
-    action_characters: int
-    speech_characters: int
 
-    def check(self, reply: ClinicianReply) -> None:
-        """Refuse a reply beyond a limit; raises BadReply."""
-        longest = max(map(len, reply.actions), default=0)
-        for count, most, said in (
-            (len(reply.actions), self.actions, "it has {} actions; a turn has at most {}"),
-            (longest, self.action_characters, "an action has {} characters; it has at most {}"),
-            (len(reply.speak), self.speech_characters, "what you say has {} characters; it has at most {}"),
-        ):  # fmt: skip
-            if count > most:
-                raise reply_form.BadReply(said.format(count, most))
+def check_limits(reply: ClinicianReply, limits: Mapping[str, int]) -> None:
+    """Refuse a reply beyond a limit; raises BadReply."""
+    longest = max(map(len, reply.actions), default=0)
+    for name, count, said in (
+        ("actions", len(reply.actions), "it has {} actions; a turn has at most {}"),
+        ("action_characters", longest, "an action has {} characters; it has at most {}"),
+        ("speech_characters", len(reply.speak), "what you say has {} characters; it has at most {}"),
+    ):  # fmt: skip
+        if count > limits[name]:
+            raise reply_form.BadReply(said.format(count, limits[name]))
 
 
 def rejected(sent: tuple[Message, ...], reply: str, fault: str) -> tuple[Message, ...]:

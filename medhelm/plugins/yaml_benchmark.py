@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from string import ascii_uppercase
@@ -11,6 +12,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from medhelm.data.instance_ids import text_key
 from medhelm.data.table_layout import TableLayout
 from medhelm.errors import DataError, PluginError, closest
 from medhelm.files.folders import beside
@@ -41,12 +43,16 @@ class _Dataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of columns."""
 
-    id: str | None = None
+    id: str | tuple[str, ...] = ()
+    """A column; several are joined by a slash."""
     context: str | None = None
     question: str | None = None
-    choices: tuple[str, ...] = ()
+    choices: str | tuple[str, ...] = ()
+    """A column of each choice, or one column that holds their list, also as JSON text."""
     gold_index: str | None = None
-    """Column with the zero-based index of the right choice."""
+    """Column with the index of the right choice."""
+    index_from: int = 0
+    """The index of the first choice."""
     reference: str | None = None
     """Column with the right letter or text."""
     options: dict[str, str] = {}
@@ -54,14 +60,20 @@ class _Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     questions: dict[str, str] = {}
     """The request for each value of the column `question`. Empty: its text as it is."""
     ask: str = ""
-    """The request of a row whose column `question` is empty or absent."""
-    cluster: str | None = None
-    """Column with the key of rows that belong together; where empty, rows of one context do."""
+    """The request of a row whose column `question` is empty or absent; without that column of all rows."""
+    cluster: str | tuple[str, ...] = ()
+    """Column with the key of rows that belong together; where empty, the questions of one context do."""
+    cluster_text: str | None = None
+    """Column whose text, whatever its case and blanks, is the same in rows that belong together."""
     part: str | None = None
     """Column with one of `parts`."""
     metadata: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     """Those of the declared `columns` that a file may lack, or leave empty."""
+    skip_empty: tuple[str, ...] = ()
+    """Those whose empty cell leaves a row out."""
+    strip: bool = False
+    """True: blanks around a cell's text are taken off."""
 
 
 class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +84,7 @@ class _Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, str] = {}
     """A label there -> the label of `instance.options`."""
     skip_empty: tuple[str, ...] = ()
-    """Declared columns whose empty cell leaves a row out there."""
+    """Further columns whose empty cell leaves a row out there."""
 
 
 class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -82,6 +94,7 @@ class _Own(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     dataset: _Dataset
     instance: _Mapping
     metrics: tuple[str, ...]
+    rubric: str = ""
     prompt: str = "multiple_choice"
     """Name of a template: one of its own needs a Python plugin."""
     columns: dict[str, str] = {}
@@ -130,7 +143,7 @@ def read_yaml_benchmark(path: Path) -> Benchmark:
     return Benchmark(
         **same,
         dataset=_dataset(parsed.dataset, path),
-        to_instance=_mapper(parsed, path),
+        to_instance=_Mapper(parsed, path).to_instance,
         samples=beside(path, "samples", f"{parsed.name}.jsonl"),
         origin=str(path),
     )
@@ -151,78 +164,110 @@ def _dataset(values: _Dataset, path: Path) -> FileDataset:
     return FileDataset(files=values.files, splits=splits, source=values.source)
 
 
-def _mapper(values: _Own, path: Path) -> Callable[[Row], Instance | LeftOut]:
-    for fault in _faults(values):
-        raise PluginError(f"{path}: {fault}")
-    columns, published = values.instance, values.published
-    layout = TableLayout(
-        columns=values.columns,
-        optional=columns.optional,
-        filled=[name for name in values.columns if name not in columns.optional],
-        published=published.columns,
-    )
+class _Mapper:
+    """Makes instances of the rows of a file."""
 
-    def text(row: Row, column: str | None) -> str:
-        if column is None or (column in values.columns and column not in row):
+    def __init__(self, values: _Own, path: Path) -> None:
+        for fault in _faults(values):
+            raise PluginError(f"{path}: {fault}")
+        self.values, self.columns, self.published = values, values.instance, values.published
+        can_be_empty = (*self.columns.optional, *self.columns.skip_empty)
+        self.layout = TableLayout(
+            columns=values.columns,
+            optional=self.columns.optional,
+            filled=[name for name in values.columns if name not in can_be_empty],
+            published=self.published.columns,
+        )
+
+    def text(self, row: Row, column: str | None) -> str:
+        if column is None or (column in self.values.columns and column not in row):
             return ""
         if column not in row:
             nearest = closest(column, row)
             did = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise DataError(f"no column {column!r} in the data{did}")
-        value: Any = row[column]
-        return "" if value is None else str(value)
+        value = "" if row[column] is None else str(row[column])
+        return value.strip() if self.columns.strip else value
 
-    def to_instance(row: Row) -> Instance | LeftOut:
-        labels: Mapping[str, str] = {}
-        if values.columns:
-            if layout.is_published(row):
-                labels = published.labels
-                for column in (published.columns[name] for name in published.skip_empty):
-                    if row[column] is None or not str(row[column]).strip():
-                        return LeftOut(f"column {column} is empty")
-            row = layout.read(row)
-        question = text(row, columns.question)
+    def joined(self, row: Row, names: str | tuple[str, ...]) -> str:
+        return "/".join(self.text(row, name).strip() for name in _listed(names))
+
+    def choices(self, row: Row) -> tuple[str, ...]:
+        if not isinstance(self.columns.choices, str):
+            of_columns = tuple(self.text(row, name) for name in self.columns.choices)
+            return tuple(self.columns.options.values()) or of_columns
+        listed = map(str, _list_in(row.get(self.columns.choices), self.columns.choices))
+        return tuple(one.strip() if self.columns.strip else one for one in listed)
+
+    def to_instance(self, row: Row) -> Instance | LeftOut:
+        columns = self.columns
+        names, labels, skipped = {}, {}, columns.skip_empty
+        if self.layout.is_published(row):
+            names, labels = self.published.columns, self.published.labels
+            skipped += self.published.skip_empty
+        for column in (names.get(name, name) for name in skipped):
+            if column in row and (row[column] is None or not str(row[column]).strip()):
+                return LeftOut(f"column {column} is empty")
+        if self.values.columns:
+            row = self.layout.read(row)
+        question, shown = self.text(row, columns.question), self.choices(row)
         if columns.questions and columns.question:
             question = columns.questions[_known(question, columns.question, columns.questions)]
-        metadata = {c: text(row, c) for c in columns.metadata}
+        part = {}
         if columns.part:
-            metadata["part"] = _known(text(row, columns.part), columns.part, values.parts)
+            named = self.text(row, columns.part)
+            part = {"part": _known(named, columns.part, self.values.parts)}
         return Instance(
-            id=text(row, columns.id).strip(),
-            context=text(row, columns.context),
+            id=self.joined(row, columns.id),
+            context=self.text(row, columns.context),
             question=question if question.strip() else columns.ask,
-            choices=tuple(columns.options.values()) or tuple(text(row, c) for c in columns.choices),
-            references=reference(row, labels),
-            cluster=_cluster(text(row, columns.cluster), text(row, columns.context), columns),
-            metadata=metadata,
+            choices=shown,
+            references=self.reference(row, labels, len(shown)),
+            cluster=self.cluster(row),
+            metadata=part | {c: self.text(row, c) for c in columns.metadata},
         )
 
-    def reference(row: Row, labels: Mapping[str, str]) -> tuple[str, ...]:
-        if columns.gold_index is not None:
-            return (_letter(text(row, columns.gold_index), len(columns.choices)),)
-        gold = text(row, columns.reference)
-        if columns.options and columns.reference:
-            options = [*columns.options]
+    def cluster(self, row: Row) -> str | None:
+        if self.columns.cluster_text:
+            return text_key(self.text(row, self.columns.cluster_text))
+        shares_context = self.columns.cluster and self.columns.question
+        of_context = _context_key(self.text(row, self.columns.context)) if shares_context else None
+        return self.joined(row, self.columns.cluster) or of_context
+
+    def reference(self, row: Row, labels: Mapping[str, str], n: int) -> tuple[str, ...]:
+        if self.columns.gold_index is not None:
+            index = self.text(row, self.columns.gold_index)
+            return (_letter(index, self.columns.gold_index, self.columns.index_from, n),)
+        gold = self.text(row, self.columns.reference)
+        if self.columns.options and self.columns.reference:
+            options = [*self.columns.options]
             known = {**{name: name for name in options}, **labels}
-            label = known[_known(gold, columns.reference, known)]
+            label = known[_known(gold, self.columns.reference, known)]
             return (ascii_uppercase[options.index(label)],)
         return (gold,) if gold.strip() else ()
 
-    return to_instance
+
+def _list_in(cell: Any, column: str) -> list[Any]:
+    """Return the list that a cell is, or holds as JSON; raises DataError."""
+    try:
+        found = json.loads(cell) if isinstance(cell, str) else cell
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise DataError(f"column {column!r} holds no list of choices")
+    return found
 
 
-def _cluster(value: str, context: str, columns: _Mapping) -> str | None:
-    """Return the key of the rows that belong together; where it is not given, those of one context."""
-    if columns.cluster is None or value.strip():
-        return value.strip() or None
+def _context_key(context: str) -> str | None:
     words = " ".join(context.split())
     return hashlib.sha256(words.encode()).hexdigest()[:16] if words else None
 
 
 def _faults(values: _Own) -> Iterator[str]:
     columns, published = values.instance, values.published
-    if (columns.gold_index is None) == (columns.reference is None):
-        yield "instance needs either gold_index or reference"
+    golds = [*filter(None, (columns.gold_index, columns.reference))]
+    if len(golds) > 1 or not (golds or values.rubric):
+        yield "instance needs either gold_index or reference; neither only where a rubric judges"
     if columns.gold_index is not None and not columns.choices:
         yield "instance.gold_index needs instance.choices"
     if columns.options and (columns.choices or columns.reference is None):
@@ -238,11 +283,6 @@ def _faults(values: _Own) -> Iterator[str]:
     for key, names in (("options", columns.options), ("questions", columns.questions)):
         if len({_folded(name) for name in names}) < len(names):
             yield f"instance.{key}: two keys differ in case or blanks only"
-    if columns.ask and columns.question is None:
-        yield (
-            "instance.ask needs instance.question, the column that it stands in for; a question "
-            "that is the same for every row is `instruction`"
-        )
     for key, named, known in (
         ("columns", published.columns, values.columns),
         ("labels", published.labels.values(), columns.options),
@@ -256,9 +296,14 @@ def _faults(values: _Own) -> Iterator[str]:
 
 
 def _used(columns: _Mapping) -> list[str]:
-    texts = (columns.id, columns.context, columns.question, columns.cluster, columns.part)
+    single = (columns.context, columns.question, columns.part, columns.cluster_text)
     golds = (columns.gold_index, columns.reference)
-    return [*filter(None, texts + golds), *columns.choices, *columns.metadata]
+    several = (columns.id, columns.cluster, columns.choices, columns.metadata, columns.skip_empty)
+    return [*filter(None, single + golds), *(name for names in several for name in _listed(names))]
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 def _known(cell: str, column: str, known: Iterable[str]) -> str:
@@ -274,10 +319,11 @@ def _folded(text: str) -> str:
     return text.strip().casefold()
 
 
-def _letter(index: str, n: int) -> str:
-    letters = ascii_uppercase[:n]
-    places = {str(i): letter for i, letter in enumerate(letters)}
-    places |= {f"{i}.0": letter for i, letter in enumerate(letters)}  # a column read as floats
-    if index not in places:
-        raise DataError(f"gold_index {index[:20]!r} is not in 0..{n - 1}")
-    return places[index]
+def _letter(index: str, column: str, first: int, n: int) -> str:
+    numbers = range(first, first + n)
+    for number, letter in zip(numbers, ascii_uppercase, strict=False):
+        if index in (str(number), f"{number}.0"):  # a column read as floats
+            return letter
+    raise DataError(
+        f"column {column!r}: gold_index {index[:20]!r} is not in {first}..{numbers[-1]}"
+    )

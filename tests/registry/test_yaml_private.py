@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from medhelm import text_key
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError, PluginError
 from medhelm.plugins.yaml_benchmark import read_yaml_benchmark
-from medhelm.schema.data import Instance
+from medhelm.schema.data import Instance, LeftOut
 
 YAML = """
 name: own_notes
@@ -220,6 +221,46 @@ def test_no_more_options_than_letters(tmp_path: Path) -> None:
     path.write_text(YAML.replace('{"no": "no", "yes": "yes, it is", open: open}', f"{{{many}}}"))
     with pytest.raises(PluginError, match="more than 26 labels"):
         read_yaml_benchmark(path)
+
+
+BROUGHT = """
+name: own_notes
+subcategory: planning_treatments
+dataset: {files: [{name: own_notes.jsonl}]}
+instance:
+  id: [ward, number]
+  ask: Which drug?
+  choices: options
+  gold_index: right
+  index_from: 1
+  cluster_text: stem
+  skip_empty: [stem]
+  strip: true
+metrics: [exact_match]
+"""
+BROUGHT_ROW = {"ward": "er", "number": 7, "stem": " Pain ", "options": [" a", "b "], "right": "2"}
+
+
+def test_choices_of_one_column_keys_of_several_and_one_question(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    path.write_text(BROUGHT)
+    to_instance = read_yaml_benchmark(path).to_instance
+    found = to_instance(BROUGHT_ROW)
+    assert found == to_instance({**BROUGHT_ROW, "options": '["a", "b"]', "right": 2.0})
+    assert found == Instance(
+        id="er/7",
+        question="Which drug?",
+        choices=("a", "b"),
+        references=("B",),
+        cluster=text_key("pain"),
+    )
+    assert to_instance({**BROUGHT_ROW, "stem": " "}) == LeftOut("column stem is empty")
+    for cells, words in (
+        ({"right": "0"}, "column 'right'.* not in 1..2"),
+        ({"options": "a, b"}, "column 'options' holds no list"),
+    ):
+        with pytest.raises(DataError, match=words):
+            to_instance({**BROUGHT_ROW, **cells})
 
 
 def test_a_metadata_column_may_name_the_part(tmp_path: Path) -> None:

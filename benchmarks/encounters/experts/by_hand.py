@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from medhelm import DataError, ModelError, ModelSpec, Provider, Request, Response, Usage
-from medhelm.plugin import UsageError, ratings
+from medhelm.plugin import Model, UsageError, ratings
 from medhelm_benchmarks.encounters.grading.evaluator import QUOTE_WORDS, parts_of
 from medhelm_benchmarks.encounters.matches import folded
 
@@ -75,18 +72,11 @@ def read_ticks(path: Path, rater: str = "") -> dict[str, list[Tick]]:
     return found
 
 
-@dataclass
-class SheetModel:
+class SheetModel(Model):
     """A filled sheet in the place of an evaluator's model."""
 
-    spec: ModelSpec
-    ticks: Mapping[str, list[Tick]]
-
-    async def acquire(self, place: int = 0) -> None:
-        """Need no slot."""
-
-    def release(self) -> None:
-        """Give nothing back."""
+    def __init__(self, spec: ModelSpec, ticks: Mapping[str, list[Tick]]) -> None:
+        self.spec, self.ticks = spec, ticks
 
     async def respond(self, request: Request) -> Response:
         """Return the verdicts on the items of a request; an error for what is not on the sheet."""
@@ -95,20 +85,14 @@ class SheetModel:
             raise ModelError(f"{self.spec.name} is a filled sheet; it judges items of encounters")
         encounter, items = parts
         own = self.ticks.get(unit_of(request.instance_id, encounter))
-        done = Response(
-            instance_id=request.instance_id,
-            repeat=request.repeat,
+        reply = partial(
+            request.reply,
             usage=Usage(input_tokens=0, cached_tokens=0, output_tokens=0),
             served_model=self.spec.name,
-            finished_at=time.time(),
         )
         if own is None:
-            error = "the encounter is not filled in on the sheet"
-            return msgspec.structs.replace(done, finish="error", error=error)
-        return msgspec.structs.replace(done, text=_reply(own, items, encounter))
-
-    async def close(self) -> None:
-        """Close nothing."""
+            return reply(finish="error", error="the encounter is not filled in on the sheet")
+        return reply(text=_reply(own, items, encounter))
 
 
 def _reply(ticks: Iterable[Tick], items: Sequence[Mapping[str, Any]], encounter: str) -> str:

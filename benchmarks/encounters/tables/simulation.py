@@ -124,24 +124,27 @@ def _clinicians(runs: Sequence[CheckedRun], least: float) -> Iterator[dict[str, 
 
 def cast_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
     """Yield the means and ranks of clinicians under each cast, on the cases that all have."""
+    import pandas as pd
+
     for benchmark, group in _by_benchmark(runs):
-        crossed = _crossed(_graded_alike(group))
-        by_case = [_case_means(run.values) for run in crossed]
-        common = set(by_case[0]).intersection(*by_case[1:]) if by_case else set()
-        means = {
-            (run.run.model, run.cast): sum(own[case] for case in common) / len(common)
-            for run, own in zip(crossed, by_case, strict=True)
-            if common
+        if not (crossed := _crossed(_graded_alike(group))):
+            continue
+        by_case = {
+            (run.run.model, run.cast): pd.Series(run.values, dtype=float).groupby(level=0).mean()
+            for run in crossed
         }
-        ranks = {
-            (model, cast): 1 + sum(v > mean for (_, c), v in means.items() if c == cast)
-            for (model, cast), mean in means.items()
-        }
-        for key in ((run.run.model, run.cast) for run in crossed):
-            row: dict[str, object] = {"benchmark": benchmark, "model": key[0], "cast": key[1]}
-            row |= {"cases": len(common), "mean": means.get(key), "rank": ranks.get(key)}
-            if own_ranks := [rank for (model, _), rank in ranks.items() if model == key[0]]:
-                row["moved"] = max(own_ranks) - min(own_ranks)
+        common = pd.concat(by_case, axis=1).dropna()
+        means = common.mean()
+        ranks = means.groupby(level=1).rank(method="min", ascending=False)
+        for model, cast in by_case:
+            row = {"benchmark": benchmark, "model": model, "cast": cast, "cases": len(common)}
+            if len(common):
+                own = ranks[model]
+                row |= {
+                    "mean": means[model, cast],
+                    "rank": own[cast],
+                    "moved": own.max() - own.min(),
+                }
             yield row
 
 
@@ -164,14 +167,6 @@ def _crossed(runs: Sequence[CheckedRun]) -> list[CheckedRun]:
     casts = {cast for _, cast in newest}
     whole = [m for m in {m for m, _ in newest} if all((m, c) in newest for c in casts)]
     return [r for (m, _), r in sorted(newest.items()) if m in whole] if len(casts) > 1 else []
-
-
-def _case_means(values: Mapping[tuple[str, int], float]) -> dict[str, float]:
-    """Return the mean over the repeats of each case."""
-    by_case: dict[str, list[float]] = defaultdict(list)
-    for (case, _), value in values.items():
-        by_case[case].append(value)
-    return {case: sum(own) / len(own) for case, own in by_case.items()}
 
 
 def variance_rows(runs: Sequence[CheckedRun]) -> Iterator[dict[str, object]]:
