@@ -29,7 +29,7 @@ from medhelm.files.folders import beside
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "about", "module", "also", "asks", "options")
+_KEYS = ("help", "module", "also", "asks", "options", "about")
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -173,7 +173,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
     return Command(
         words=words,
         help=own["help"],
-        about=own.get("about", own["help"]),
+        about=str(own.get("about", own["help"])),
         module=module,
         also=(*also,),
         origin=str(path),
