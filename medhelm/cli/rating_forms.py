@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
     from medhelm.tables.study.selection import RunChoice
 
-_SHEET = "rating_sheet.csv"
 DATA_FORMATS = ("csv", "json", "parquet")
 """Formats that hold every row and column."""
 
