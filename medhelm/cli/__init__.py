@@ -136,7 +136,7 @@ def _run(command: Command, argv: list[str]) -> int:
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
     """Return the parser of a command."""
-    parser = _Parser(prog=f"medhelm {command.name}", description=command.help)
+    parser = _Parser(prog=f"medhelm {command.name}", description=command.about)
     if command.options is None:
         command_module(command).add_arguments(parser)
     else:

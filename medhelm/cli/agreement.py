@@ -49,25 +49,14 @@ def _answers_tables(asked: Asked) -> list[Table]:
 
 ANSWERS = RatingForm(
     word="answers",
-    help="Clinicians' ratings of stored answers against the jury, its judges and other metrics.",
     tables=("agreement", "corrected"),
     make_tables=_answers_tables,
     make_sheet=_answers_sheet,
     settings={
         "min_common": MIN_COMMON,
-        "z_scores": Setting(
-            help="z-score clinicians' ratings and average them, or their plain mean afterwards, as "
-            "in the paper",
-            default="before",
-            words=("before", "after"),
-        ),
-        "threshold": Setting(
-            help="of --table corrected: shares of answers with at least this score, not mean scores"
-        ),
+        "z_scores": Setting(default="before", words=("before", "after")),
+        "threshold": Setting(),
     },
-    show="judges: each judge of the jury; other words: metrics of these names",
-    takes_runs=True,
-    sample="answers of each benchmark on the sheet (default: 30)",
 )
 
 
@@ -95,15 +84,9 @@ def _criteria_tables(asked: Asked) -> list[Table]:
 
 CRITERIA = RatingForm(
     word="criteria",
-    help="Raters' decisions on the criteria of stored answers against the judges of the runs and "
-    "against each other. In groups, and from other files: `medhelm fidelity`.",
-    source="BENCHMARK",
-    source_help="whose stored answers are decided on, criterion by criterion",
     tables=("fidelity", "alignment"),
     make_tables=_criteria_tables,
     make_sheet=_criteria_sheet,
-    takes_runs=True,
-    sample="answers on the sheet (default: 30)",
 )
 
 
@@ -128,9 +111,7 @@ def _taxonomy_tables(asked: Asked) -> list[Table]:
 
 TAXONOMY = RatingForm(
     word="taxonomy",
-    help="Clinicians on the taxonomy: the category of each subcategory, and what the tasks cover.",
     tables=("taxonomy",),
     make_tables=_taxonomy_tables,
     make_sheet=_taxonomy_sheet,
-    sample="subcategories on the sheet (default: all)",
 )

@@ -46,15 +46,14 @@ def run(args: argparse.Namespace) -> int:
 def take_answers(paths: Sequence[Path], results: Path) -> int:
     """Bring answers in, print the tables, and return 0."""
     from medhelm.cli.run import jobs_of
-    from medhelm.cli.sweep import show_tables
+    from medhelm.cli.sweep import show_runs
 
     answers = Answers(paths, results)
     for name, arguments in answers.exports.items():
         jobs, registry = jobs_of(arguments)
         jobs = [msgspec.structs.replace(job, results_dir=str(results)) for job in jobs]
         endings = _sweep(jobs, registry, answers.of(name))
-        graded = [e.run.grading_path for e in endings if e.record]
-        show_tables(graded, results, registry)
+        show_runs(endings, results, registry)
     print(
         f"{answers.used:,} answer(s) taken, {answers.old:,} were before. What has none yet: the same "
         "`medhelm export openai_batch` writes it again"

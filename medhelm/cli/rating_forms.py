@@ -1,6 +1,6 @@
 """The commands `medhelm agreement WORD`: each is a value that says what is rated.
 
-The form makes the sheet and the tables; options, files and printing are here.
+The form makes the sheet and the tables; files and printing are here, options in `commands.toml`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from medhelm.cli.options import DEFAULT_RESULTS, add_options
+from medhelm.cli.options import DEFAULT_RESULTS
 from medhelm.cli.tables import chosen_format, emit
 from medhelm.errors import UsageError, closest
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from medhelm.tables.format.table import Settings, Table
     from medhelm.tables.study.selection import RunChoice
 
-_SHEET = "rating_sheet.csv"
-_MANY: Mapping[str, Any] = dict(nargs="+", action="extend", default=[])
 DATA_FORMATS = ("csv", "json", "parquet")
 """Formats that hold every row and column."""
 
@@ -33,18 +31,11 @@ DATA_FORMATS = ("csv", "json", "parquet")
 class Setting:
     """A number or a word that a table or a sheet depends on; `--set NAME=VALUE` changes it."""
 
-    help: str
     default: str | float | None = None
     """None: what the table finds right, or nothing."""
     least: float | None = None
     words: tuple[str, ...] = ()
     """All values that it may have, where it is no number."""
-
-    def line(self, name: str) -> str:
-        """Return how it can be set, for the help."""
-        values = f"{'|'.join(self.words)}: " if self.words else ""
-        default = "" if self.default is None else f" ({self.default})"
-        return f"{name}: {values}{self.help}{default}"
 
     def read(self, name: str, text: str) -> str | float:
         """Return the value that a text names; raises UsageError."""
@@ -64,11 +55,12 @@ class Setting:
 
 
 STATISTICS: Mapping[str, Setting] = {
-    "seed": Setting(help="of the bootstrap and of the sample on a sheet", default=0, least=0),
-    "draws": Setting(help="bootstrap draws", default=1000, least=1),
-    "confidence": Setting(help="of intervals", default=0.95),
+    "seed": Setting(default=0, least=0),
+    "draws": Setting(default=1000, least=1),
+    "confidence": Setting(default=0.95),
 }
-MIN_COMMON = Setting(help="ratings that a pair of raters must have in common", least=2)
+MIN_COMMON = Setting(least=2)
+"""Of the ratings that a pair of raters must have in common."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +68,7 @@ class Asked:
     """The request of one line of `medhelm agreement`."""
 
     source: str
-    """The word for what is rated, where the form takes one."""
+    """The word for what is rated, where the command takes one."""
     files: tuple[Path, ...]
     tables: tuple[str, ...]
     show: tuple[str, ...]
@@ -101,63 +93,16 @@ class RatingForm:
 
     word: str
     """Of the command, and the plural of what is rated."""
-    help: str
     tables: tuple[str, ...]
     make_tables: Callable[[Asked], list[Table]]
     make_sheet: Callable[[Asked], RatingSheet]
     on_request: tuple[str, ...] = ()
     """Tables that are made only where `--table` names them."""
-    source: str = ""
-    """Name of the word for what is rated: FILE, DIR, BENCHMARK."""
-    source_help: str = ""
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    show: str = ""
-    """Words that `--show` takes, for the help."""
-    takes_runs: bool = False
-    """True if the form reads runs and takes the options that choose them."""
-    sample: str = ""
-    """The unit that `--sample N` or `NxM` counts, for the help."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's options."""
-        parser.description = self.help
-        if self.source:
-            parser.add_argument("source", metavar=self.source, help=self.source_help)
-        files = "filled sheets, or files of that form"
-        parser.add_argument("files", nargs="*", metavar="RATINGS", help=files)
-        parser.add_argument(
-            "--template",
-            nargs="?",
-            const=_SHEET,
-            metavar="FILE",
-            help="write a blinded sheet to rate on: .csv or .xlsx to fill in, .json for `medhelm review "
-            f"serve` (default name: {_SHEET})",
-        )
-        sample = self.sample or f"{self.word} on the sheet"
-        parser.add_argument("--sample", metavar="N", help=sample)
-        tables = f"one table (default: {', '.join(self._default)})"
-        parser.add_argument("--table", choices=self.tables, help=tables)
-        if self.show:
-            parser.add_argument("--show", metavar="WHAT", help=self.show, **_MANY)
-        if self.takes_runs:
-            add_options(parser, "--results-dir", "--data", "--latest", "--scoring")
-            for name in ("model",) if self.source == "BENCHMARK" else ("benchmark", "model"):
-                add_options(parser, f"--{name}", help=f"only these {name}s")
-        if self._rates_runs:
-            add_options(parser, "--text-of")
-        lines = (setting.line(name) for name, setting in ({**self.settings, **STATISTICS}).items())
-        said = "; ".join(lines).replace("%", "%%")
-        parser.add_argument("--set", metavar="NAME=VALUE", help=said, **_MANY)
-        add_options(parser, "--format TABLE", "--out")
 
     @property
     def _default(self) -> tuple[str, ...]:
         return tuple(name for name in self.tables if name not in self.on_request)
-
-    @property
-    def _rates_runs(self) -> bool:
-        """Return whether stored answers are rated; else runs are read for tables on request."""
-        return self.takes_runs and not self.on_request
 
     def run(self, args: argparse.Namespace) -> int:
         """Print tables, or write a sheet, and return the exit code."""
@@ -172,7 +117,7 @@ class RatingForm:
         for name in ("sample", "text_of"):
             if args.files and getattr(args, name, None):
                 raise UsageError(f"--{name.replace('_', '-')} belongs to --template")
-        if self.takes_runs and not self._rates_runs and args.table not in self.on_request:
+        if "results_dir" in args and self.on_request and args.table not in self.on_request:
             given = (args.benchmark, args.model, args.data, args.latest, args.scoring != "fixed")
             if any(given) or args.results_dir != DEFAULT_RESULTS:
                 names = " or ".join(self.on_request)
@@ -189,7 +134,7 @@ class RatingForm:
 
         statistics, own = read_settings(args.set, self.settings)
         return Asked(
-            source=args.source if self.source else "",
+            source=getattr(args, "source", ""),
             files=tuple(map(Path, args.files)),
             tables=(args.table,) if args.table else self._default,
             show=tuple(getattr(args, "show", ())),
@@ -197,7 +142,7 @@ class RatingForm:
             own=own,
             sample=_sample(args.sample, statistics.bootstrap_seed),
             text_of=tuple(getattr(args, "text_of", None) or ()),
-            runs=run_choice(args) if self.takes_runs else RunChoice(),
+            runs=run_choice(args) if "results_dir" in args else RunChoice(),
             is_text=is_text,
         )
 
@@ -206,7 +151,7 @@ class RatingForm:
 
         sheet = self.make_sheet(asked)
         then = ["agreement", self.word, *([asked.source] if asked.source else [])]
-        if self.takes_runs and args.results_dir != DEFAULT_RESULTS:
+        if getattr(args, "results_dir", DEFAULT_RESULTS) != DEFAULT_RESULTS:
             then += ["--results-dir", args.results_dir]
         path, *key = write_sheet(Path(args.template), sheet, asked.sample.seed, then)
         rows = sum(len(unit.items) for unit in sheet.units)

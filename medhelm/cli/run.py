@@ -5,13 +5,16 @@ Composed configs become typed jobs here.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from medhelm.cli import demo
 from medhelm.cli.completion import complete as complete
 from medhelm.cli.completion import print_completions
 from medhelm.cli.compose import compose, plugin_files, with_own_models
@@ -33,8 +36,6 @@ def run(argv: list[str]) -> int:
     """Return the exit code of one sweep; without arguments, of the offline demo."""
     is_demo = not argv
     if is_demo:
-        from medhelm.cli import demo
-
         print(demo.TITLE)
     if _COMPLETION & set(argv):
         return print_completions([a for a in argv if a not in _COMPLETION])
@@ -47,18 +48,32 @@ def run(argv: list[str]) -> int:
         print_help(registry)
     else:
         jobs, own = jobs_of(argv, registry)
-        command = f"medhelm run {shlex.join(argv)}"
-        if any(job.workers for job in jobs):
-            from medhelm.cli.workers import run_with_workers
-
-            run_with_workers(jobs, own, argv, command)
-        elif jobs:
-            from medhelm.cli.sweep import run_jobs
-
-            run_jobs(jobs, own, command, is_demo=is_demo)
+        if jobs:
+            _run_jobs(jobs, own, argv, is_demo=is_demo)
         if is_demo:
             demo.show_site(registry)
     return 0
+
+
+def _run_jobs(
+    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], *, is_demo: bool
+) -> None:
+    """Ask all jobs, here or by workers, and show what came of them; raises what stopped a run or the sweep."""
+    from medhelm.cli.engines import POOL
+    from medhelm.cli.sweep import ask_jobs, print_results, show_runs, trial_lines
+
+    if any(job.workers for job in jobs):
+        from medhelm.cli.workers import ask_with_workers
+
+        asked = ask_with_workers(jobs, registry, argv)
+    else:
+        asked = ask_jobs(jobs, registry)
+    if POOL not in os.environ:  # a worker leaves it to its command
+        endings, results = asked.end.endings, Path(jobs[0].results_dir)
+        show_runs(endings, results, registry, demo.print_ranking if is_demo else print_results)
+        for line in trial_lines(endings):
+            print(line)
+    asked.raise_worst(f"medhelm run {shlex.join(argv)}")
 
 
 def jobs_of(argv: Sequence[str], registry: Registry | None = None) -> tuple[list[Job], Registry]:

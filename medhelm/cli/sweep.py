@@ -7,16 +7,15 @@ import os
 import shlex
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from medhelm.cli.engines import POOL
 from medhelm.cli.worker import join_pool, telling
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
@@ -36,6 +35,9 @@ from medhelm.schema.model import Order
 from medhelm.schema.run import RunRecord, RunSpec
 from medhelm.store.records import read_record
 
+if TYPE_CHECKING:
+    from medhelm.tables.results import Results
+
 _LATE: tuple[str, ...] = (
     "pyarrow.parquet",
     "pyarrow.json",
@@ -44,16 +46,6 @@ _LATE: tuple[str, ...] = (
 )
 _LOAD_AFTER_S = 0.5
 """The first requests are on their way by then."""
-
-
-def run_jobs(
-    jobs: Sequence[Job], registry: Registry, command: str, *, is_demo: bool = False
-) -> None:
-    """Run all jobs together and print the tables; raises what stopped a run or the sweep."""
-    asked = ask_jobs(jobs, registry)
-    if POOL not in os.environ:
-        show_sweep(asked, Path(jobs[0].results_dir), registry, is_demo=is_demo)
-    asked.raise_worst(command)
 
 
 def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
@@ -69,35 +61,31 @@ def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
     return ask_runs(planned.runs, ledger, pool, first.order, first.servers, is_told=is_told)
 
 
-def show_sweep(asked: Asked, results: Path, registry: Registry, *, is_demo: bool = False) -> None:
-    """Print the tables of a sweep, and what all of the data would cost where it had a part."""
-    endings = asked.end.endings
-    graded = [e.run.grading_path for e in endings if e.record is not None]
-    show_tables(graded, results, registry, is_demo=is_demo)
-    for line in trial_lines(endings):
-        print(line)
-
-
-def show_tables(
-    gradings: Sequence[Path], results: Path, registry: Registry, *, is_demo: bool = False
-) -> None:
-    """Print the tables of finished runs, of the demo a screen of them, and where all of it lies."""
-    from medhelm.cli.demo import print_ranking
+def print_results(results: Results) -> None:
+    """Print the tables of a sweep."""
     from medhelm.cli.tables import make_tables, on_screen
     from medhelm.tables.benchmarks import of_one_run
     from medhelm.tables.format.formats import print_tables
+
+    tables, _ = make_tables(results, on_screen(results))
+    if len(results.runs) == 1:
+        tables[0] = of_one_run(tables[0])
+    print_tables(tables)
+
+
+def show_runs(
+    endings: Sequence[Ending],
+    results: Path,
+    registry: Registry,
+    show: Callable[[Results], None] = print_results,
+) -> None:
+    """Show the results of runs that have ended, and say where all of it lies."""
     from medhelm.tables.loading import load_gradings
 
+    gradings = [ending.run.grading_path for ending in endings if ending.record is not None]
     if gradings:
         try:
-            loaded = load_gradings(gradings, plugins=registry)
-            if is_demo:
-                print_ranking(loaded)
-            else:
-                tables, _ = make_tables(loaded, on_screen(loaded))
-                if len(loaded.runs) == 1:
-                    tables[0] = of_one_run(tables[0])
-                print_tables(tables)
+            show(load_gradings(gradings, plugins=registry))
         except UsageError as e:  # a sweep over settings has several runs for one cell
             print(f"No common table: {e}\n\nEach run by itself:")
             for line in run_lines(gradings, results):
@@ -193,7 +181,7 @@ def run_lines(gradings: Sequence[Path], results: Path) -> list[str]:
         score = "no score" if main.value is None else f"{main.value:.3f}"
         lines.append(
             f"{record.spec.column} x {record.spec.model.name}, {apart}{apart and ', '}"
-            f"{main.metric} {score} ({_counted(record)}): {path.parents[1].relative_to(results)}"
+            f"{main.metric} {score} ({_counted(record)}): {os.path.relpath(path.parents[1], results)}"
         )
     return lines
 
@@ -246,10 +234,14 @@ class Asked:
     end: SweepEnd
     ledger: Ledger
     display: Display
+    lost: tuple[tuple[int, str], ...] = ()
+    """Of each worker that did not end well its exit code and the reason."""
 
     def raise_worst(self, command: str = "the same command") -> None:
         """Print on stderr what went wrong and which command goes on, then raise the first of the errors."""
         end = self.end
+        for line, n in Counter(line for _, line in self.lost).items():
+            print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
         errors_of = ((e, _error(e, is_stopped=end.stopped is not None)) for e in end.endings)
         failed = [(e.run, error) for e, error in errors_of if error is not None]
         alike: dict[str, list[tuple[str, str]]] = {}
@@ -285,6 +277,10 @@ class Asked:
                 f"{len(failed)} of {len(end.endings)} run(s) failed, see above{rest}"
             )
             whole.exit_code = failed[0][1].exit_code
+            raise whole
+        if self.lost:
+            whole = MedhelmError("not all workers ended well, see above; the same command goes on")
+            whole.exit_code = self.lost[0][0]
             raise whole
 
 

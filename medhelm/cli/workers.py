@@ -7,7 +7,6 @@ import secrets
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from medhelm.cli.engines import (
     Worker,
     chosen_engine,
 )
-from medhelm.cli.sweep import Asked, make_results, refuse_swept, run_jobs, show_sweep
+from medhelm.cli.sweep import Asked, ask_jobs, make_results, refuse_swept
 from medhelm.cli.worker import new_pool
 from medhelm.config import Job
 from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
@@ -67,10 +66,8 @@ def _why(ended: Ended) -> str:
     return ended.lost or "stopped from elsewhere"
 
 
-def run_with_workers(
-    jobs: Sequence[Job], registry: Registry, argv: Sequence[str], command: str
-) -> None:
-    """Let workers ask all jobs, and print the tables; raises what stopped a run or the sweep."""
+def ask_with_workers(jobs: Sequence[Job], registry: Registry, argv: Sequence[str]) -> Asked:
+    """Return how the runs of all jobs ended, asked by workers together."""
     refuse_swept(jobs)
     choice = chosen_engine(jobs[0].workers, jobs[0].engine)
     if jobs[0].shard:
@@ -89,8 +86,7 @@ def run_with_workers(
     runs = [replace(run, shard=None) for run in planned.runs]
     ledger = capped_ledger(runs, jobs[0].budget_usd, jobs[0].budget_tokens)
     if all(map(read_finished, runs)):
-        run_jobs(jobs, registry, command)
-        return
+        return ask_jobs(jobs, registry)
     make_results(results)
     make_private(results / "jobs")
     engine = _open_engine(choice, jobs[0].engine, results / "jobs")
@@ -108,18 +104,10 @@ def run_with_workers(
         if crew.has_copies and is_judged and not stopped and not [*crew.errors()]:
             stopped = crew.work(display, ["0/1"])  # judges' gaps and controls
         endings = [_ending(run) for run in runs]
-        failed = [*crew.errors()]
+        lost = tuple(crew.errors())
     for left in (path, path.with_suffix(".lock")):
         left.unlink(missing_ok=True)
-    asked = Asked(SweepEnd(tuple(endings), stopped), ledger, display)
-    show_sweep(asked, results, registry)
-    for line, n in Counter(line for _, line in failed).items():
-        print(f"medhelm: {line}{f' (so {n} workers)' if n > 1 else ''}", file=sys.stderr)
-    asked.raise_worst(command)
-    if failed:
-        error = MedhelmError("not all workers ended well, see above; the same command goes on")
-        error.exit_code = failed[0][0]
-        raise error
+    return Asked(SweepEnd(tuple(endings), stopped), ledger, display, lost)
 
 
 class _Crew:

@@ -8,7 +8,8 @@ A package names its commands in `commands.toml`, a plugin of one file in a file 
 
 `asks = true` gives a command that may ask models the option `--env-file FILE`. `options` lists what it takes: the
 names of those that commands share (`{shared = NAME, help = ...}` where something is other here), and tables of what
-argparse takes, with their `name`. With them the help imports no module.
+argparse takes, with their `name`. With them the help imports no module. `about` is what the command's own help
+begins with, where that is more than its line of `help`.
 `module` is the module beside the data file that has `run`, and `add_arguments` where no options are listed, or `MODULE:NAME` for a
 value in it that has both; a name with a dot is taken as it is. Without it a package has one of the
 words (`ward_audit`), a file has itself.
@@ -28,7 +29,7 @@ from medhelm.files.folders import beside
 from medhelm.plugins.distribution import GROUP, NAME, OTHER
 
 FILE = "commands.toml"
-_KEYS = ("help", "module", "also", "asks", "options")
+_KEYS = ("help", "module", "also", "asks", "options", "about")
 _METADATA = (".dist-info", ".egg-info")
 
 
@@ -69,6 +70,8 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     """One, or two where several plugins share the first (`generate words`)."""
     help: str
+    about: str
+    """The first words of its own help; those of `help` where the data file has no others."""
     module: str
     """Name of the module with `add_arguments` and `run` (MODULE:NAME: of a value with both), or the path of its file."""
     also: tuple[str, ...] = ()
@@ -170,6 +173,7 @@ def _command(path: Path, name: str, own: Any, package: str, owner: str, alone: s
     return Command(
         words=words,
         help=own["help"],
+        about=str(own.get("about", own["help"])),
         module=module,
         also=(*also,),
         origin=str(path),

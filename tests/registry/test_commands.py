@@ -230,15 +230,11 @@ def make_tables(asked):
 
 FORM = RatingForm(
     word="wards",
-    help="Ratings of wards",
-    source="FILE",
-    source_help="the wards",
     tables=("wards",),
-    settings={"beds": Setting(help="of a ward", default=1, least=0)},
+    settings={"beds": Setting(default=1, least=0)},
     make_tables=make_tables,
     make_sheet=lambda asked: RatingSheet(units=asked.sample.of(WARDS)),
 )
-add_arguments, run = FORM.add_arguments, FORM.run
 """
 
 
@@ -246,7 +242,15 @@ add_arguments, run = FORM.add_arguments, FORM.run
 def wards(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A distribution that adds ratings of wards, and a filled sheet."""
     monkeypatch.chdir(tmp_path)
-    data = '["agreement wards"]\nhelp = "ratings of wards"\nmodule = "own"\n'
+    data = """
+["agreement wards"]
+help = "ratings of wards"
+module = "own:FORM"
+options = [
+    { name = "source", metavar = "FILE" }, "files", "--template", "--sample",
+    { name = "--table", choices = ["wards"] }, "--set", "--format TABLE", "--out",
+]
+"""
     install(site, "ward-form", {"commands.toml": data, "own.py": FORM})
     Path("anna.csv").write_text("unit,item,value\na,clean,2\nb,clean,4\n")
     return site

@@ -157,13 +157,7 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
 
 FORM = rating_forms.RatingForm(
     word="items",
-    help="Items of encounters that people have ticked, against each other and the evaluators. The "
-    "scores by a sheet: the same `medhelm run` with jury.name=by_hand jury.quorum=1 "
-    "'jury.judges=[rater/SHEET.csv]'.",
-    source="DIR",
-    source_help="the results folder with the encounters",
     tables=("items",),
     make_tables=_tables,
     make_sheet=lambda asked: item_sheet(*read_judged(Path(asked.source)), asked.sample),
-    sample="encounters on the sheet (default: all)",
 )

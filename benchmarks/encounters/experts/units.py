@@ -208,11 +208,7 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
 
 FORM = rating_forms.RatingForm(
     word="encounters",
-    help="Raters' judgement of constructed cases (4 aspects) and of encounters (6 aspects).",
-    source="DIR",
-    source_help="the folder that `curate` wrote, or a results folder",
     tables=("units",),
     make_tables=_tables,
     make_sheet=unit_sheet,
-    sample="cases or encounters on the sheet (default: all)",
 )

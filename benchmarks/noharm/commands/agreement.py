@@ -31,23 +31,12 @@ def _tables(asked: rating_forms.Asked) -> list[Table]:
 
 FORM = rating_forms.RatingForm(
     word="actions",
-    help="Experts' ratings of the actions of cases against the ratings that the cases hold.",
-    source="FILE",
-    source_help="the cases whose actions are rated, as JSON lines",
     tables=("actions", "differences", "rubrics", "sensitivity"),
     on_request=("rubrics", "sensitivity"),
     make_tables=_tables,
     make_sheet=lambda asked: action_sheet(read_cases(Path(asked.source)), asked.sample),
     settings={
         "min_common": rating_forms.MIN_COMMON,
-        "min_experts": rating_forms.Setting(
-            help="ratings of an action that make an experts' median (2, of one expert 1; of rubrics "
-            "and sensitivity 3)",
-            least=1,
-        ),
+        "min_experts": rating_forms.Setting(least=1),
     },
-    show="text: the text of the actions in --table differences",
-    takes_runs=True,
-    sample="cases on the sheet, or NxM: M actions of each (default: all)",
 )
-add_arguments, run = FORM.add_arguments, FORM.run
