@@ -50,6 +50,7 @@ from medhelm.schema.run import (
 from medhelm.schema.score import Metric
 from medhelm.store.records import (
     CONTROLS,
+    DAMAGED,
     VERDICT_BYTES,
     VERDICTS_AGAIN,
     judge_budget,
@@ -144,6 +145,8 @@ class StoredVerdicts:
         self.judges = tuple(judge.name for judge in judging.judges)
         self._judging, self._protocol = judging, protocol
         self._gradings: list[dict[int, tuple[bytes, str, bool]]] = []
+        self.damaged = 0
+        """Lines of the logs that cannot be read: nobody knows which answer or control they were on."""
         self._asked: set[int] = set()
         self._controls: list[dict[int, Controlled]] = []
         self.replaced: set[int] = set()
@@ -151,7 +154,7 @@ class StoredVerdicts:
         for folder in judging.folders:
             gradings: dict[int, tuple[bytes, str, bool]] = {}
             controls: dict[int, Controlled] = {}
-            for key, grading in read_keyed(folder):
+            for key, grading in read_keyed(folder, damaged=self._note_damaged):
                 if is_control(grading.instance):
                     if (found := self._controlled(grading)) is not None:
                         controls[key] = found
@@ -194,6 +197,9 @@ class StoredVerdicts:
         self.below_quorum += bool(missing) and given < self._judging.terms.jury.quorum
         self._last = (episode, tuple(found))
         return self._last[1]
+
+    def _note_damaged(self) -> None:
+        self.damaged += 1
 
     def _controlled(self, grading: Episode) -> Controlled | None:
         """Return what a judge decided on a control; None where it could not be reached."""
@@ -254,7 +260,7 @@ class StoredVerdicts:
 class StandIn:
     """A grader's rule in place of judges: no model, no network. It ranks nothing."""
 
-    not_judged = below_quorum = asked_again = 0
+    not_judged = below_quorum = asked_again = damaged = 0
 
     def __init__(self, grader: Grader, terms: GraderTerms, protocol: Protocol) -> None:
         self.judges: tuple[str, ...] = (f"offline/{grader.name}",)
@@ -351,15 +357,17 @@ class StoredPanels:
             panel.replaced.add(judgement_key(episode))
 
     def provenance(self, controls: float) -> dict[str, str]:
-        """Return how many verdicts are missing, and how many were asked for again; nothing where no
-        model judges. `controls`: share of the cases of which judges were asked about controls."""
+        """Return how many verdicts are missing, how many were asked for again, and how many lines of logs
+        cannot be read; nothing where no model judges. `controls`: share of the cases of which judges were asked about controls."""
         if not self._has_judges:
             return {}
         again = sum(panel.asked_again for panel in self._panels.values())
+        damaged = sum(panel.damaged for panel in self._panels.values())
         return {
             "not_judged": str(sum(panel.not_judged for panel in self._panels.values())),
             VERDICT_BYTES: str(self._bytes),
             **({VERDICTS_AGAIN: str(again)} if again else {}),
+            **({DAMAGED: str(damaged)} if damaged else {}),
             **({CONTROLS: f"{controls:g}"} if controls else {}),
         }
 

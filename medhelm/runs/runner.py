@@ -47,6 +47,7 @@ from medhelm.schema.run import RunRecord
 from medhelm.store.names import rename_run
 from medhelm.store.records import (
     CONTROLS,
+    DAMAGED,
     VERDICT_BYTES,
     Plan,
     is_same_model,
@@ -407,7 +408,7 @@ def read_finished(run: Run) -> RunRecord | None:
     is_same = is_same and record.grading == run.grading  # the price of a judge, too
     is_whole = record.state == "complete" and record.provenance.get("asked_again") == "0"
     said = record.provenance
-    is_judged = said.get("not_judged", "0") == "0"
+    is_judged = said.get("not_judged", "0") == "0" and DAMAGED not in said
     if run.grading.raters is not None:  # else tables would show a later grading by another jury
         is_judged = is_judged and stored_jury(run.path) == run.grading.raters
     if is_judged:

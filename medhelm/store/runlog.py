@@ -285,16 +285,19 @@ def read_begun(run: Path) -> Mapping[int, OpenEpisode]:
     return _scanned(run / "responses.jsonl").begun
 
 
-def read_keyed(folder: Path, retried: Retried | None = None) -> Iterator[tuple[int, Episode]]:
+def read_keyed(
+    folder: Path, retried: Retried | None = None, damaged: Callable[[], None] | None = None
+) -> Iterator[tuple[int, Episode]]:
     """Yield the episodes of many calls of a log that have ended, with the key each was given.
 
     One that failed has its calls in a later try of it, too. It comes last, where it has none. Each
     comes once, but one that was asked again though it was answered: of several the last one counts.
     In the log of a judge the key is an answer's `judgement_key`, and the verdicts are the `state`.
+    `damaged` is called for each line that cannot be read.
     """
     _refuse_older(folder)
     failed: dict[int, Episode] = {}
-    for _, key, episode in _episodes(folder / "responses.jsonl", retried):
+    for _, key, episode in _episodes(folder / "responses.jsonl", retried, damaged):
         if not key:
             continue
         failed.pop(key, None)
@@ -352,7 +355,9 @@ def _refuse_older(folder: Path) -> None:
         raise OtherVersion(other_version(older, 0))
 
 
-def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, int, Episode]]:
+def _episodes(
+    log: Path, retried: Retried | None = None, damaged: Callable[[], None] | None = None
+) -> Iterator[tuple[int, int, Episode]]:
     """Yield the episodes of a log with their line, those of many calls with their key, else 0.
 
     `retried` is given the failed tries of calls of the latter as another one follows them.
@@ -364,6 +369,8 @@ def _episodes(log: Path, retried: Retried | None = None) -> Iterator[tuple[int, 
     with open(log, "rb") as lines:
         for number, line in enumerate(lines):
             if (body := without_checksum(line)) is None:
+                if damaged is not None:
+                    damaged()
                 continue
             if not body.startswith(_OF_MANY):
                 try:

@@ -16,7 +16,7 @@ from medhelm.schema.run import READER, RunRecord
 from medhelm.schema.score import HIGHEST, LOWEST
 from medhelm.stats.aggregation import ALPHA, BETA, MACRO_SD_DDOF, MDE_SD_DDOF, TIE, WIN_SD_DDOF
 from medhelm.stats.reductions import read_reduction
-from medhelm.store.records import ANSWERS_AGAIN, VERDICTS_AGAIN
+from medhelm.store.records import ANSWERS_AGAIN, DAMAGED, VERDICTS_AGAIN
 from medhelm.tables.format.column_kinds import read_tables
 from medhelm.tables.format.table import Column, Form, Row, Table, Value, filled, several
 from medhelm.tables.study.cells import MIN_COVERAGE, MIN_READ, Cell
@@ -229,6 +229,15 @@ def _second_askings(row: Row) -> str:
     return " and ".join(f"{n:,} {what}" for what, n in counts.items() if n)
 
 
+def _damaged(study: Study) -> list[str]:
+    records = [cell.record for own in study.cells.values() for cell in own.values()]
+    return [
+        f"{r.spec.column} x {r.spec.model.name} ({r.provenance[DAMAGED]})"
+        for r in records
+        if DAMAGED in r.provenance
+    ]
+
+
 def settings(study: Study) -> dict[str, Value]:
     """Return what the numbers depend on besides the runs."""
     some = study.any_record
@@ -268,6 +277,7 @@ def common(study: Study) -> list[str]:
         ),
         *_stand_ins(study),
         *_say(system_prompt=", ".join(own), askings=_askings(study)),
+        *_say(damaged=_several(_damaged(study), sep="; ")),
         *control_notes(of, study.settings.confidence),
         *_repeats(study),
         *_casts(study),

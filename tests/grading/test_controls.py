@@ -283,6 +283,35 @@ def test_controls_are_in_no_score_and_are_asked_later_where_they_were_left_out(
 
 
 @pytest.mark.slow
+def test_a_damaged_control_is_told_and_mended(tmp_path: Path, data: Path, shell: Shell) -> None:
+    score = ("score", "--results-dir", str(tmp_path), "--plugin", PLUGIN)
+
+    def told() -> list[str]:
+        notes = medhelm.load_results(tmp_path).typed("controls").notes
+        return [note for note in notes if note.startswith("Lines of judges' logs")]
+
+    with serve_in_thread(by_words) as server:
+        asked = Asked(server, data)
+        whole, _ = asked.run(tmp_path)
+        (log,) = set(tmp_path.rglob("*/responses.jsonl")) - set(
+            tmp_path.glob("runs/*/*/*/responses.jsonl")
+        )
+        lines = log.read_bytes().splitlines(keepends=True)
+        place = next(n for n, line in enumerate(lines) if b'"empty"' in line)
+        lines[place] = lines[place].replace(b'"empty"', b'"emptx"')
+        log.write_bytes(b"".join(lines))
+        assert told() == []
+        shell(*score)
+        assert "checklist x baseline/lead (1)" in told()[0]
+        assert told()[0] in medhelm.load_results(tmp_path).typed("benchmarks").notes
+        damaged = records.read_record(*records.find_gradings(tmp_path))
+        assert (damaged.results, damaged.controls != whole.controls) == (whole.results, True)
+        mended, sent = asked.run(tmp_path)
+        assert sent == 0, "its calls are in the log"
+        assert (mended.controls, told()) == (whole.controls, [])
+
+
+@pytest.mark.slow
 def test_the_estimate_and_the_gate_know_them(tmp_path: Path, data: Path, shell: Shell) -> None:
     with serve_in_thread(always(True)) as server:
         asked, folder = Asked(server, data), tmp_path / "results"
