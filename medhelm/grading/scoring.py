@@ -264,9 +264,7 @@ def score_run(
         results=tuple(tallies[ref.name].result(ref) for ref in grading.metrics),
         parties=(*usage.parties(), *panels.parties()),
         controls=panels.controls(),
-        provenance=(
-            _provenance(started, size, usage) | panels.provenance(controls) | _servers(run) | marks
-        ),
+        provenance=_provenance(run, started, size, usage) | panels.provenance(controls) | marks,
     )
     write_struct(folder / "summary.json", record)
     return record
@@ -436,8 +434,9 @@ def software() -> Mapping[str, str]:
     return found
 
 
-def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
-    found = {**software()}
+def _provenance(run: Path, started: float, size: int, usage: _UsageSum) -> dict[str, str]:
+    servers = read_served(run).servers.items()
+    found = {**software()} | {f"server.{name}": "; ".join(those) for name, those in servers}
     for name, moment in zip(("answered_from", "answered_until"), usage.ended_at, strict=False):
         found[name] = _utc(moment)
     return found | {
@@ -452,12 +451,6 @@ def _provenance(started: float, size: int, usage: _UsageSum) -> dict[str, str]:
         **({"stale_calls": str(usage.stale)} if usage.stale else {}),
         **({ANSWERS_AGAIN: str(usage.again)} if usage.again else {}),
     }
-
-
-def _servers(run: Path) -> dict[str, str]:
-    """Return what the servers were that the run started, by the models' names."""
-    named = read_served(run).servers.items()
-    return {f"server.{name}": "; ".join(servers) for name, servers in named}
 
 
 def _utc(moment: float) -> str:

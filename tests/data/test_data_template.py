@@ -11,10 +11,8 @@ from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Benchmark, FileDataset, Instance, Row, SourceFile
-from tests.cli.test_cli_commands import Shell, shell
 from tests.made import benchmark
-
-__all__ = ["shell"]
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
