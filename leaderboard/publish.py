@@ -55,7 +55,7 @@ KEY_FILE = "publishing.key"
 
 _PROVENANCE = re.compile(
     r"version\.[\w.-]+|git_commit|graded_at|answered_(from|until)|machine|grading_seconds"
-    r"|answer_seconds|asked_again|not_judged|server\..+"
+    r"|answer_seconds|asked_again|not_judged|damaged_verdict_lines|server\..+"
 )
 _KEY_BYTES = 32
 LEAST_CASES = 5

@@ -234,17 +234,19 @@ def ray_kills(what: str, times: int) -> Iterator[Sequence[str]]:
             moment = rng.randrange(calls)
             while process.poll() is None and logged(folder / name) < moment:
                 time.sleep(0.05)
-            hit += process.poll() is None
+            is_at_work = process.poll() is None
             if what == "node":
                 cluster.remove_node(cluster.node, allow_graceful=False)
                 cluster.node = cluster.add_node(num_cpus=1, num_gpus=1)
             if what == "head":
                 cluster.remove_node(cluster.head_node, allow_graceful=False)
-            for victim in {
+            victims = {
                 "worker": running(here, "shard=")[:1],
                 "actor": running("ray::Desk"),
                 "replica": running("ray::_Replica")[:1],
-            }.get(what, ()):
+            }.get(what, ())
+            hit += is_at_work and (what in ("node", "head") or bool(victims))
+            for victim in victims:
                 with suppress(psutil.Error):
                     victim.kill()
             alone += process.wait() == 0

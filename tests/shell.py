@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import Any
 
 import pytest
@@ -19,13 +20,13 @@ class Shell:
         """Words that follow every command."""
         self.out = self.err = self.all = ""
 
-    def __call__(self, *argv: object, code: int | None = 0) -> str:
-        """Return what a command prints that ends with this code, or with any where it is None."""
+    def __call__(self, *argv: object, code: int | Container[int] = 0) -> str:
+        """Return what a command prints that ends with this code, or one of these."""
         self._capsys.readouterr()
         got = run_command([*map(str, (*argv, *self.always))])
         self.out, self.err = self._capsys.readouterr()
         self.all += self.out + self.err
-        assert code is None or got == code, (got, self.out, self.err)
+        assert got in ((code,) if isinstance(code, int) else code), (got, self.out, self.err)
         return self.out
 
     def json(self, *argv: object, code: int = 0) -> Any:

@@ -25,7 +25,7 @@ from medhelm import (
     Terms,
     UnknownName,
 )
-from medhelm.plugin import RoleTerms, grader
+from medhelm.plugin import RoleTerms
 from medhelm_benchmarks.encounters.matches import is_asked
 from medhelm_benchmarks.encounters.packets import Packets, packets_of
 from medhelm_benchmarks.encounters.prompts import SWAYED, is_in_markers, prompt_text, to_json
@@ -290,4 +290,7 @@ def _play(protocol: Protocol, benchmark: Benchmark, instance: Instance, clinicia
         answer = end.value
     else:  # rules answer at once
         raise AssertionError("an encounter by rule waits for nothing")
-    return grader.answer(instance, answer.text, ending=answer.ending, state=answer.state)
+    response = Response(
+        instance_id=instance.id, text=answer.text, finish=answer.finish, error=answer.error
+    )
+    return Episode(instance=instance, response=response, ending=answer.ending, state=answer.state)

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     import aiohttp
 
 _FOREVER_S = 1e7
-_VERSIONS = {"/version": "version", "/props": "build_info"}
-"""Pages where servers state their version (vLLM's and SGLang's, llama.cpp's), and its name there."""
+_VERSIONS = {"/version": "version", "/get_server_info": "version", "/props": "build_info"}
+"""Pages where servers state their version (vLLM's, SGLang's, llama.cpp's), and its name there."""
+_VERSION = re.compile(r"[\w.+-]{1,40}")
 _GPUS = "CUDA_VISIBLE_DEVICES"
+_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""Numbers GPUs as their driver does, which names them."""
 READY_S = 1800.0
 """The longest start of a server."""
 LOOPBACK = "127.0.0.1"
@@ -133,19 +136,21 @@ class Server:
             self.version = await self._find_version(session)
 
     def describe(self) -> str:
-        """Return the program with its version, and its GPUs, as far as they are known."""
-        program = os.path.basename(shlex.split(self.spec.serve)[0])
-        return ", ".join(filter(None, (f"{program} {self.version}".strip(), self.gpu_names)))
+        """Return its version and its own GPUs, as far as they are known."""
+        version = f"version {self.version}" if self.version else ""
+        return ", ".join(filter(None, (version, self.gpu_names)))
 
     async def _find_version(self, session: aiohttp.ClientSession) -> str:
         import aiohttp
 
         for page, name in _VERSIONS.items():
             with suppress(aiohttp.ClientError, OSError, ValueError):
-                async with session.get(self.base_url.removesuffix("/v1") + page) as response:
-                    page_said = await response.json(content_type=None)
-                    if isinstance(page_said, dict) and isinstance(page_said.get(name), str):
-                        return str(page_said[name])[:_SHOWN_WIDTH]
+                url = self.base_url.removesuffix("/v1") + page
+                async with session.get(url, allow_redirects=False) as response:
+                    stated = await response.json(content_type=None)
+                    found = stated.get(name) if isinstance(stated, dict) else None
+                    if response.status == 200 and _VERSION.fullmatch(str(found or "")):
+                        return str(found)
         return ""
 
     async def _is_ready(self, session: aiohttp.ClientSession) -> bool:
@@ -172,7 +177,8 @@ class Server:
         with socket.create_server((self._host, 0)) as free:
             port = free.getsockname()[1]
         self.base_url = f"http://{self._host}:{port}/v1"
-        self.gpu_names = await asyncio.to_thread(_gpu_names, self.gpus or _gpus())
+        if self.spec.gpus:
+            self.gpu_names = await asyncio.to_thread(_gpu_names, self.gpus or _gpus())
         command = _command(self.spec, self._host, port)
         descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "ab") as out:
@@ -184,7 +190,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, _GPUS: ",".join(self.gpus)} if self.gpus else None,
+                env=os.environ | ({_GPUS: ",".join(self.gpus)} | _ORDER if self.gpus else {}),
                 start_new_session=True,  # Ctrl-C is for the command, which ends this one itself
             )
 
@@ -251,14 +257,12 @@ def _gpus() -> list[str]:
 
 
 def _gpu_names(gpus: Sequence[str]) -> str:
-    """Return GPUs by their names and how many there are of each; by their numbers where no driver names them."""
-    if not gpus:
-        return ""
+    """Return GPUs by their names and how many there are of each; without names where no driver knows them."""
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader", f"--id={','.join(gpus)}"]
     try:
         named = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        return f"GPU {', '.join(gpus)}"
+        return f"{len(gpus)} GPU(s)"
     return ", ".join(f"{n} x {name}" for name, n in Counter(named.stdout.splitlines()).items())
 
 
@@ -371,8 +375,9 @@ class Servers:
         return self._failed.get(_key(spec)) if spec.serve else None
 
     def describe(self, spec: ModelSpec) -> list[str]:
-        """Return what serves a model: programs, versions and GPUs, each once."""
-        return [*dict.fromkeys(server.describe() for server in self._up[_key(spec)])]
+        """Return what serves a model: versions and GPUs, each once."""
+        found = dict.fromkeys(server.describe() for server in self._up[_key(spec)])
+        return [one for one in found if one]
 
     def reached(self, spec: ModelSpec) -> dict[str, Any]:
         """Return the settings in place of `serve` by which a server that is up is reached."""

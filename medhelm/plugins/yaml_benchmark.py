@@ -190,12 +190,14 @@ class _Mapper:
         return value.strip() if self.columns.strip else value
 
     def joined(self, row: Row, names: str | tuple[str, ...]) -> str:
-        return "/".join(self.text(row, name).strip() for name in _listed(names))
+        parts = [self.text(row, name).strip() for name in _listed(names)]
+        return "/".join(parts) if any(parts) else ""
 
     def choices(self, row: Row) -> tuple[str, ...]:
         if not isinstance(self.columns.choices, str):
             of_columns = tuple(self.text(row, name) for name in self.columns.choices)
             return tuple(self.columns.options.values()) or of_columns
+        self.text(row, self.columns.choices)  # raises where there is no such column
         listed = map(str, _list_in(row.get(self.columns.choices), self.columns.choices))
         return tuple(one.strip() if self.columns.strip else one for one in listed)
 
@@ -229,7 +231,8 @@ class _Mapper:
 
     def cluster(self, row: Row) -> str | None:
         if self.columns.cluster_text:
-            return text_key(self.text(row, self.columns.cluster_text))
+            text = self.text(row, self.columns.cluster_text)
+            return text_key(text) if text.strip() else None
         shares_context = self.columns.cluster and self.columns.question
         of_context = _context_key(self.text(row, self.columns.context)) if shares_context else None
         return self.joined(row, self.columns.cluster) or of_context
@@ -253,7 +256,7 @@ def _list_in(cell: Any, column: str) -> list[Any]:
         found = json.loads(cell) if isinstance(cell, str) else cell
     except ValueError:
         found = None
-    if not isinstance(found, list):
+    if not isinstance(found, list) or not found:
         raise DataError(f"column {column!r} holds no list of choices")
     return found
 

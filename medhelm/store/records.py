@@ -36,8 +36,9 @@ SCORES_HASH = "scores_sha256"
 ANSWERS_AGAIN, VERDICTS_AGAIN = "answers_asked_again", "verdicts_asked_again"
 """Keys of the numbers of replies that count in place of earlier ones, which the user wanted asked again."""
 CONTROLS = "controls"
-DAMAGED = "damaged_verdict_lines"
 """Key of the share of the cases of which judges have been asked about controls."""
+DAMAGED = "damaged_verdict_lines"
+"""Key of the number of lines of judges' logs that could not be read."""
 VERDICT_BYTES = "verdict_bytes"
 """Key of the size of the judges' logs that a grading has read."""
 
@@ -83,7 +84,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models: dict[str, dict[str, str]] = {}
     """By address and `model`."""
     servers: dict[str, list[str]] = {}
-    """Programs, versions and GPUs of servers that the run started, by the model's name."""
+    """Versions and GPUs of servers that the run started, by the model's name."""
 
 
 def request_hash(spec: RunSpec) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import known_commands
+from medhelm.cli import command_parser, known_commands
+from medhelm.cli.rating_forms import STATISTICS
 from medhelm.errors import PluginError
-from medhelm.plugins.commands import read_commands
+from medhelm.plugins.commands import command_module, read_commands
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.loading import load_results
 from tests.build_runs import items, write_run
@@ -33,6 +34,21 @@ def site(site: Path) -> Path:
     shutil.copytree(WORDS, site / WORDS.name)
     register(site, "medhelm-words")
     return site
+
+
+def test_options_of_agreement_are_what_its_forms_take() -> None:
+    found = [c for c in known_commands().commands.values() if c.words[0] == "agreement"]
+    assert len(found) > 3
+    for command in found:
+        form, options = command_module(command), command_parser(command)._option_string_actions
+        table, settings = options["--table"], str(options["--set"].help)
+        assert [*(table.choices or ())] == [*form.tables]
+        default = ", ".join(name for name in form.tables if name not in form.on_request)
+        assert f"(default: {default})" in str(table.help)
+        for name, setting in {**form.settings, **STATISTICS}.items():
+            own = settings[settings.index(f"{name}: ") :].partition("; ")[0]
+            assert all(word in own for word in setting.words), own
+            assert setting.default is None or f"({setting.default})" in own, own
 
 
 def offered(line: str, call: Call, patch: pytest.MonkeyPatch) -> list[str]:

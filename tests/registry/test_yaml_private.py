@@ -258,9 +258,22 @@ def test_choices_of_one_column_keys_of_several_and_one_question(tmp_path: Path) 
     for cells, words in (
         ({"right": "0"}, "column 'right'.* not in 1..2"),
         ({"options": "a, b"}, "column 'options' holds no list"),
+        ({"options": "[]"}, "column 'options' holds no list"),
     ):
         with pytest.raises(DataError, match=words):
             to_instance({**BROUGHT_ROW, **cells})
+    renamed = {"option" if name == "options" else name: v for name, v in BROUGHT_ROW.items()}
+    with pytest.raises(DataError, match="no column 'options'.*did you mean 'option'"):
+        to_instance(renamed)
+
+
+def test_rows_without_what_they_share_are_not_one_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "own_notes.yaml"
+    for key in ("cluster: [ward, number]", "cluster_text: stem"):
+        path.write_text(BROUGHT.replace("cluster_text: stem", key).replace("[stem]", "[]"))
+        row = {**BROUGHT_ROW, "ward": None, "number": "", "stem": " "}
+        found = read_yaml_benchmark(path).to_instance(row)
+        assert isinstance(found, Instance) and not found.cluster
 
 
 def test_a_metadata_column_may_name_the_part(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.data.readers import read_texts
 from medhelm.data.sources import file_sha256
 from medhelm.errors import DataError
@@ -153,8 +152,7 @@ def test_what_lies_beside_a_plugin_is_its_own(tmp_path: Path, part: str, shell: 
     for own in ("ward.yaml", "rubrics", "samples"):
         (tmp_path / "farm" / own).symlink_to(given / own)
     for plugin in (path, tmp_path / "farm" / "ward.yaml"):
-        code = run_command(["describe", "ward", "--plugin", str(plugin)])
-        assert code == 0, shell.err
+        shell("describe", "ward", "--plugin", plugin)
 
     if ".." in part:
         shutil.copy(given / "rubrics" / "ward.yaml", tmp_path / "own.yaml")
