@@ -197,7 +197,7 @@ class _Mapper:
         if not isinstance(self.columns.choices, str):
             of_columns = tuple(self.text(row, name) for name in self.columns.choices)
             return tuple(self.columns.options.values()) or of_columns
-        self.text(row, self.columns.choices)  # raises where there is no such column
+        self.text(row, self.columns.choices)  # refuses a column that the data lack
         listed = map(str, _list_in(row.get(self.columns.choices), self.columns.choices))
         return tuple(one.strip() if self.columns.strip else one for one in listed)
 

@@ -182,7 +182,7 @@ def test_requests_that_fail_say_why_and_how_to_go_on(here: Path, shell: Shell) -
     is_broken = True
     with serve_in_thread(answer=answer) as server:
         argv = arguments(here, server.base_url, model="openai/a")
-        shell(*argv, code=6)  # no answer at all is no success
+        shell(*argv, code=6)  # nothing was answered
         said = shell.err
         assert "medhelm: quiz x openai/a: no request was answered\n" in said
         assert "medhelm: openai/a: 6 request(s) failed and are in no mean (6 http 400)" in said
