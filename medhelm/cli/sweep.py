@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from medhelm.cli.worker import join_pool, telling
+from medhelm.cli.worker import fellows, join_pool, telling
 from medhelm.config import Job
 from medhelm.errors import MedhelmError, ModelError, RecordError, UsageError
 from medhelm.files.durable import make_private, why
@@ -28,6 +28,7 @@ from medhelm.models.identity import reads_prompt
 from medhelm.models.pacing.leases import Leases
 from medhelm.models.pacing.pool import PoolAccess
 from medhelm.plugins.registry import Registry
+from medhelm.processes.workers import use_workers
 from medhelm.runs.planning import Run, capped_ledger, plan_runs
 from medhelm.runs.progress import Display
 from medhelm.runs.runner import Ending, SweepEnd, run_sweep
@@ -58,7 +59,8 @@ def ask_jobs(jobs: Sequence[Job], registry: Registry) -> Asked:
         print(note, file=sys.stderr)
     make_results(Path(first.results_dir))
     is_told = any(job.show_errors for job in jobs)
-    return ask_runs(planned.runs, ledger, pool, first.order, first.servers, is_told=is_told)
+    with use_workers(fellows(first, pool.workers if pool else 1, os.environ)):
+        return ask_runs(planned.runs, ledger, pool, first.order, first.servers, is_told=is_told)
 
 
 def print_results(results: Results) -> None:

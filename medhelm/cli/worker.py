@@ -17,6 +17,8 @@ from medhelm.errors import DataError, RecordError
 from medhelm.files.durable import make_private
 from medhelm.models.pacing.pool import Pool, PoolAccess
 from medhelm.models.pacing.pool_file import PoolFile
+from medhelm.models.privacy import POLICY, may_leave
+from medhelm.processes.workers import Workers
 from medhelm.runs.planning import Run
 from medhelm.runs.progress import Display
 
@@ -61,6 +63,14 @@ def join_pool(job: Job, runs: Sequence[Run], environ: Mapping[str, str]) -> Pool
             "runs; give all workers the same data_dir and version of medhelm"
         )
     return pool
+
+
+def fellows(job: Job, workers: int, environ: Mapping[str, str]) -> Workers:
+    """Return who computes slow metrics of a process that asks: tasks of Ray where it is one, else cores of this machine."""
+    if not environ.get(POOL, "").startswith(ACTOR):
+        return Workers()
+    text_of = [data_class for data_class in POLICY if may_leave(data_class, job.privacy)]
+    return Workers(workers, is_ray=True, text_of=text_of, cpus=0)
 
 
 def new_pool(job: Job, workers: int, runs: Sequence[str]) -> Pool:

@@ -30,7 +30,7 @@ from medhelm.config import Job
 from medhelm.errors import Interrupted, MedhelmError, RecordError, UsageError
 from medhelm.files.durable import make_private
 from medhelm.models.pacing.pool import PoolAccess
-from medhelm.models.privacy import POLICY
+from medhelm.models.privacy import POLICY, may_leave
 from medhelm.plugins.registry import Registry
 from medhelm.runs.estimation import without_keys
 from medhelm.runs.judges import missing_judges
@@ -250,7 +250,7 @@ def _may_not_travel(job: Job, runs: Sequence[Run]) -> str:
         return ""
     for run in runs:
         data_class = run.card.data_class
-        if "external" not in job.privacy.get(data_class, POLICY[data_class]):
+        if not may_leave(data_class, job.privacy):
             return (
                 f"the texts of {run.spec.benchmark} are {data_class}: name a results_dir that all workers share, "
                 "encrypt Ray's traffic (RAY_USE_TLS=1 on all nodes), or allow it with "

@@ -17,6 +17,11 @@ POLICY: Mapping[DataClass, tuple[EndpointClass, ...]] = {
 """Endpoints for each class of data, unless the user's configuration differs."""
 
 
+def may_leave(data_class: DataClass, policy: Mapping[DataClass, Sequence[EndpointClass]]) -> bool:
+    """Return whether a policy lets a class of data go anywhere."""
+    return "external" in policy.get(data_class, POLICY[data_class])
+
+
 def check(
     benchmark: str,
     data_class: DataClass,

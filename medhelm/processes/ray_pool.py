@@ -31,11 +31,13 @@ _PART, _MOST = 64 << 10, 8 << 20
 class RayPool:
     """At most `count` tasks at a time; `is_open`: what they are sent and give may lie in Ray's store."""
 
-    def __init__(self, count: int, is_open: bool, prepare: Callable[..., Any], *args: Any) -> None:
+    def __init__(
+        self, count: int, is_open: bool, prepare: Callable[..., Any], *args: Any, cpus: int = 1
+    ) -> None:
         import ray
 
         self._ray, self._is_open = ray, is_open
-        options = {"num_cpus": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+        options = {"num_cpus": cpus, "max_retries": 0, "scheduling_strategy": "SPREAD"}
         self._task = ray.remote(_do).options(**options)
         first = ray.cloudpickle.dumps((prepare, args))
         first = ray.put(first) if is_open else first

@@ -27,6 +27,8 @@ class Workers:
     text_of: Collection[DataClass] = ()
     """Classes of data, beside public, whose texts Ray may carry though its traffic is not encrypted."""
 
+    cpus: int = 1
+    """Of Ray's count, for each; 0 for those of a task of Ray, which could wait for each other's for ever."""
     is_open: bool = True
     """False for workers on texts that are to be kept out of Ray's store."""
 
@@ -35,7 +37,7 @@ class Workers:
         from medhelm.processes import process_pool, ray_pool
 
         if self.is_ray:
-            return ray_pool.RayPool(count, self.is_open, prepare, *args)
+            return ray_pool.RayPool(count, self.is_open, prepare, *args, cpus=self.cpus)
         return process_pool.ProcessPool(count, prepare, *args)
 
 

@@ -22,6 +22,7 @@ from tests.cli.test_workers import logged
 from tests.juries import ESSAY, house_jury, rated
 from tests.processes import asked, medhelm_forked, start
 from tests.quiz import (
+    PLUGIN,
     Done,
     arguments,
     command,
@@ -199,6 +200,25 @@ def test_a_worker_that_does_not_see_the_results_has_a_copy_and_what_it_answers_c
     ]
     assert not holds(session, "Sound.")
     assert {*Path("/tmp").glob("medhelm-*")} == before, "copies are removed"
+
+
+@pytest.mark.apart
+def test_a_worker_has_slow_metrics_computed_by_tasks_beside_it(
+    tmp_path: Path, server: FaultServer, nodes: Any
+) -> None:
+    """The worker that grades holds the only CPU of its node."""
+    nodes.add_node(num_cpus=1)
+    write_quiz(tmp_path, 520)
+    plugin = tmp_path / "slow_quiz.py"
+    plugin.write_text(PLUGIN.read_text().replace('"exact_match"', '"rouge_l"'))
+    env = {"RAY_ADDRESS": nodes.address}
+    process = start(
+        *arguments(tmp_path, server.base_url, workers="ray:2", plugins=f"[{plugin}]"), env=env
+    )
+    process.wait_until(lambda: bool(running("ray::_do")))
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert record_of(tmp_path).results[0].counted == 520
 
 
 def running(word: str) -> list[psutil.Process]:
