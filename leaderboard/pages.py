@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from medhelm.schema.fields import fields_of
+from medhelm.schema.run import fields_of
 from medhelm.tables.format.table import Table
 from medhelm.tables.published import Mark
 

@@ -27,7 +27,6 @@ from medhelm.files.plain_names import metric_name as metric_name
 from medhelm.files.plain_names import plain_name as plain_name
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import MADE_BY, SPECIALTY, VALIDATION, DataClass
-from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     BenchmarkCard,
@@ -37,6 +36,7 @@ from medhelm.schema.run import (
     RunRecord,
     RunSpec,
     UsageTotals,
+    fields_of,
 )
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity, of_graders

@@ -18,8 +18,8 @@ from medhelm.errors import RecordError
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.fields import fields_of
 from medhelm.schema.page import Page
+from medhelm.schema.run import fields_of
 from medhelm.store.runlog import read_log
 from medhelm.tables.instances import (
     JudgeReply,

@@ -16,9 +16,8 @@ from medhelm.errors import MedhelmError, PluginError, RecordError
 from medhelm.grading.grade import AS_FIXED
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import read_manifest
-from medhelm.schema.fields import fields_of
 from medhelm.schema.page import Page
-from medhelm.schema.run import MetricRef, RunRecord
+from medhelm.schema.run import MetricRef, RunRecord, fields_of
 from medhelm.schema.score import Scoring
 from medhelm.store.kept_fidelity import KeptFidelity
 from medhelm.tables import notes

@@ -33,7 +33,7 @@ from medhelm.schema.model import Model as Model  # a model that answers requests
 from medhelm.models import tokens as tokens  # estimates of the tokens of a text or request
 from medhelm.prompts.messages import render_prompt as render_prompt  # what a benchmark's prompt makes of an instance
 from medhelm.protocols.protocol import RoleTerms as RoleTerms  # budget and decoding of one role
-from medhelm.protocols.parallel import together as together  # calls at the same time
+from medhelm.protocols.protocol import together as together  # calls at the same time
 from medhelm.protocols import questions as questions  # a question, asked again until its reply can be read
 from medhelm.runs import own_runs as own_runs  # runs of instances that no benchmark declares
 from medhelm.store import runlog as runlog  # plan and episodes of a stored run, names of models

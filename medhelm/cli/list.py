@@ -34,7 +34,7 @@ from medhelm.listing.listed import (
 from medhelm.models.catalogue import open_providers
 from medhelm.plugins.profiles import packaged_profiles
 from medhelm.plugins.registry import Registry
-from medhelm.schema.fields import fields_of
+from medhelm.schema.run import fields_of
 from medhelm.tables.format.console import open_uncut_console
 from medhelm.tables.format.grid import print_grid
 

@@ -16,8 +16,7 @@ from medhelm.errors import DataError, MedhelmError, PluginError, closest
 from medhelm.schema.aggregation import EACH, MEAN
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import Episode
-from medhelm.schema.fields import fields_of
-from medhelm.schema.run import MetricRef
+from medhelm.schema.run import MetricRef, fields_of
 from medhelm.schema.score import FLOORED, Metric, Outcome, Score
 
 _WITHOUT_VALUE: tuple[Outcome, ...] = ("unscored", "uninformative")

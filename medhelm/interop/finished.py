@@ -17,8 +17,7 @@ from medhelm.models.identity import is_rankable
 from medhelm.plugins.registry import Registry
 from medhelm.proof.manifest import read_manifest, shipped_samples
 from medhelm.schema.data import DataClass, HubSource
-from medhelm.schema.fields import fields_of
-from medhelm.schema.run import RunRecord
+from medhelm.schema.run import RunRecord, fields_of
 from medhelm.schema.score import Scoring
 from medhelm.store.records import find_gradings
 from medhelm.tables.format.table import Settings

@@ -25,9 +25,8 @@ from medhelm.runs.planning import output_budget
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
 from medhelm.schema.episode import Episode
-from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import RunSpec
+from medhelm.schema.run import RunSpec, fields_of
 from medhelm.store.imported import IMPORTED, Imported, TheirAnswer, read_imported
 from medhelm.store.records import Plan, request_hash, run_path, write_struct
 from medhelm.store.runlog import RunFolder, episode_keys

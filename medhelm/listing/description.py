@@ -28,7 +28,7 @@ from medhelm.prompts.messages import field_values, render_prompt, resolve_prompt
 from medhelm.proof.manifest import read_manifest
 from medhelm.runs.planning import metric_names
 from medhelm.schema.data import Benchmark, Instance, Rubric
-from medhelm.schema.fields import fields_of
+from medhelm.schema.run import fields_of
 from medhelm.schema.score import Metric
 from medhelm.similarity.bertscore import BertScore, is_bertscore
 

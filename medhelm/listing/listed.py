@@ -16,8 +16,8 @@ from medhelm.models.providers import known_providers
 from medhelm.plugins.profiles import Profile
 from medhelm.plugins.registry import Registry
 from medhelm.proof.checks import is_data_present
-from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec, Price
+from medhelm.schema.run import fields_of
 from medhelm.tables.format.grid import Grid, grid_of, to_html, to_text
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
-from medhelm.schema.ended_run import Tracker
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
+from medhelm.schema.run import Tracker
 from medhelm.schema.score import Metric
 
 hookspec = pluggy.HookspecMarker("medhelm")
@@ -80,6 +80,6 @@ def medhelm_providers() -> list[Provider]:
 def medhelm_trackers() -> list[Tracker]:
     """Return functions that receive each finished run; `track=NAME` chooses one by its name.
 
-    Each is handed a `medhelm.schema.ended_run.EndedRun`: names, hashes and numbers, and no text of data.
+    Each is handed a `medhelm.schema.run.EndedRun`: names, hashes and numbers, and no text of data.
     """
     return []

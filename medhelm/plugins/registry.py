@@ -54,9 +54,9 @@ from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark
-from medhelm.schema.ended_run import Tracker
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.page import Page
+from medhelm.schema.run import Tracker
 from medhelm.schema.score import Metric, Scoring
 from medhelm.similarity.bertscore import bertscore_metric, is_bertscore
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from medhelm.errors import UnknownName, UsageError
-from medhelm.schema.ended_run import EndedRun, Tracker
+from medhelm.schema.run import EndedRun, Tracker
 
 
 def mlflow(run: EndedRun) -> None:

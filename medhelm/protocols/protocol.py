@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from typing import Protocol as TypingProtocol
 
 import msgspec
@@ -19,6 +19,8 @@ from medhelm.schema.data import Benchmark, Instance
 from medhelm.schema.episode import MODEL, Episode, Finish, Message, Request, Response, Sampling
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import RunSpec
+
+_T = TypeVar("_T")
 
 
 class Send(TypingProtocol):
@@ -214,3 +216,17 @@ def as_asked(protocol: Protocol, model: ModelSpec) -> ModelSpec:
     if not model.json_schema or protocol.sends_schema:
         return model
     return msgspec.structs.replace(model, json_schema=False)
+
+
+async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Return the results of calls in their order.
+
+    All of them end before the first failure is raised: an answer that is on its way is paid for.
+    """
+    import asyncio  # plugins are loaded by every command, and need it only here
+
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    for result in ended:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in ended if not isinstance(result, BaseException)]

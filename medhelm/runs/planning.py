@@ -66,7 +66,6 @@ from medhelm.runs.run import Run as Run
 from medhelm.runs.run import Tracking
 from medhelm.schema.asking import Asking
 from medhelm.schema.data import Benchmark, Variant
-from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import (
     READER,
@@ -74,6 +73,7 @@ from medhelm.schema.run import (
     GradingSpec,
     JurySpec,
     RunSpec,
+    fields_of,
 )
 from medhelm.schema.score import Metric, Scoring
 from medhelm.store.names import known_address, other_names

@@ -18,10 +18,16 @@ from medhelm.plugins.registry import Registry
 from medhelm.protocols.protocol import Protocol
 from medhelm.protocols.strategy import Strategy
 from medhelm.schema.data import Benchmark
-from medhelm.schema.ended_run import EndedRun, Tracker
-from medhelm.schema.fields import fields_of
 from medhelm.schema.model import ModelSpec
-from medhelm.schema.run import BenchmarkCard, GradingSpec, RunRecord, RunSpec
+from medhelm.schema.run import (
+    BenchmarkCard,
+    EndedRun,
+    GradingSpec,
+    RunRecord,
+    RunSpec,
+    Tracker,
+    fields_of,
+)
 from medhelm.schema.score import Metric, Unread
 from medhelm.store.records import Plan, grading_hash
 from medhelm.store.shards import Shard

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -313,3 +315,26 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def graders(self) -> tuple[Party, ...]:
         """Return the models that graded the answers."""
         return tuple(p for p in self.parties if p.is_grader)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedRun:
+    """Names, hashes and numbers of a run: no text of data, prompts or answers, no address and no path."""
+
+    id: str
+    """16 hex digits, the same each time that a command ends with this run and grading."""
+    name: str
+    settings: Mapping[str, str | int | float | None]
+    """Values that decide `id`: never another one under the same."""
+    numbers: Mapping[str, float]
+    """Each score under its metric's name with `METRIC.low`, `.high` and `.n`; coverage, outcomes, tokens, USD. What is
+    not known is not there."""
+
+
+Tracker = Callable[[EndedRun], None]
+"""Receives each finished run."""
+
+
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    """Return these fields of a record, by name and in this order."""
+    return {name: getattr(record, name) for name in names}

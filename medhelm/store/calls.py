@@ -22,7 +22,7 @@ import msgspec
 
 from medhelm.schema.data import Instance
 from medhelm.schema.episode import SCHEMA, Call, Episode, Message, Response
-from medhelm.schema.fields import fields_of
+from medhelm.schema.run import fields_of
 
 _LONG = 200
 """Bytes from which a text is named by its hash where it recurs."""

@@ -21,7 +21,7 @@ from medhelm import (
 from medhelm.cli.sweep import ask_runs
 from medhelm.errors import MedhelmError
 from medhelm.plugin import model_calls, options
-from medhelm.protocols.parallel import together
+from medhelm.protocols.protocol import together
 from medhelm.runs.own_runs import own_run, stored_episodes
 from medhelm.runs.planning import Run, capped_ledger
 

@@ -28,8 +28,7 @@ from medhelm.grading.rubric.verdicts import (
     read_decisions,
 )
 from medhelm.models.tokens import estimate_tokens, request_tokens
-from medhelm.protocols.parallel import together
-from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms
+from medhelm.protocols.protocol import FinalAnswer, Forecast, Send, Terms, together
 from medhelm.protocols.questions import followed_by, send_until_read
 from medhelm.schema.data import Benchmark, Criterion, Instance
 from medhelm.schema.episode import Episode, Message
