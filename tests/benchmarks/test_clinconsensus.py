@@ -36,8 +36,8 @@ from medhelm_benchmarks.clinconsensus.cases import (
     register_of,
     to_instance,
 )
-from medhelm_benchmarks.clinconsensus.commands.bank import bank
 from medhelm_benchmarks.clinconsensus.commands.calibrate import calibrate
+from medhelm_benchmarks.clinconsensus.commands.cases import bank
 from medhelm_benchmarks.clinconsensus.commands.lint import lint
 from medhelm_benchmarks.clinconsensus.tables.coverage import (
     Hits,
