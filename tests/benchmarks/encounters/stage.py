@@ -26,7 +26,6 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.rules import RuleModel
-from tests.quiz import medhelm
 from tests.server import FaultServer
 
 PACKETS = Packets(
@@ -195,12 +194,6 @@ def play(
     response = Response(instance_id=case.id, text=end.text, finish=end.finish, error=end.error)
     own: dict[str, Any] = {"calls": tuple(calls), "ending": end.ending, "state": end.state}
     return Episode(instance=case, response=response, **own)
-
-
-def command(*args: str) -> tuple[int, str, str]:
-    """Return the exit code of a command, and what it prints."""
-    done = medhelm(*args, code=None)
-    return done.returncode, done.stdout, done.stderr
 
 
 def model_file(server: FaultServer, name: str, **more: Any) -> str:

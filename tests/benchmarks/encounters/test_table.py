@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from medhelm import ModelSpec, Table, evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
 from medhelm.stats.agreement import icc3k
@@ -23,6 +22,7 @@ from medhelm_benchmarks.encounters.tables.reliability import reliability
 from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -120,16 +120,16 @@ def test_ten_equal_bins_by_length_of_input_for_each_model_and_over_all(rows: lis
     assert {r["case_mean"] for r in whole} == {0.0}
 
 
-def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
+def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path, shell: Shell) -> None:
     given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
     evaluate("encounter/oracle", "stage", **given)  # type: ignore[arg-type]
     rubric = tmp_path / "v2.jsonl"
     own = [(f"art{n // 2}", f"scenario{n % 2}") for n in range(4)]
     lines = [json.dumps({"case_id": c, "scenario": s, "PC": ["Says so"]}) for c, s in own]
     rubric.write_text("\n".join(lines))
-    line = ["run", "model=encounter/silent", "benchmark=stage", "data=sample"]
-    line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
-    assert run_command(line) == 6  # none of its answers has a value
+    line = ("run", "model=encounter/silent", "benchmark=stage", "data=sample")
+    more = (f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}")
+    shell(*line, *more, code=6)  # none of its answers has a value
     with pytest.raises(UsageError) as refused:
         load_results(tmp_path, plugins=[PLUGIN]).typed("encounters")
     assert "grad" in str(refused.value)
