@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import verify
 from medhelm.errors import DataError
@@ -25,6 +24,7 @@ from medhelm.store.records import find_gradings, read_record
 from tests.benchmarks.conftest import load, prompt, sample_file
 from tests.cases import cases
 from tests.graded import grade
+from tests.shell import Shell
 
 SAMPLES = sample_file("ehrsql").parent
 PLUGIN = importlib.import_module("medhelm_benchmarks.ehrsql.metrics")
@@ -357,10 +357,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
+def test_a_run_and_a_second_grading_of_its_answers(folder: Path, shell: Shell) -> None:
     asked = ["run", "model=baseline/oracle,baseline/empty", "benchmark=ehrsql", "data=sample", "-m"]
-    assert run_command(asked) == 0
-    assert run_command(["score", "--scoring", "helm"]) == 0
+    shell(*asked)
+    shell("score", "--scoring", "helm")
     found = {}
     for path in find_gradings(folder / "medhelm-results"):
         record = read_record(path)
@@ -374,15 +374,14 @@ def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
-    folder: Path, real_data: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, real_data: Path, shell: Shell
 ) -> None:
     asked = ["run", "model=baseline/oracle", "benchmark=ehrsql", "data=full", "max_instances=40"]
-    assert run_command([*asked, f"data_dir={real_data}"]) == 0
-    capsys.readouterr()
-    assert run_command(["score"]) == 4
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    shell(*asked, f"data_dir={real_data}")
+    shell("score", code=4)
+    (line,) = shell.err.strip().splitlines()
     assert "eicu.sqlite is missing" in line and "--data-dir" in line
-    assert run_command(["score", "--data-dir", str(real_data)]) == 0
+    shell("score", "--data-dir", real_data)
 
 
 # The real files ----------------------------------------------------------------------------

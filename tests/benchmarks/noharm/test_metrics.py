@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
@@ -23,6 +22,7 @@ from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.making import case
 from tests.graded import grade
 from tests.poolings import pooled
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -233,9 +233,8 @@ def test_where_all_trials_end_alike_the_bound_is_the_exact_one_sided(n: int) -> 
 # Bundled cases -----------------------------------------------------------------------------------
 
 
-def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["schema", "noharm"]) == 0
-    schema = json.loads(capsys.readouterr().out)
+def test_the_schema_command(shell: Shell) -> None:
+    schema = json.loads(shell("schema", "noharm"))
     assert set(schema["$defs"]) >= {"Case", "Action", "RedFlag", "Broad"}
     action, own = schema["$defs"]["Action"]["properties"], schema["$defs"]["Case"]["properties"]
     assert re.fullmatch(own["code"]["pattern"], "NOHARM-CARD-ACS-001")

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm import evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import BudgetReached, DataError
 from medhelm.models.costs import Ledger
@@ -30,6 +29,7 @@ from medhelm_benchmarks.noharm.rules.labels import read_labels
 from medhelm_benchmarks.noharm.rules.menu import menu_of
 from tests.asking import first_request
 from tests.server import Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -249,7 +249,7 @@ def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_p
     ],
 )  # fmt: skip
 def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
-    tmp_path: Path, error: dict[str, str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, error: dict[str, str], shell: Shell
 ) -> None:
     def refuse(prompt: str) -> str | Reply:
         return Reply(status=400, body={"error": error})
@@ -257,13 +257,13 @@ def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
     with serve_in_thread(refuse) as server:
         argv = ["run", "model=openai/m", f"model.base_url={server.base_url}", "benchmark=noharm"]
         argv += ["data=sample", f"results_dir={tmp_path}", "model.max_concurrency=1"]
-        assert run_command([*argv, "model.json_schema=true"]) == 6
-        said = [line for line in capsys.readouterr().err.splitlines() if "noharm x" in line]
+        shell(*argv, "model.json_schema=true", code=6)
+        said = [line for line in shell.err.splitlines() if "noharm x" in line]
         assert len(said) == 1 and "does not take 'response_format' (http 400" in said[0]
         assert "set model.json_schema=false" in said[0]
         assert server.requests == 1  # no case after the first is sent
         server.answer = all_right
-        assert run_command([*argv, "model.json_schema=false"]) == 0
+        shell(*argv, "model.json_schema=false")
         assert server.requests == 13 and "response_format" not in server.bodies[-1]
 
 
