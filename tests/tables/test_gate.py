@@ -37,6 +37,7 @@ from medhelm.tables.gate import (
 from medhelm.tables.loading import load_results
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.cases import cases
 from tests.cli.test_cli_commands import into_closed_pipe
 from tests.shell import Shell
 from tests.tables.shown import FEW, cell, rate, shown
@@ -682,29 +683,9 @@ def test_line_ends_and_marks_of_other_systems_change_nothing(tmp_path: Path) -> 
     assert plain.description == other.description and plain.sha256 != other.sha256
 
 
-WRONG = {
-    "benchmark: headqa, minimun: 0.5": "threshold 1 'minimun' 'minimum'?",
-    "benchmark: headqaa, minimum: 0.5": "'headqaa'; 'headqa'",
-    "benchmark: noharm, metric: noharm_safty, minimum: 0.5": "'noharm_safety'",
-    "benchmark: noharm, metric: exact_match, minimum: 0.5": "noharm_overall",
-    "benchmark: headqa, maximum: 0.5": "give minimum, not maximum",
-    "benchmark: noharm, metric: noharm_severe_rate, minimum: 0.1": "give maximum, not minimum",
-    "benchmark: headqa, minimum: 62": "62 range, 0 1",
-    "benchmark: mediqa_qa, minimum: 0.5": "range, 1 5",
-    "benchmark: headqa, minimum: .nan": "range",
-    "benchmark: headqa, minimum: 0.1, maximum: 0.5": "either minimum maximum",
-    "benchmark: headqa": "either minimum maximum",
-    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "'minimum' line 3 twice",
-    "benchmark: headqa, minimum: 0,5": "'5' line 3 decimals",
-    "benchmark: headqa, minimum: '0.5'": "threshold 1 minimum expected",
-    "benchmark: no, minimum: 0.5": "threshold 1 benchmark `str` `bool`",
-}
-"""The words of the message, in their order."""
-
-
 def test_a_wrong_threshold_is_refused_in_one_line(tmp_path: Path, shell: Shell) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
-    for threshold, said in WRONG.items():
+    for threshold, said in cases(__file__, "wrong_thresholds"):
         profile = write_profile(tmp_path, threshold)
         error = shell.error("gate", "--profile", profile, "--results-dir", tmp_path)
         words = map(re.escape, said.split())
@@ -805,19 +786,8 @@ def test_samples_are_called_samples(
     }
 
 
-MISTAKES = {
-    "noharm_base": "unknown profile 'noharm_base'; did you mean",
-    "noharm_median": "no graded run on noharm below medhelm-results",
-    "ward.yaml --results-dir none": "no graded run on headqa below none",
-    "ward.yaml --model god": "'god'; did you mean 'good'",
-    "ward.yaml --data sample": "data=sample",
-    "ward.yaml --draws 0": "draws",
-    "ward.yaml --plugin no.py": "no.py does not exist",
-}
-
-
 def test_a_mistake_is_one_line_and_no_verdict(ward: Path, shell: Shell) -> None:
-    for options, said in MISTAKES.items():
+    for options, said in cases(__file__, "mistakes"):
         assert said in shell.error("gate", "--profile", *options.split())
     assert EXIT_CODES["INCONCLUSIVE"] == 2
 
