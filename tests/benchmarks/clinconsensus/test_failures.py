@@ -20,6 +20,7 @@ from medhelm.schema.run import JurySpec
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
 from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from tests.cases import cases
+from tests.made import model_file
 from tests.server import FaultServer, serve_in_thread
 from tests.shell import Shell
 
@@ -81,10 +82,7 @@ def failures(
     shell: Shell,
 ) -> Failures:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "labeller.yaml").write_text(
-        f"name: our/labeller\nmodel: x\nprovider: openai\nbase_url: {server.base_url}\n"
-        "endpoint_class: local\n"
-    )
+    model_file(server, "labeller", endpoint_class="local")
 
     def call(*words: str, code: int = 0) -> str:
         out = shell(
@@ -145,8 +143,7 @@ def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_fo
     failures: Failures, server: FaultServer, results: Path, tmp_path: Path
 ) -> None:
     known = {*results.glob("failures/*/*")}
-    file = tmp_path / "labeller.yaml"
-    file.write_text(file.read_text().replace("model: x", "model: slow\nmax_concurrency: 1"))
+    model_file(server, "labeller", model="slow", max_concurrency=1, endpoint_class="local")
     before = server.requests
 
     def deleting(prompt: str) -> str:

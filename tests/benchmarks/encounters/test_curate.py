@@ -12,7 +12,7 @@ from medhelm_benchmarks.encounters.curation.sources import read_article
 from medhelm_benchmarks.encounters.data.medsp1000 import read_rows, to_instance
 from medhelm_benchmarks.encounters.packets import packets_of
 from tests.benchmarks.encounters import teaching
-from tests.benchmarks.encounters.stage import model_file
+from tests.made import model_file
 from tests.server import Faults, FaultServer, serve_in_thread
 from tests.shell import Shell
 

@@ -52,13 +52,13 @@ from tests.benchmarks.encounters.stage import (
     CASE,
     answers,
     in_turn,
-    model_file,
     play,
     rule,
     says,
     shows,
 )
 from tests.cases import cases
+from tests.made import model_file
 from tests.server import serve_in_thread
 from tests.shell import Shell
 

@@ -17,6 +17,7 @@ import pytest
 from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
 from tests.benchmarks.noharm.making import case, tell_tale
+from tests.made import model_file
 from tests.server import serve_in_thread
 from tests.shell import Shell
 
@@ -210,7 +211,7 @@ def test_where_actions_come_from_is_shown_where_generation_wrote_it(
 
 
 def test_a_judge_sees_actions_alone_and_its_error_is_told(
-    flagged: Path, tmp_path: Path, qc: Qc, error: Qc
+    flagged: Path, here: Path, qc: Qc, error: Qc
 ) -> None:
     asked: list[str] = []
 
@@ -221,10 +222,8 @@ def test_a_judge_sees_actions_alone_and_its_error_is_told(
         return json.dumps(found)
 
     with serve_in_thread(judge) as server:
-        model = tmp_path / "judge.yaml"
-        values = {"name": "test/judge", "model": "j", "base_url": server.base_url}
-        model.write_text(json.dumps(values | {"endpoint_class": "external"}))
-        options = ("--judge", model, "--results-dir", tmp_path / "results")
+        model = model_file(server, "judge", endpoint_class="external")
+        options = ("--judge", model, "--results-dir", "results")
         public = ("--data-class", "public")
         qc(flagged, *options, *public, "--estimate")
         assert not asked
