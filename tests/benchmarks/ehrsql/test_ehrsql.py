@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -349,20 +349,13 @@ def test_a_database_without_the_tables_is_refused(own_files: tuple[Benchmark, Pa
     )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "data"))
-    yield tmp_path
-
-
 @pytest.mark.slow
-def test_a_run_and_a_second_grading_of_its_answers(folder: Path, shell: Shell) -> None:
+def test_a_run_and_a_second_grading_of_its_answers(here: Path, shell: Shell) -> None:
     asked = ["run", "model=baseline/oracle,baseline/empty", "benchmark=ehrsql", "data=sample", "-m"]
     shell(*asked)
     shell("score", "--scoring", "helm")
     found = {}
-    for path in find_gradings(folder / "medhelm-results"):
+    for path in find_gradings(here / "medhelm-results"):
         record = read_record(path)
         found[record.spec.model.name, record.grading.scoring] = record.results[0]
     oracle, empty = (found[f"baseline/{name}", "fixed"] for name in ("oracle", "empty"))
@@ -374,7 +367,7 @@ def test_a_run_and_a_second_grading_of_its_answers(folder: Path, shell: Shell) -
 
 @pytest.mark.slow
 def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
-    folder: Path, real_data: Path, shell: Shell
+    here: Path, real_data: Path, shell: Shell
 ) -> None:
     asked = ["run", "model=baseline/oracle", "benchmark=ehrsql", "data=full", "max_instances=40"]
     shell(*asked, f"data_dir={real_data}")

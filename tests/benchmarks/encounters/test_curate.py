@@ -39,10 +39,9 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    teaching.write_articles(tmp_path / "packets")
-    return tmp_path
+def desk(here: Path) -> Path:
+    teaching.write_articles(here / "packets")
+    return here
 
 
 def cases_only(folder: Path) -> dict[str, str]:

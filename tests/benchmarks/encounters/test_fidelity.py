@@ -246,10 +246,7 @@ def roles(prompt: str) -> str:
 
 
 @pytest.mark.slow
-def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_stored_encounters_are_checked_by_rule_and_by_a_judge(here: Path, shell: Shell) -> None:
     with serve_in_thread(roles) as server:
         who = model_file(server, "patient")
         base = ("run", "benchmark=agentclinic", "data=sample", "results_dir=r")
@@ -280,7 +277,7 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         assert asked["clean"] == 0.0
         assert (asked["marked"], asked["cases"], asked["mean_unmarked"]) == (3, 3, None)
         assert ("clinician", "encounter/oracle", None) not in found  # nobody was asked anything
-        first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
+        first = json.loads((here / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
         judge = model_file(server, "judge")

@@ -41,18 +41,12 @@ def rate(name: str, values: list[int | str]) -> None:
     fill(name, rows, lambda unit, item, row: row | {"value": str(next(left))})
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_two_raters_of_constructed_cases(desk: Path, shell: Shell) -> None:
+def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     for n in (1, 2):
-        write_scenario(desk / "made" / "cases", scenario=f"c{n}/scenario1")
+        write_scenario(here / "made" / "cases", scenario=f"c{n}/scenario1")
     args = ("agreement", "encounters", "made")
     assert "8 rows to rate, of 2 units" in shell(*args, "--template", "s.csv")
-    sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
+    sheet = (here / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     assert sheet.count("Packet of the patient") == 2
     rate("anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
@@ -76,17 +70,17 @@ def test_two_raters_of_constructed_cases(desk: Path, shell: Shell) -> None:
     assert "did you mean 'structure'?" in shell.error(*args, "c.csv", code=3)
 
 
-def test_raters_of_encounters(desk: Path, shell: Shell) -> None:
+def test_raters_of_encounters(here: Path, shell: Shell) -> None:
     run = ("run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000")
     shell(*run, "data=sample", "results_dir=r", "-m")
     args = ("agreement", "encounters", "r")
     assert "54 rows to rate, of 9 units" in shell(*args, "--template", "s.csv")
-    page = (desk / "s.csv").read_text()
+    page = (here / "s.csv").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9
     scored = [
         row["extracted"]
-        for grading in find_gradings(desk / "r")
+        for grading in find_gradings(here / "r")
         for row in pq.read_table(grading / "scores.parquet").to_pylist()
         if row["metric"] == "encounter_completion"
     ]
@@ -117,7 +111,7 @@ def scores(*judges: str) -> dict[str, tuple[float | None, str]]:
 
 
 @pytest.fixture
-def sheet(desk: Path, shell: Shell) -> list[Row]:
+def sheet(here: Path, shell: Shell) -> list[Row]:
     """Return the rows of a sheet of four encounters with four items each, in the order of the sheet."""
     shell(*RUN)
     shell(*ITEMS, "--template", "s.csv")

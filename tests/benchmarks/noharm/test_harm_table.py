@@ -18,6 +18,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, read_cases
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
+from tests.benchmarks.noharm.making import SAMPLES
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -285,8 +286,7 @@ def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
 
 @pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
-    samples = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-    cases = [*read_cases(samples)]
+    cases = read_cases(SAMPLES)
     evaluate([f"baseline/{b}" for b in BASELINES], "noharm", data="sample", results_dir=tmp_path)
     loaded = load_results(tmp_path)
     found = rows(loaded, "model")

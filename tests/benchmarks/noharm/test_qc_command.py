@@ -16,13 +16,12 @@ import pytest
 
 from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
-from tests.benchmarks.noharm.making import case, tell_tale
+from tests.benchmarks.noharm.making import SAMPLES, case, tell_tale
 from tests.made import model_file
 from tests.server import serve_in_thread
 from tests.shell import Shell
 
-BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
-LINES = BUNDLED.read_bytes().splitlines()
+LINES = SAMPLES.read_bytes().splitlines()
 
 
 Qc = Callable[..., str]
@@ -46,7 +45,7 @@ def flagged(tmp_path: Path) -> Path:
     actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
     path = tmp_path / "cases.jsonl"
     write_cases(
-        path, [read_cases(BUNDLED)[0], msgspec.structs.replace(made, actions=tuple(actions))]
+        path, [read_cases(SAMPLES)[0], msgspec.structs.replace(made, actions=tuple(actions))]
     )
     return path
 
@@ -59,8 +58,8 @@ def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
     assert out.count("12/12") == 11
     assert "Flagged: 0 of 12 cases" in out
     assert "give an action's class away: 0" in out
-    assert qc(BUNDLED) == out
-    qc(BUNDLED, "--strict")
+    assert qc(SAMPLES) == out
+    qc(SAMPLES, "--strict")
 
 
 def test_flags_are_shown_and_fail_nothing(flagged: Path, qc: Qc) -> None:

@@ -16,12 +16,11 @@ import pytest
 from openpyxl import load_workbook
 
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import SAMPLES, case
 from tests.cases import cases
 from tests.shell import Shell
 
 ROOT = Path(__file__).parents[4]
-SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 ACS, ECZ = "NOHARM-CARD-ACS-001", "NOHARM-DERM-ECZ-002"
 Rows = Iterable[tuple[object, ...]]
