@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import medhelm
-from medhelm import ModelSpec, load_results
+from medhelm import load_results
 from medhelm.tables.format.table import Settings
 from medhelm.tables.multiple_choice import confidence_pairs
 from tests.server import FaultServer, Reply, prompt_of, serve_in_thread
@@ -52,7 +52,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FaultServer]:
     folder = tmp_path_factory.mktemp("calibration")
     data = write_exam(folder)
     with serve_in_thread(by_body=answer) as server:
-        spec = ModelSpec(name="openai/m", model="m", base_url=server.base_url)
+        spec = server.model("openai/m")
         given: dict[str, Any] = {"data_dir": data, "plugins": [PLUGIN], "form": "logprobs"}
         for _ in range(2):
             medhelm.evaluate(spec, "exam", results_dir=folder / "results", **given)

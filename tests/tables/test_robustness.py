@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import medhelm
-from medhelm import ModelSpec, load_results, read_choice
+from medhelm import load_results, read_choice
 from medhelm.data.dataset import open_dataset
 from medhelm.data.variants import OF_OPTIONS, as_shown, can_vary, vary, with_labels
 from medhelm.errors import UsageError
@@ -82,7 +82,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], di
     }
     faults = Faults(rate=0.2, kinds=("500", "429_retry_after"), retry_after_s=0.0)
     with serve_in_thread(answer=student, faults=faults) as server:
-        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        model = server.model("openai/student")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_API_KEY", "test-key")
             medhelm.evaluate(model, **given)
@@ -298,7 +298,7 @@ def test_another_patient_is_a_pair_with_the_first_one(
         return "B" if number in misses else "A"
 
     with serve_in_thread(answer=student) as server:
-        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        model = server.model("openai/student")
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         folders = {"data_dir": tmp_path / "data", "results_dir": tmp_path / "results"}
         forms = ("patient_female", "patient_name", "patient_black")

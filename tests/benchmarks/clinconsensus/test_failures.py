@@ -15,7 +15,6 @@ import pytest
 
 import medhelm
 from medhelm.extract.json_reply import BadReply
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
 from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
@@ -60,9 +59,7 @@ def server() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
     folder = tmp_path_factory.mktemp("failures")
-    judge = ModelSpec(
-        name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
-    )
+    judge = server.model("j/one", endpoint_class="local")
     medhelm.evaluate(
         MODELS,
         "clinconsensus",

@@ -33,9 +33,7 @@ CALLS = dict.fromkeys(ROLES, TURNS)
 
 
 def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
-    return ModelSpec(
-        name=f"lab/{name}", model=name, base_url=server.base_url, timeout_s=2.0, **more
-    )
+    return server.model(f"lab/{name}", timeout_s=2.0, **more)
 
 
 def run(server: FaultServer, folder: Path, **more: Any) -> None:

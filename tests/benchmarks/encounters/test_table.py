@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from medhelm import ModelSpec, Table, evaluate, load_results
+from medhelm import Table, evaluate, load_results
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
 from medhelm.stats.agreement import icc3k
@@ -180,7 +180,7 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
         return reply(body)
 
     with serve_in_thread(by_body=by_strategy) as server:
-        plain = ModelSpec(name="lab/one", model="one", base_url=server.base_url)
+        plain = server.model("lab/one")
         best = msgspec.structs.replace(plain, strategy="best_of_5")
         evaluate([plain, best], jury="offline", **cases(tmp_path, 8))
     (row,) = [r for r in table(tmp_path).rows if r["level"] == "strategy"]
@@ -199,7 +199,7 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
 
     with serve_in_thread(by_body=in_prose_again) as server:
         warm = Sampling(temperature=0.5)  # a seed is sent where the temperature is above 0
-        spec = ModelSpec(name="lab/a", model="a", base_url=server.base_url, sampling=warm)
+        spec = server.model("lab/a", sampling=warm)
         evaluate(spec, repeats=2, **cases(tmp_path, 10))
     rows = table(tmp_path).rows
     (whole,) = [r for r in rows if r["level"] == "model"]
@@ -241,7 +241,7 @@ def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None
 
     with serve_in_thread(by_body=by_model) as server:
         names = ("all", "half", "none")
-        models = [ModelSpec(name=f"lab/{n}", model=n, base_url=server.base_url) for n in names]
+        models = [server.model(f"lab/{n}") for n in names]
         evaluate(models, jury="offline", **cases(tmp_path, 12))
     results = load_results(tmp_path / "r", plugins=[PLUGIN])
     found = results.typed("encounter_reliability").rows

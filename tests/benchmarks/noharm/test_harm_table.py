@@ -14,7 +14,6 @@ import scipy.stats
 
 from medhelm import Results, evaluate, load_results
 from medhelm.models.baselines import BASELINES
-from medhelm.schema.model import ModelSpec
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, read_cases
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
@@ -242,7 +241,7 @@ def test_a_case_of_which_some_repeats_are_read_is_the_mean_of_those(tmp_path: Pa
     own = [json.dumps(json.loads(x) | {"vignette": f"Case {n}"}) for n, x in enumerate(lines)]
     (data / "labelled" / "cases.jsonl").write_text("\n".join(own))
     with serve_in_thread(answer) as server:
-        model = ModelSpec(name="lab/m", model="m", base_url=server.base_url)
+        model = server.model("lab/m")
         evaluate(
             model,
             "labelled",
