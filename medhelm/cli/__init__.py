@@ -126,12 +126,13 @@ def _run(command: Command, argv: list[str]) -> int:
     has_actions = any(a.nargs == argparse.PARSER for a in parser._actions)
     parsed = parser.parse_args(argv) if has_actions else parser.parse_intermixed_args(argv)
     module = command_module(command)
+    run = getattr(module, "run", module)
     if getattr(parsed, "workers", None) is None:
-        return int(module.run(parsed))
+        return int(run(parsed))
     from medhelm.cli.options import chosen_workers, use_workers
 
     with use_workers(chosen_workers(parsed)):
-        return int(module.run(parsed))
+        return int(run(parsed))
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:

@@ -19,6 +19,7 @@ from medhelm.extract.json_reply import NOT_ONE, VERDICT, read_json
 from medhelm.extract.json_reply import BadReply as BadReply
 from medhelm.extract.json_reply import without_halves as without_halves
 from medhelm.extract.marks import unify as unify
+from medhelm.prompts.askings import closed as closed
 
 BOOLEAN, INTEGER, TEXT = {"type": "boolean"}, {"type": "integer"}, {"type": "string"}
 _BREAKS = re.compile(r"[\s_-]+")
@@ -37,16 +38,6 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 _SCALES = ("max", "maximum", "max_score", "out_of", "of", "scale")
 _T = TypeVar("_T")
-
-
-def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with all of these properties and no other."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": [*properties],
-        "additionalProperties": False,
-    }
 
 
 def list_of(items: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ names of those that commands share (`{shared = NAME, help = ...}` where somethin
 argparse takes, with their `name`. With them the help imports no module. `about` is what the command's own help
 begins with, where that is more than its line of `help`.
 `module` is the module beside the data file that has `run`, and `add_arguments` where no options are listed, or `MODULE:NAME` for a
-value in it that has them; a name with a dot is taken as it is. Without it a package has one of the
+value in it that has them, or a function that is its `run`; a name with a dot is taken as it is. Without it a package has one of the
 words (`ward_audit`), a file has itself.
 """
 
@@ -73,7 +73,8 @@ class Command(NamedTuple):
     about: str
     """The first words of its own help; those of `help` where the data file has no others."""
     module: str
-    """Name of the module with `add_arguments` and `run` (MODULE:NAME: of a value with them), or the path of its file."""
+    """Name of the module with `add_arguments` and `run` (MODULE:NAME: of a value with them, or of a function), or the
+    path of its file."""
     also: tuple[str, ...] = ()
     """Words of other tools for it, which are answered with its own."""
     origin: str = ""

@@ -121,17 +121,18 @@ def reply_schema(benchmark: Benchmark, instance: Instance) -> dict[str, Any]:
         answer = {"type": "string", "enum": [*option_labels(instance)]}
     elif benchmark.answer == "number":
         value = {"type": ["number", "string"]}
-        answer = _closed({"value": value, "unit": {"type": "string"}})
+        answer = closed({"value": value, "unit": {"type": "string"}})
     elif benchmark.answer == "labels":
         label = {"type": "string"} | ({"enum": [*benchmark.labels]} if benchmark.labels else {})
         answer = {"type": "array", "items": label}
     else:
         answer = {"type": "string"}
     reasons = {REASONS: {"type": "string"}} if asked.asking.reasons else {}
-    return _closed(reasons | {ANSWER: answer})
+    return closed(reasons | {ANSWER: answer})
 
 
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with all of these properties and no other."""
     return {
         "type": "object",
         "properties": dict(properties),

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.errors import DataError
 from medhelm.grading.rubric.metrics import (
@@ -36,8 +35,8 @@ from medhelm_benchmarks.clinconsensus.cases import (
     register_of,
     to_instance,
 )
-from medhelm_benchmarks.clinconsensus.commands.bank import bank
 from medhelm_benchmarks.clinconsensus.commands.calibrate import calibrate
+from medhelm_benchmarks.clinconsensus.commands.cases import bank
 from medhelm_benchmarks.clinconsensus.commands.lint import lint
 from medhelm_benchmarks.clinconsensus.tables.coverage import (
     Hits,
@@ -48,6 +47,7 @@ from medhelm_benchmarks.clinconsensus.tables.coverage import (
     top_overlap,
 )
 from tests.cases import cases
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -122,19 +122,15 @@ def _with_total(hits: list[int], total: int) -> list[int]:
 
 
 def test_a_row_of_another_difficulty_is_found_in_the_public_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     file = tmp_path / "clinconsensus" / "clinconsensus_low.jsonl"
     file.parent.mkdir()
     rows = [{**ROWS[0], "difficulty": level, "case_id": level} for level in ("low", "high")]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    words = ["validate", "--data", "full", "--data-dir", str(tmp_path), "clinconsensus"]
-    assert run_command(words) == 1
-    shown = capsys.readouterr().out
-    assert (
-        "other_difficulty: row 2: the difficulty is 'high' in the file of the difficulty low"
-        in shown
-    )
+    shown = shell("validate", "--data", "full", "--data-dir", tmp_path, "clinconsensus", code=1)
+    said = "other_difficulty: row 2: the difficulty is 'high' in the file of the difficulty low"
+    assert said in shown
     assert "row 1:" not in shown
     with pytest.raises(DataError, match="row 2: other_difficulty"):
         list(open_dataset(CLINCONSENSUS, "full", root=tmp_path).instances())
@@ -253,10 +249,9 @@ def test_a_misspelt_field_has_its_nearest() -> None:
 
 
 def test_a_benchmark_of_judged_answers_prints_no_table_without_columns(
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
 ) -> None:
-    assert run_command(["validate", "clinconsensus"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shell("validate", "clinconsensus").splitlines()
     assert lines[0].startswith("clinconsensus passed") and not {"answer", "oracle"} & set(lines)
 
 
@@ -406,12 +401,11 @@ def test_scores_at_every_threshold_have_intervals(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_a_gold_is_expected_to_be_a_page(
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
 ) -> None:
     """Three times no gold and five tokens is no answer, nor what a judge is then sent thirty times."""
-    words = ["model=openai/gpt-4o", "benchmark=clinconsensus", "data=sample", "controls=0"]
-    assert run_command(["estimate", *words, "jury=criteria_2026_11", "--format", "json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    words = ("model=openai/gpt-4o", "benchmark=clinconsensus", "data=sample", "controls=0")
+    (found,) = shell.json("estimate", *words, "jury=criteria_2026_11")["runs"]
     assert found["output_tokens_expected"] == 10 * 500
     (judge,) = found["judges"]
     assert judge["calls"] == 300 and judge["input_tokens_expected"] > 300 * 1000
@@ -426,15 +420,12 @@ def test_no_id_is_that_of_another_criterion_in_stored_verdicts() -> None:
         to_instance(changed(rubrics=ordered[::-1]))
 
 
-def test_lint_finds_an_id_twice_and_refuses_a_file_of_no_case(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lint_finds_an_id_twice_and_refuses_a_file_of_no_case(tmp_path: Path, shell: Shell) -> None:
     path = tmp_path / "cases.jsonl"
     rows = [dict(c) for c in ROWS[0]["rubrics"]]
     rows[7]["criterion_id"] = rows[3]["criterion_id"]
     path.write_text(json.dumps(changed(rubrics=rows)), encoding="utf-8")
-    assert run_command(["rubric", "lint", str(path)]) == 1
-    assert "duplicate: criterion 8 has the id of criterion 4" in capsys.readouterr().out
+    shown = shell("rubric", "lint", path, code=1)
+    assert "duplicate: criterion 8 has the id of criterion 4" in shown
     path.write_text("\n", encoding="utf-8")
-    assert run_command(["rubric", "lint", str(path)]) != 0
-    assert "holds no case" in capsys.readouterr().err
+    assert "holds no case" in shell.error("rubric", "lint", path, code=3)

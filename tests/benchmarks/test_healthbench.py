@@ -15,7 +15,6 @@ from medhelm.grading.jury.choice import choose_jury
 from medhelm.grading.rubric.prompt import shared_messages
 from medhelm.models.catalogue import load_models
 from medhelm.schema.data import Benchmark
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import serve_in_thread
 
@@ -81,13 +80,7 @@ def test_judges_are_measured_on_physicians_labels(
         return json.dumps({"explanation": "x", "criteria_met": "fever" in answer})
 
     with serve_in_thread(says) as server:
-        judge = ModelSpec(
-            name="j/one",
-            model="j",
-            provider="openai",
-            base_url=server.base_url,
-            endpoint_class="local",
-        )
+        judge = server.model("j/one", endpoint_class="local")
         medhelm.evaluate(
             "baseline/oracle",
             "healthbench",
@@ -135,7 +128,7 @@ def test_verdicts_that_are_missing_bound_the_score(tmp_path: Path) -> None:
         return json.dumps({"explanation": "x", "criteria_met": not is_fault})
 
     with serve_in_thread(says) as server:
-        judge = ModelSpec(name="j/one", model="j", base_url=server.base_url, endpoint_class="local")
+        judge = server.model("j/one", endpoint_class="local")
         results = medhelm.evaluate(
             "baseline/lead",
             "healthbench",

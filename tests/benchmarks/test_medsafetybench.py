@@ -66,9 +66,7 @@ def test_neither_refusing_nor_answering_everything_wins(tmp_path: Path) -> None:
     with serve_in_thread(by_body=reply) as server:
 
         def model(name: str) -> ModelSpec:
-            return ModelSpec(
-                name=f"lab/{name}", model=name, base_url=server.base_url, endpoint_class="local"
-            )
+            return server.model(f"lab/{name}", endpoint_class="local")
 
         found = medhelm.evaluate(
             [model(name) for name in ("declines", "helps", "tells_apart")],

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medhelm.cli import run_command
 from medhelm.store import records
 from tests.cli.own_configs import write_own
 from tests.processes import asked, start
@@ -139,11 +138,13 @@ def test_cfg_shows_the_configuration_and_runs_nothing(here: Path, shell: Shell) 
 
 
 @pytest.mark.slow
-def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(here: Path) -> None:
+def test_a_sweep_by_comma_and_glob_needs_no_m_and_writes_only_results(
+    here: Path, shell: Shell
+) -> None:
     given = ("benchmark=glob([medb*,mede*])", "data=sample", "results_dir=out/r")
-    assert run_command(["run", "model=glob(baseline/l*)", *given]) == 0
+    shell("run", "model=glob(baseline/l*)", *given)
     assert models_of(Path("out/r")) == {"baseline/lead": 2, "baseline/lexical": 2}
-    assert run_command(["run", "-m", "model=baseline/lead,baseline/random", *given]) == 0
+    shell("run", "-m", "model=baseline/lead,baseline/random", *given)
     assert models_of(Path("out/r"))["baseline/random"] == 2
     assert [p.name for p in here.iterdir()] == ["out"]
     assert [p.name for p in (here / "out" / "r").iterdir()] == ["runs"]
@@ -262,8 +263,10 @@ def specs(folder: Path) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.slow
-def test_own_models_are_named_after_their_file_or_by_it(own: Path, here: Path) -> None:
-    assert run_command([*OWN, "model=mine,house/lead", "benchmark=headqa"]) == 0
+def test_own_models_are_named_after_their_file_or_by_it(
+    own: Path, here: Path, shell: Shell
+) -> None:
+    shell(*OWN, "model=mine,house/lead", "benchmark=headqa")
     assert {model for model, *_ in specs(here)} == {"mine", "house/first"}
 
 
@@ -281,10 +284,10 @@ def test_own_benchmarks_suites_and_experiments(own: Path, here: Path, shell: She
 
 
 @pytest.mark.slow
-def test_hydras_search_path_is_the_same(own: Path, here: Path) -> None:
+def test_hydras_search_path_is_the_same(own: Path, here: Path, shell: Shell) -> None:
     for place in (f"[{own}]", f"[file://{own}]"):
-        argv = ["run", "data=sample", f"hydra.searchpath={place}", "model=glob(house/*)"]
-        assert run_command([*argv, "benchmark=glob(headqa)"]) == 0
+        argv = ("run", "data=sample", f"hydra.searchpath={place}", "model=glob(house/*)")
+        shell(*argv, "benchmark=glob(headqa)")
     assert {m for m, *_ in specs(here)} == {"house/first", "house/random"}
 
 

@@ -23,6 +23,7 @@ from medhelm.schema.run import JurySpec, JuryTerms, MetricRef
 from medhelm.store.records import read_record
 from medhelm.tables.clinicians import agreement
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.cases import cases
 from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
@@ -550,30 +551,10 @@ def test_no_spread_gives_a_corrected_score_without_an_interval(
 
 # Mistakes -----------------------------------------------------------------------------------------
 
-MISTAKES: dict[str, tuple[Rows, str]] = {
-    "unknown benchmark": ([["A", "word", "baseline/lead", "w1", 3, 3, 3]], "did you mean 'ward'?"),
-    "unknown model": ([["A", "ward", "baseline/leed", "w1", 3, 3, 3]], "'baseline/lead'"),
-    "unknown instance": ([["A", *LEAD, "w99", 3, 3, 3]], "no answer to instance 'w99'"),
-    "above the scale": ([["A", *LEAD, "w1", 3, 6, 3]], "from 1 to 5"),
-    "a gap": ([["A", *LEAD, "w1", 3, "", 3]], "no rater has rated an answer on all criteria"),
-    "no rater": ([["A", *LEAD, "w2", 3, 3, 3], ["", *LEAD, "w1", 3, 3, 3]], "rater is empty"),
-    "a rater twice": (
-        [["A", *LEAD, "w1", 3, 3, 3], ["B", *LEAD, "w1", 3, 3, 3], ["A", *LEAD, "w1", 4, 3, 3]],
-        "ratings.csv, row 7: this rater rated ward",
-    ),
-    "nothing rated": ([["A", *LEAD, "w1", "", "", ""]], "no row has a rating"),
-    "no rows": ([], "no row below"),
-    "no jury": (
-        [["A", "closed", "baseline/lead", "w1", 3, 3, 3]],
-        "closed x baseline/lead has no jury",
-    ),
-}
-
 
 def test_a_mistake_is_one_line(answers: Answers) -> None:
-    for rows, expected in MISTAKES.values():
-        line = answers(rate(rows), code=2 if "jury" in expected else 3)
-        assert expected in line
+    for rows, expected, *code in cases(__file__, "ratings_that_are_none"):
+        assert expected in answers(rate(rows), code=code[0] if code else 3)
 
 
 def test_two_files_of_one_name_are_two_files(answers: Answers) -> None:
@@ -617,17 +598,9 @@ def test_files_that_are_no_ratings(answers: Answers, tmp_path: Path) -> None:
     assert "does not exist" not in answers(empty, "--results-dir", absent, code=2)
 
 
-OPTIONS = {
-    "min_common=1": "min_common must be at least 2",
-    "z_scores=late": "before or after, not 'late'",
-    "threshold=nan": "a number, not 'nan'",
-}
-
-
 def test_options_that_do_not_fit(answers: Answers) -> None:
-    for given, expected in OPTIONS.items():
-        assert expected in answers("r.csv", "--set", given, code=2)
-    assert "--template" in answers("r.csv", "--text-of", "private", code=2)
+    for options, expected in cases(__file__, "options_that_do_not_fit"):
+        assert expected in answers(*options.split(), code=2)
 
 
 def test_options_that_would_change_nothing(results: Path, answers: Answers) -> None:

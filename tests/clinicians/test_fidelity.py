@@ -14,6 +14,7 @@ from sklearn import metrics as sklearn_metrics
 
 from medhelm.tables.clinicians.decision_files import read_graders
 from medhelm.tables.clinicians.decisions import LOST_ROWS, Grader, align, plain, plain_name
+from tests.cases import cases
 from tests.shell import Shell
 
 MODELS = ("org/Alpha-1", "Beta 2", "gamma", "delta")
@@ -363,28 +364,6 @@ def test_the_terminal_shows_all_tables(shell: Shell, files: list[str]) -> None:
         assert title in shown
 
 
-ONE_TWO = "--experts=one={one} --judge=two={one}"
-USAGE = {
-    f"{ONE_TWO} --alias=alfa=alpha": "no row is of a model",
-    "--experts=one={one}": "name two groups",
-    "--experts=x={one} --judge=x={one}": "'x' is a group of experts and a judge",
-    f"{ONE_TWO} --show-text": "--table low_agreement",
-    f"{ONE_TWO} --set=draw=3": "sets one of seed, draws",
-    "--experts=one={one} --experts=two={one} --table=corrected": "needs --judge",
-    "--judge=two={one} --export=out": "--export DIR",
-}
-FILES = {
-    f"{ONE_TWO} --alias=gamma=delta": "'delta' and 'gamma'",
-    "--experts=one={one} --judge=gone.jsonl": "cannot read gone.jsonl",
-    "--experts=one={one} --judge=two=.": "without files MODEL_judge.json",
-    "--experts=one={one} --experts=two={word}": "word.jsonl, row 1: a decision",
-    "--experts=one={one} --judge=two={place}": "not matched by its position",
-    "--experts=one={one} --judge=two={short} --cases={cases}": "of a case of 6",
-    "--experts=one={one} --judge=two={bare}": "--cases FILE",
-    "--experts=one={one} --judge=two={spelt}": "would be one model",
-}
-
-
 def test_mistakes_are_one_line(shell: Shell, tmp_path: Path) -> None:
     rows = objects(ONE)
     bad = [{"criteria_met": True}] * 5
@@ -400,8 +379,7 @@ def test_mistakes_are_one_line(shell: Shell, tmp_path: Path) -> None:
         "cases": [case],
     }
     paths = {name: write(tmp_path / f"{name}.jsonl", own) for name, own in made.items()}
-    for code, mistakes in ((2, USAGE), (3, FILES)):
-        for words, line in mistakes.items():
-            error = shell.error("fidelity", *words.format(**paths).split(), code=code)
-            assert line in error
-            assert "Patient" not in error and "Names step" not in error
+    for words, line, code in cases(__file__, "mistakes"):
+        error = shell.error("fidelity", *words.format(**paths).split(), code=code)
+        assert line in error
+        assert "Patient" not in error and "Names step" not in error

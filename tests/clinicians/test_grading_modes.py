@@ -9,7 +9,6 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 
 import medhelm
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.clinicians.test_stored_decisions import PLUGIN, WORDS
 from tests.server import FaultServer, serve_in_thread
@@ -64,9 +63,7 @@ def test_both_modes_of_one_judge(tmp_path: Path, server: FaultServer, shell: She
         (tmp_path / "samples" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     plugin, results = tmp_path / "ward.py", tmp_path / "results"
     plugin.write_text(PLUGIN)
-    judge = ModelSpec(
-        name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
-    )
+    judge = server.model("j/one", endpoint_class="local")
 
     fidelity = ("fidelity", "--results-dir", results, "--stored", "ward", "--table", "modes")
     for mode in ("strict", "batched"):

@@ -12,7 +12,6 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 
 import medhelm
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from tests.server import FaultServer, serve_in_thread
 from tests.shell import Shell
@@ -79,9 +78,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Pa
         (folder / "samples" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     plugin = folder / "ward.py"
     plugin.write_text(PLUGIN)
-    judge = ModelSpec(
-        name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
-    )
+    judge = server.model("j/one", endpoint_class="local")
     medhelm.evaluate(
         MODELS,
         ["ward", "notes"],

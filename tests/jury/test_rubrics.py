@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from medhelm.cli import run_command as main
 from medhelm.data.dataset import open_dataset
 from medhelm.data.rubrics import known_rubrics, load_rubric
 from medhelm.grading.jury.grader import PROMPT_VERSION, judge_messages
@@ -20,6 +18,7 @@ from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec, JuryTerms
 from medhelm.store.records import judge_hash
 from tests.cases import cases
+from tests.shell import Shell
 
 REGISTRY = load_registry()
 JUDGED = {b.name: b for b in REGISTRY.benchmarks.values() if b.rubric}
@@ -134,16 +133,13 @@ def test_verdicts_of_another_prompt_have_another_folder(what: str) -> None:
 
 
 def test_describe_shows_a_rubric_and_names_it_for_its_benchmark(
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
 ) -> None:
-    assert main(["describe", "counselling_turn"]) == 0
-    out = capsys.readouterr().out
+    out = shell("describe", "counselling_turn")
     assert out.startswith("rubric counselling_turn\n") and "benchmarks: mental_health" in out
     assert "empathy: Does it sound warm" in out and "reference: what the counsellor said" in out
-    assert main(["describe", "mental_health"]) == 0
-    assert "rubric: counselling_turn" in capsys.readouterr().out
-    assert main(["describe", "history_form", "--format", "json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    assert "rubric: counselling_turn" in shell("describe", "mental_health")
+    facts = shell.json("describe", "history_form")
     assert facts["kind"] == "rubric" and list(facts["criteria"]) == [
         "accuracy",
         "structure",

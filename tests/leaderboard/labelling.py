@@ -12,8 +12,8 @@ from medhelm.schema.model import ModelSpec
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.score import action_class, consensus
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, write_cases
+from tests.benchmarks.noharm.making import SAMPLES
 
-SAMPLES = Path(__file__).parents[2] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 CLOSED = ("labelled_kept", "labelled_gated", "labelled_private")
 SKILLS = {
     "lab/careful": (0.97, 0.99),

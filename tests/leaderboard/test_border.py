@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import RecordError
 from medhelm.schema.run import MetricRef
 from medhelm.store.records import find_gradings
@@ -19,6 +18,7 @@ from tests.leaderboard.casting import build, data_of, fresh
 from tests.leaderboard.worlds import case, episode
 from tests.quiz import PLUGIN, arguments, write_quiz
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 
 def every_byte(site: Path) -> bytes:
@@ -147,7 +147,7 @@ def ids_of(site: Path, benchmark: str) -> set[str]:
 
 @pytest.mark.slow
 def test_agreement_is_of_the_chosen_classes_and_names_no_folder(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    results: Path, tmp_path: Path, shell: Shell
 ) -> None:
     own = fresh(results, tmp_path / "PATHCANARY")
     ratings = tmp_path / "ratings.csv"
@@ -162,9 +162,9 @@ def test_agreement_is_of_the_chosen_classes_and_names_no_folder(
     ratings.write_text("\n".join(lines) + "\n")
     (grading,) = [g for g in find_gradings(own) if "/gated/lab__one/" in g.as_posix()]
     (grading / "summary.json").write_text("{")
-    argv = ["leaderboard", "build", "--results-dir", str(own), "--ratings", str(ratings)]
+    argv = ("leaderboard", "build", "--results-dir", own, "--ratings", ratings)
     for site, more in (("all", []), ("public", ["--access", "public"])):
-        assert run_command([*argv, "--draws", "50", "--out", str(tmp_path / site), *more]) == 0
+        shell(*argv, "--draws", "50", "--out", tmp_path / site, *more)
         table = data_of(tmp_path / site, "agreement")
         at = [c["name"] for c in table["columns"]].index("benchmark")
         rated = {row[at] for row in table["rows"]} - {"combined"}
@@ -172,20 +172,17 @@ def test_agreement_is_of_the_chosen_classes_and_names_no_folder(
         assert "CANARY" not in json.dumps(table)
 
 
-def test_a_name_that_commands_a_terminal_does_not_reach_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_commands_a_terminal_does_not_reach_it(tmp_path: Path, shell: Shell) -> None:
     results = tmp_path / "results"
     for seed in (0, 1):
         write_run(results, "x", "a\x1b[31m", items([1.0, 0.0]), seed=seed)
     write_run(results, "y", "a", items([1.0, 0.0]))
-    argv = ["leaderboard", "build", "--results-dir", str(results), "--out", str(tmp_path / "s")]
-    assert run_command([*argv, "--draws", "50"]) == 0
-    err = capsys.readouterr().err
-    assert "has 2 runs on x" in err and "\x1b" not in err
+    argv = ("leaderboard", "build", "--results-dir", results, "--out", tmp_path / "s")
+    shell(*argv, "--draws", "50")
+    assert "has 2 runs on x" in shell.err and "\x1b" not in shell.err
 
 
-def test_own_words_and_own_examples_stay_here(tmp_path: Path) -> None:
+def test_own_words_and_own_examples_stay_here(tmp_path: Path, shell: Shell) -> None:
     row = {"id": "e", "context": "EXAMPLECANARY.", "question": "Which?", "gold": "A", "ward": "er"}
     plugin, examples = tmp_path / "quiz.py", tmp_path / "mine.jsonl"
     open_data = 'name="quiz", redistributable=True,'
@@ -195,8 +192,8 @@ def test_own_words_and_own_examples_stay_here(tmp_path: Path) -> None:
     with serve_in_thread(answer="A") as server:
         argv = arguments(tmp_path, server.base_url, plugins=f"[{plugin}]")
         own = "benchmark.instruction=WORDCANARY"
-        assert run_command([*argv, own]) == 0
-        assert run_command([*argv, "examples=1", f"ask.examples_from={examples}"]) == 0
+        shell(*argv, own)
+        shell(*argv, "examples=1", f"ask.examples_from={examples}")
         assert "WORDCANARY" in str(server.bodies) and "EXAMPLECANARY" in str(server.bodies)
     build(tmp_path / "results", tmp_path / "site")
     said = every_byte(tmp_path / "site")

@@ -14,7 +14,6 @@ from sklearn import metrics as sklearn_metrics
 
 import medhelm
 from medhelm.cli import run_command
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm.store.kept_fidelity import of_graders, read_kept
 from medhelm.tables.format.table import Settings
@@ -46,13 +45,7 @@ def says(prompt: str) -> str:
 
 def write_graded(folder: Path) -> Path:
     with serve_in_thread(says) as server:
-        one = ModelSpec(
-            name="j/one",
-            model="j",
-            provider="openai",
-            base_url=server.base_url,
-            endpoint_class="local",
-        )
+        one = server.model("j/one", endpoint_class="local")
         medhelm.evaluate(
             MODELS,
             "clinconsensus",

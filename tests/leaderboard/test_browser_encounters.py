@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from medhelm import JurySpec, ModelSpec, evaluate
+from medhelm import JurySpec, evaluate
 from medhelm.cli import run_command
 from tests.benchmarks.encounters.players import reply
 from tests.leaderboard.browsing import Opens, grid
@@ -120,10 +120,7 @@ def test_clinicians_by_case_mean_and_one_case_side_by_side(opens: Opens, address
 def run_judged(folder: Path) -> Path:
     """Run a model on the staged case with an evaluator that quotes; return the page of its site."""
     with serve_in_thread(by_body=reply) as server:
-        one, judge = (
-            ModelSpec(name=f"lab/{name}", model=name, base_url=server.base_url)
-            for name in ("one", "judge")
-        )
+        one, judge = (server.model(f"lab/{name}") for name in ("one", "judge"))
         jury = JurySpec(name="one", judges=(judge,), quorum=1)
         evaluate(one, "stage", data="sample", jury=jury, results_dir=folder / "r", plugins=PLUGIN)
     build = ["leaderboard", "build", "--results-dir", f"{folder}/r", "--data", "sample"]

@@ -12,12 +12,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import UsageError
 from medhelm.plugins.registry import load_registry
 from medhelm.tables.format.table import Settings
@@ -29,6 +27,7 @@ from medhelm_leaderboard.site import SiteOptions, build_site
 from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import build, js_string
 from tests.quiz import command, environment
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -64,15 +63,12 @@ def test_diff_names_what_changed(two: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_diff_of_the_same_build_is_empty(
-    two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_diff_of_the_same_build_is_empty(two: tuple[Path, Path], shell: Shell) -> None:
     table = diff(two[0], two[0])
     assert not table.rows and "Nothing has changed" in table.notes[0]
-    assert run_command(["leaderboard", "diff", str(two[0]), str(two[1]), "--format", "csv"]) == 0
-    assert capsys.readouterr().out.startswith("change,scoring,benchmark,model")
-    assert run_command(["leaderboard", "diff", str(two[0]), str(two[0].parent)]) == 2
-    assert "is not a built site" in capsys.readouterr().err
+    shown = shell("leaderboard", "diff", *two, "--format", "csv")
+    assert shown.startswith("change,scoring,benchmark,model")
+    assert "is not a built site" in shell.error("leaderboard", "diff", two[0], two[0].parent)
 
 
 @pytest.mark.slow
@@ -227,41 +223,36 @@ def test_a_data_file_holds_any_text(text: str) -> None:
 LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0h1v1"/></svg>'
 
 
-def test_a_site_has_a_title_a_logo_and_models_by_pattern(tmp_path: Path, capsys: Any) -> None:
+def test_a_site_has_a_title_a_logo_and_models_by_pattern(tmp_path: Path, shell: Shell) -> None:
     results, out = tmp_path / "results", tmp_path / "site"
     for model in ("ward/a", "ward/b", "lab/a"):
         write_run(results, "x", model, items([1.0, 0.0]))
     (tmp_path / "own.svg").write_text(LOGO)
-    argv = ["--results-dir", str(results), "--draws", "10"]
-    site = ["leaderboard", "build", *argv, "--out", str(out), "--model", "ward/*"]
-    named = ["--title", "Our wards", "--logo", str(tmp_path / "own.svg")]
-    assert run_command([*site, *named]) == 0
-    assert "2 models x 1 benchmarks" in capsys.readouterr().out
+    site = ("leaderboard", "build", "--results-dir", results, "--draws", "10", "--out", out)
+    site += ("--model", "ward/*")
+    named = ("--title", "Our wards", "--logo", tmp_path / "own.svg")
+    assert "2 models x 1 benchmarks" in shell(*site, *named)
     assert (out / "app" / "logo.svg").read_text() == LOGO
     page = (out / "data" / "site.js").read_text()
     assert '"logo":"app/logo.svg"' in page and "Our wards" in page
     assert "lab/a" not in page and str(tmp_path) not in page
     (tmp_path / "own.svg").write_text(LOGO + "\n")
-    assert run_command([*site, *named]) == 0
+    shell(*site, *named)
     assert (out / "app" / "logo.svg").read_text() == LOGO + "\n"
-    assert run_command(site) == 0 and not (out / "app" / "logo.svg").exists()
+    shell(*site)
+    assert not (out / "app" / "logo.svg").exists()
     for wrong, said in (("own.pdf", "ends in .svg"), ("none.png", "no such file")):
-        assert run_command([*site, "--logo", str(tmp_path / wrong)]) == 2
-        assert said in capsys.readouterr().err.lower()
+        assert said in shell.error(*site, "--logo", tmp_path / wrong).lower()
 
 
-def test_tables_and_compare_take_patterns_of_models(tmp_path: Path, capsys: Any) -> None:
+def test_tables_and_compare_take_patterns_of_models(tmp_path: Path, shell: Shell) -> None:
     for model in ("ward/a", "ward/b", "lab/a"):
         write_run(tmp_path, "x", model, items([1.0, 0.0]))
-    argv = ["--results-dir", str(tmp_path), "--draws", "10"]
-    assert run_command(["tables", *argv, "--model", "ward/*", "--format", "csv"]) == 2, "two tables"
-    table = ["tables", *argv, "--table", "overall", "--format", "csv", "--model"]
-    assert run_command([*table, "ward/*"]) == 0
-    out = capsys.readouterr().out
+    argv = ("--results-dir", tmp_path, "--draws", "10")
+    shell.error("tables", *argv, "--model", "ward/*", "--format", "csv")  # two tables
+    table = ("tables", *argv, "--table", "overall", "--format", "csv", "--model")
+    out = shell(*table, "ward/*")
     assert "ward/a" in out and "ward/b" in out and "lab/a" not in out
-    assert run_command([*table, "word/*"]) == 2
-    assert "did you mean 'ward/" in capsys.readouterr().err
-    assert run_command(["compare", *argv, "l*", "*/b"]) == 0
-    assert "lab/a" in capsys.readouterr().out
-    assert run_command(["compare", *argv, "lab/a", "ward/*"]) == 2
-    assert "'ward/*' matches ward/a, ward/b" in capsys.readouterr().err
+    assert "did you mean 'ward/" in shell.error(*table, "word/*")
+    assert "lab/a" in shell("compare", *argv, "l*", "*/b")
+    assert "'ward/*' matches ward/a, ward/b" in shell.error("compare", *argv, "lab/a", "ward/*")

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.store.records import find_gradings, find_runs, read_record
 from medhelm.tables.format.table import Settings
 from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, items, write_run
 from tests.leaderboard.casting import CLOSED, build, data_of, fresh
+from tests.shell import Shell
 
 
 def run_page(site: Path, benchmark: str, model: str) -> Any:
@@ -343,17 +343,12 @@ def test_a_results_folder_that_cannot_hold_the_secret(results: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_command_says_what_it_did(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    argv = ["leaderboard", "build", "--results-dir", str(results), "--out", str(tmp_path / "s")]
-    assert run_command([*argv, "--draws", "50", "--title", "Ours"]) == 0
-    out = capsys.readouterr().out
+def test_the_command_says_what_it_did(results: Path, tmp_path: Path, shell: Shell) -> None:
+    argv = ("leaderboard", "build", "--results-dir", results, "--out", tmp_path / "s")
+    out = shell(*argv, "--draws", "50", "--title", "Ours")
     assert "2 models x 4 benchmarks, 8 runs" in out
     assert f"Open it: {(tmp_path / 's' / 'index.html').as_uri()}" in out
     site = data_of(tmp_path / "s", "site")
     assert site["title"] == "Ours" and str(tmp_path) not in site["command"]
-    assert run_command([*argv, "--draws", "50", "--title", "Ours"]) == 0
-    assert "nothing has changed" in capsys.readouterr().out
-    assert run_command([*argv, "--key", "k.json"]) == 2
-    assert "--key belongs to --ratings" in capsys.readouterr().err
+    assert "nothing has changed" in shell(*argv, "--draws", "50", "--title", "Ours")
+    assert "--key belongs to --ratings" in shell.error(*argv, "--key", "k.json")

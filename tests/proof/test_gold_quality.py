@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.plugins.registry import load_registry
 from medhelm.proof.gold_quality import GoldReview, gold_messages
@@ -24,6 +23,7 @@ from medhelm.tables.study.arrow import read_scores
 from medhelm.tables.study.selection import GradedRun
 from tests.made import scripted
 from tests.quiz import at
+from tests.shell import Shell
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "essay.py"
 YES, NO = '{"reasonable": 1}', '{"reasonable": 0}'
@@ -48,18 +48,15 @@ def answering(name: str, good: set[int]) -> ModelSpec:
     return scripted(name, default="zebra", replies=replies)
 
 
-def command(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
-    argv = ["gold-quality", "essay", "--data=sample", f"--results-dir={folder / 'results'}"]
-    plugins = [f"--plugin={path}" for path in (PLUGIN, folder / "judges.py")]
-    code = run_command([*argv, *plugins, *more])
-    return code, *capsys.readouterr()
+def line(folder: Path) -> tuple[str, ...]:
+    """Return the command on the essays, with the models of the folder's plugin."""
+    plugins = (f"--plugin={path}" for path in (PLUGIN, folder / "judges.py"))
+    where = f"--results-dir={folder / 'results'}"
+    return ("gold-quality", "essay", "--data=sample", where, *plugins)
 
 
-def judge(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> dict[str, Any]:
-    code, out, err = command(capsys, folder, "--judge=test/judge", "--format=json", *more)
-    assert code == 0, err
-    found: dict[str, Any] = json.loads(out)
-    return found
+def judge(shell: Shell, folder: Path, *more: str) -> Any:
+    return shell.json(*line(folder), "--judge=test/judge", *more)
 
 
 def log(folder: Path) -> list[Episode]:
@@ -67,12 +64,10 @@ def log(folder: Path) -> list[Episode]:
     return list(read_log(path.parent))
 
 
-def test_the_share_its_interval_and_the_abstentions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_share_its_interval_and_the_abstentions(tmp_path: Path, shell: Shell) -> None:
     script = {"e1": NO, "e4": NO, "e7": NO, "e2": "It is fine.", "e3": '{"reasonable": 2}'}
     plugin(tmp_path, default=YES, replies=script, finish={"e5": "refusal"})
-    found = judge(capsys, tmp_path)
+    found = judge(shell, tmp_path)
     assert found["schema"] == "medhelm.gold-quality/1"
     assert (found["golds"], found["judged"], found["flagged"]) == (12, 9, 3)
     assert found["flagged_ids"] == ["e1", "e4", "e7"]
@@ -81,23 +76,21 @@ def test_the_share_its_interval_and_the_abstentions(
     calls = {e.instance_id: len(e.calls) for e in log(tmp_path)}
     assert (calls["e3"], calls["e1"]) == (3, 1)  # asked again twice, then it has abstained
     assert found["models"] == [] and found["tau"] is None
-    _, out, _ = command(capsys, tmp_path, "--judge=test/judge")
+    out = shell(*line(tmp_path), "--judge=test/judge")
     assert "unreasonable: 3 of 9 judged, 33.3% [12.1%, 64.6%] at 95%" in out
     assert "no verdict: 3 of 12 (1 refused, 2 unreadable)" in out
     assert "tokens of this command: 0;" in out  # all were judged before
 
 
 @pytest.mark.slow
-def test_means_and_ranks_with_and_without_flagged_golds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_means_and_ranks_with_and_without_flagged_golds(tmp_path: Path, shell: Shell) -> None:
     plugin(tmp_path, default=YES, replies={"e0": NO, "e1": NO, "e2": NO})
     models = {"m/a": {0, 1, 2, 3}, "m/b": {3, 4, 5}, "m/c": {3, 4}}
     all_models = [*(answering(name, good) for name, good in models.items()), "baseline/oracle"]
     medhelm.evaluate(
         all_models, "essay", **at(tmp_path, plugins=PLUGIN, data="sample", jury="offline")
     )
-    found = judge(capsys, tmp_path)
+    found = judge(shell, tmp_path)
     assert found["metric"] == "jury"
     assert any(note.startswith("Rated by the offline jury") for note in found["notes"])
     assert (found["compared"], found["compared_flagged"]) == (12, 3)
@@ -112,7 +105,7 @@ def test_means_and_ranks_with_and_without_flagged_golds(
     # a: 4 of 12 and 1 of 9; b: 3 and 3; c: 2 and 2
     assert ranks == {"m/a": (1, 3), "m/b": (2, 1), "m/c": (3, 2), "baseline/oracle": (None, None)}
     assert found["tau"] == pytest.approx(-1 / 3)  # of three pairs one keeps its order
-    _, out, _ = command(capsys, tmp_path, "--judge=test/judge")
+    out = shell(*line(tmp_path), "--judge=test/judge")
     assert "Kendall's tau of the ranks: -0.333 (12 instances in common, 3 of them flagged)" in out
 
 
@@ -133,33 +126,31 @@ def values(folder: Path, model: str) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_nothing_is_asked_twice_and_more_instances_reuse_what_is_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
     plugin(tmp_path, default=YES, replies={"e1": NO})
-    few = judge(capsys, tmp_path, "--max-instances=5")
+    few = judge(shell, tmp_path, "--max-instances=5")
     assert (few["golds"], len(log(tmp_path))) == (5, 5)
     first = log(tmp_path)
-    everything = judge(capsys, tmp_path)
+    everything = judge(shell, tmp_path)
     assert (everything["golds"], everything["flagged"]) == (12, 1)
     assert log(tmp_path)[:5] == first and len(log(tmp_path)) == 12
     (path,) = (tmp_path / "results").glob("gold_quality/essay/*/responses.jsonl")
     path.write_bytes(path.read_bytes()[:-20])  # a torn line is asked again, and it alone
-    judge(capsys, tmp_path)
+    judge(shell, tmp_path)
     assert len(log(tmp_path)) == 12
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert json.loads((path.parent / "spec.json").read_text())["spec"]["dataset_sha256"]
 
 
 @pytest.mark.slow
-def test_a_cap_stops_and_the_same_command_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cap_stops_and_the_same_command_goes_on(tmp_path: Path, shell: Shell) -> None:
     plugin(tmp_path, default=YES)
-    code, _, err = command(capsys, tmp_path, "--judge=test/judge", "--budget-tokens=2500")
-    assert code == 7 and "the cap of 2500 tokens is reached" in err
+    shell(*line(tmp_path), "--judge=test/judge", "--budget-tokens=2500", code=7)
+    assert "the cap of 2500 tokens is reached" in shell.err
     some = len(log(tmp_path))
     assert 0 < some < 12
-    assert judge(capsys, tmp_path)["judged"] == 12
+    assert judge(shell, tmp_path)["judged"] == 12
     assert len(log(tmp_path)) == 12
 
 
@@ -181,24 +172,22 @@ def test_what_cannot_be_is_refused_in_one_line(
     code: int,
     says: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shell: Shell,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, default=YES)
-    got, out, err = command(capsys, tmp_path, *more)
-    assert (got, out) == (code, "")
-    assert says in err
+    assert shell(*line(tmp_path), *more, code=code) == "" and says in shell.err
     assert not (tmp_path / "results").exists()
 
 
 def test_a_number_of_instances_that_is_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for wrong in ("x", "0", "-1", "1.5"):
         with pytest.raises(SystemExit):
-            command(capsys, tmp_path, f"--max-instances={wrong}")
+            shell(*line(tmp_path), f"--max-instances={wrong}")
         assert f"whole number from 1, not '{wrong}'" in capsys.readouterr().err
 
 
@@ -220,10 +209,8 @@ def test_golds_of_choices_are_letters_below_the_options() -> None:
     assert all(choice in shown.context for choice in instance.choices)
 
 
-def test_a_judge_that_cannot_be_reached_is_asked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_that_cannot_be_reached_is_asked_again(tmp_path: Path, shell: Shell) -> None:
     plugin(tmp_path, default=YES, finish={"e3": "error"})
     for _ in range(2):
-        assert judge(capsys, tmp_path)["abstained"] == {"error": 1}
+        assert judge(shell, tmp_path)["abstained"] == {"error": 1}
     assert [e.instance_id for e in log(tmp_path)].count("e3") == 2

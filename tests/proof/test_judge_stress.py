@@ -20,6 +20,7 @@ from tests.clinicians.test_stored_decisions import PLUGIN
 from tests.made import scripted
 from tests.quiz import at
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 CASES, CRITERIA, MODELS = 15, 4, ("m/a", "m/b")
 ESSAY = Path(__file__).parents[1] / "plugins" / "essay.py"
@@ -173,7 +174,7 @@ def test_one_criterion_a_call_has_no_order(tmp_path: Path, server: FaultServer) 
     assert row["length"] is not None and server.requests == before
 
 
-def test_a_jury(tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_jury(tmp_path: Path, server: FaultServer, shell: Shell) -> None:
     plugin, results = tmp_path / "essay.py", tmp_path / "results"
     shutil.copy(ESSAY, plugin)
     (tmp_path / "samples").mkdir()
@@ -203,9 +204,7 @@ def test_a_jury(tmp_path: Path, server: FaultServer, capsys: pytest.CaptureFixtu
     assert long["length"] > long["low"] > 0.9
     assert found["j/even-jury", "nobody"]["length"] is None  # all marks are the same
 
-    capsys.readouterr()
-    words = ("--stored", "essay", "--stress", "--results-dir", str(results))
-    assert run_command(["fidelity", *words, "--plugin", str(plugin), "--estimate"]) == 0
-    assert "essay_reversed" in capsys.readouterr().out
-    assert run_command(["fidelity", *words, "--plugin", str(plugin), "--table", "modes"]) == 2
-    assert "--stress needs --stored BENCHMARK" in capsys.readouterr().err
+    words = ("fidelity", "--stored", "essay", "--stress", "--results-dir", results)
+    assert "essay_reversed" in shell(*words, "--plugin", plugin, "--estimate")
+    said = shell.error(*words, "--plugin", plugin, "--table", "modes")
+    assert "--stress needs --stored BENCHMARK" in said

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.errors import DataError
 from medhelm.proof.reader_fidelity import ReaderTrial
+from tests.shell import Shell
 
 CHOICES = ["aspirin", "insulin", "heparin", "warfarin"]
 ROWS: list[dict[str, Any]] = [
@@ -57,18 +57,15 @@ def reader(folder: Path, endpoint_class: str = "local") -> Path:
     return path
 
 
-def fidelity(folder: Path, *more: str) -> int:
-    replies, results = str(written(folder)), str(folder / "results")
-    given = ("--reader", str(folder / "reads.yaml"), "--replies", replies, "--results-dir", results)
-    return run_command(["fidelity", *given, *more])
+def fidelity(folder: Path) -> tuple[object, ...]:
+    """Return the command on the written replies."""
+    given = ("--reader", folder / "reads.yaml", "--replies", written(folder))
+    return ("fidelity", *given, "--results-dir", folder / "results")
 
 
-def test_what_the_rules_cannot_read_is_shown_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_rules_cannot_read_is_shown_and_counted(tmp_path: Path, shell: Shell) -> None:
     reader(tmp_path)
-    assert fidelity(tmp_path, "--format", "json") == 0
-    rows = {row["kind"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    rows = {row["kind"]: row for row in shell.json(*fidelity(tmp_path))["rows"]}
     choice, number = rows["choice"], rows["number"]
     names = ("replies", "unread", "right", "wrong", "rightly_none", "missed", "without")
     assert [choice[n] for n in names] == [4, 3, 1, 1, 1, 0, 0]
@@ -77,19 +74,16 @@ def test_what_the_rules_cannot_read_is_shown_and_counted(
     assert number["wrong_share"] is None
     (log,) = (tmp_path / "results" / "fidelity" / "reader").glob("*/responses.jsonl")
     size = log.stat().st_size
-    assert fidelity(tmp_path) == 0 and log.stat().st_size == size, "nothing is asked twice"
-    assert "2 replies of another kind, or cut" in capsys.readouterr().out
+    assert "2 replies of another kind, or cut" in shell(*fidelity(tmp_path))
+    assert log.stat().st_size == size, "nothing is asked twice"
 
 
-def test_who_may_not_see_the_replies_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_may_not_see_the_replies_is_refused(tmp_path: Path, shell: Shell) -> None:
     reader(tmp_path, "external")
-    assert fidelity(tmp_path) == 5
-    assert "private" in capsys.readouterr().err
-    assert fidelity(tmp_path, "--data-class", "public") == 0
-    assert fidelity(tmp_path, "--table", "graders") == 2
-    assert "--reader MODEL --replies FILE alone" in capsys.readouterr().err
+    assert "private" in shell.error(*fidelity(tmp_path), code=5)
+    shell(*fidelity(tmp_path), "--data-class", "public")
+    said = shell.error(*fidelity(tmp_path), "--table", "graders")
+    assert "--reader MODEL --replies FILE alone" in said
 
 
 @pytest.mark.parametrize("line", ["{", '{"id": "a"}', '{"id": 1, "kind": "choice"}'])

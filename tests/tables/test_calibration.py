@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import medhelm
-from medhelm import ModelSpec, load_results
-from medhelm.cli import run_command
+from medhelm import load_results
 from medhelm.tables.format.table import Settings
 from medhelm.tables.multiple_choice import confidence_pairs
 from tests.server import FaultServer, Reply, prompt_of, serve_in_thread
+from tests.shell import Shell
 from tests.tables.test_robustness import PLUGIN, shown, write_exam
 
 TOP = "ABCDEF"
@@ -52,7 +52,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, FaultServer]:
     folder = tmp_path_factory.mktemp("calibration")
     data = write_exam(folder)
     with serve_in_thread(by_body=answer) as server:
-        spec = ModelSpec(name="openai/m", model="m", base_url=server.base_url)
+        spec = server.model("openai/m")
         given: dict[str, Any] = {"data_dir": data, "plugins": [PLUGIN], "form": "logprobs"}
         for _ in range(2):
             medhelm.evaluate(spec, "exam", results_dir=folder / "results", **given)
@@ -102,21 +102,18 @@ def test_the_tables_are_those_counted_from_what_the_server_gave(
 
 
 def test_grading_again_and_the_site_show_the_same(
-    asked: tuple[Path, FaultServer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    asked: tuple[Path, FaultServer], tmp_path: Path, shell: Shell
 ) -> None:
     results, _ = asked
     before = load_results(results, plugins=[PLUGIN]).table("calibration", draws=100)
-    plugin = ["--plugin", str(PLUGIN)]
-    assert run_command(["score", "--results-dir", str(results), *plugin]) == 0
+    where = ("--results-dir", results, "--plugin", PLUGIN)
+    shell("score", *where)
     assert load_results(results, plugins=[PLUGIN]).table("calibration", draws=100).equals(before)
-    build = ["leaderboard", "build", "--results-dir", str(results), "--out", str(tmp_path)]
-    assert run_command([*build, "--draws", "100", *plugin]) == 0
+    shell("leaderboard", "build", *where, "--out", tmp_path, "--draws", "100")
     table = json.loads((tmp_path / "tables" / "fixed" / "reliability.json").read_text())
     assert len(table["rows"]) == 2
-    narrow = ["tables", "--table", "calibration", "--results-dir", str(results), *plugin]
-    capsys.readouterr()
-    assert run_command([*narrow, "--draws", "100"]) == 0
-    assert "openai/m+logprobs" in capsys.readouterr().out
+    narrow = shell("tables", "--table", "calibration", *where, "--draws", "100")
+    assert "openai/m+logprobs" in narrow
 
 
 def test_runs_that_are_read_from_text_have_no_row_and_the_table_says_so(tmp_path: Path) -> None:
@@ -125,15 +122,11 @@ def test_runs_that_are_read_from_text_have_no_row_and_the_table_says_so(tmp_path
     assert not table.rows and "form=logprobs" in " ".join(table.notes)
 
 
-def refused(capsys: pytest.CaptureFixture[str], *line: str) -> str:
-    """Return the one line with which a command refuses."""
-    assert run_command(["run", "benchmark=exam", f"plugins=[{PLUGIN}]", *line]) != 0
-    (said,) = capsys.readouterr().err.strip().splitlines()
-    return said
+EXAM = ("run", "benchmark=exam", f"plugins=[{PLUGIN}]")
 
 
 def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     with serve_in_thread(by_body=answer) as server:
@@ -143,22 +136,21 @@ def test_what_cannot_be_asked_so_is_refused_in_one_line_before_anything_is_sent(
             "form=logprobs",
         ]
         model = ["model=openai/m", f"model.base_url={server.base_url}", *rest]
-        assert "thinks before it answers" in refused(capsys, *model, "model.reasoning=true")
-        assert "none of whole texts" in refused(capsys, *model, "ask.candidates=texts")
-        assert "asks for no text" in refused(capsys, *model, "ask.reasons=true")
+        assert "thinks before it answers" in shell.error(*EXAM, *model, "model.reasoning=true")
+        assert "none of whole texts" in shell.error(*EXAM, *model, "ask.candidates=texts")
+        assert "asks for no text" in shell.error(*EXAM, *model, "ask.reasons=true")
         rule = "for form=logprobs alone"
-        assert rule in refused(capsys, *model[:-1], "form=line", "ask.candidates=texts")
+        assert rule in shell.error(*EXAM, *model[:-1], "form=line", "ask.candidates=texts")
         assert server.requests == 0
     with serve_in_thread(answer="A") as plain:
         line = ["model=openai/m", f"model.base_url={plain.base_url}", *rest]
-        assert run_command(["run", "benchmark=exam", f"plugins=[{PLUGIN}]", *line]) != 0
-        said = capsys.readouterr().err
-        assert "answers without log-probabilities" in said and "form=line" in said
+        shell(*EXAM, *line, code=6)
+        assert "answers without log-probabilities" in shell.err and "form=line" in shell.err
 
 
-def test_validate_proves_the_prompts_of_the_form(tmp_path: Path) -> None:
-    line = ["validate", "exam", "--ask", "logprobs", "--plugin", str(PLUGIN)]
-    assert run_command([*line, "--data", "full", "--data-dir", str(write_exam(tmp_path))]) == 0
+def test_validate_proves_the_prompts_of_the_form(tmp_path: Path, shell: Shell) -> None:
+    line = ("validate", "exam", "--ask", "logprobs", "--plugin", PLUGIN)
+    shell(*line, "--data", "full", "--data-dir", write_exam(tmp_path))
 
 
 def test_the_chart_shows_the_bins_of_the_table(asked: tuple[Path, FaultServer]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from medhelm import evaluate, load_results
-from medhelm.schema.model import ModelSpec
 from medhelm.tables.format.formats import to_terminal
 from tests.server import Reply, serve_in_thread
 
@@ -24,7 +23,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Reply("The patient", finish_reason="length") if place < 5 else Reply("Answer: A")
 
     with serve_in_thread(answer) as server:
-        model = ModelSpec(name="lab/m", model="m", base_url=server.base_url, max_concurrency=1)
+        model = server.model("lab/m", max_concurrency=1)
         evaluate([model, "baseline/first_option"], "headqa", data="sample", results_dir=folder)
     return folder
 

@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.errors import MedhelmError, UnknownName, UsageError
 from medhelm.plugins.profiles import Threshold, packaged_profiles, read_profile
 from medhelm.plugins.registry import load_registry
@@ -38,7 +37,9 @@ from medhelm.tables.gate import (
 from medhelm.tables.loading import load_results
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
 from tests.build_runs import EXACT, Item, items, write_run
+from tests.cases import cases
 from tests.cli.test_cli_commands import into_closed_pipe
+from tests.shell import Shell
 from tests.tables.shown import FEW, cell, rate, shown
 
 pytestmark = pytest.mark.slow
@@ -230,16 +231,12 @@ def test_the_score_of_a_part_of_a_run_decides_nothing(tmp_path: Path, rows: list
     assert only(tmp_path, "benchmark: headqa, minimum: 0.5")["by_point"] == "INCONCLUSIVE"
 
 
-def test_the_decision_is_an_option_and_a_wrong_one_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_decision_is_an_option_and_a_wrong_one_is_refused(tmp_path: Path, shell: Shell) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(120, 200)))
     profile = write_profile(tmp_path, "benchmark: headqa, minimum: 0.59")
-    argv = ["gate", "--profile", str(profile), "--results-dir", str(tmp_path)]
-    assert run_command(argv) == 2
-    assert "PASS: the whole" in " ".join(capsys.readouterr().out.split())
-    assert run_command([*argv, "--decision", "point"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    argv = ("gate", "--profile", profile, "--results-dir", tmp_path)
+    assert "PASS: the whole" in " ".join(shell(*argv, code=2).split())
+    said = " ".join(shell(*argv, "--decision", "point").split())
     assert "PASS (by score alone)" in said
     assert "PASS: the score is at or beyond" in said and "PASS: the whole" not in said
     with pytest.raises(UsageError, match="interval or point, not 'best'"):
@@ -686,37 +683,13 @@ def test_line_ends_and_marks_of_other_systems_change_nothing(tmp_path: Path) -> 
     assert plain.description == other.description and plain.sha256 != other.sha256
 
 
-WRONG = {
-    "benchmark: headqa, minimun: 0.5": "threshold 1 'minimun' 'minimum'?",
-    "benchmark: headqaa, minimum: 0.5": "'headqaa'; 'headqa'",
-    "benchmark: noharm, metric: noharm_safty, minimum: 0.5": "'noharm_safety'",
-    "benchmark: noharm, metric: exact_match, minimum: 0.5": "noharm_overall",
-    "benchmark: headqa, maximum: 0.5": "give minimum, not maximum",
-    "benchmark: noharm, metric: noharm_severe_rate, minimum: 0.1": "give maximum, not minimum",
-    "benchmark: headqa, minimum: 62": "62 range, 0 1",
-    "benchmark: mediqa_qa, minimum: 0.5": "range, 1 5",
-    "benchmark: headqa, minimum: .nan": "range",
-    "benchmark: headqa, minimum: 0.1, maximum: 0.5": "either minimum maximum",
-    "benchmark: headqa": "either minimum maximum",
-    "benchmark: headqa, minimum: 0.1, minimum: 0.5": "'minimum' line 3 twice",
-    "benchmark: headqa, minimum: 0,5": "'5' line 3 decimals",
-    "benchmark: headqa, minimum: '0.5'": "threshold 1 minimum expected",
-    "benchmark: no, minimum: 0.5": "threshold 1 benchmark `str` `bool`",
-}
-"""The words of the message, in their order."""
-
-
-def test_a_wrong_threshold_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_threshold_is_refused_in_one_line(tmp_path: Path, shell: Shell) -> None:
     write_run(tmp_path, "headqa", "a", items(rate(90, 100)))
-    for threshold, said in WRONG.items():
+    for threshold, said in cases(__file__, "wrong_thresholds"):
         profile = write_profile(tmp_path, threshold)
-        assert run_command(["gate", "--profile", str(profile), "--results-dir", str(tmp_path)]) == 2
-        out, err = capsys.readouterr()
+        error = shell.error("gate", "--profile", profile, "--results-dir", tmp_path)
         words = map(re.escape, said.split())
-        assert re.search(".*".join(words), err) and "ward.yaml" in err, (threshold, err)
-        assert err.count("\n") == 1 and not out
+        assert re.search(".*".join(words), error) and "ward.yaml" in error, (threshold, error)
 
 
 def test_a_threshold_that_stands_twice_is_refused_by_main_name_too(tmp_path: Path) -> None:
@@ -755,21 +728,20 @@ def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_only_benchmarks_of_the_profile_are_read(ward: Path) -> None:
+def test_only_benchmarks_of_the_profile_are_read(ward: Path, shell: Shell) -> None:
     one = write_run(ward / "medhelm-results", "medec", "good", items([1.0]))
     write_run(ward / "medhelm-results", "medec", "poor", items([1.0]), benchmark_version="2")
     (one / "scores.parquet").write_bytes(b"nothing")
-    assert run_command(["gate", "--profile", "ward.yaml", "--model", "good"]) == 0
-    assert run_command(["tables", "--table", "benchmarks"]) == 2
+    shell("gate", "--profile", "ward.yaml", "--model", "good")
+    shell("tables", "--table", "benchmarks", code=2)
 
 
 @pytest.mark.slow
 def test_one_table_in_every_format(
-    ward: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ward: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
-    gate = ["gate", "--profile", "ward.yaml"]
-    assert run_command([*gate, "--format", "json"]) == 1
-    document = msgspec.json.decode(capsys.readouterr().out, type=Document)
+    gate = ("gate", "--profile", "ward.yaml")
+    document = msgspec.convert(shell.json(*gate, code=1), Document)
     assert document.table == "gate"
     settings = document.settings
     digest = read_profile("./ward.yaml").sha256
@@ -777,15 +749,14 @@ def test_one_table_in_every_format(
     assert settings["profile_sha256"] == digest and settings["confidence"] == 0.95
     assert any(f"Profile ward.yaml (sha256 {digest[:12]})" in note for note in document.notes)
     for suffix in ("csv", "md", "tex", "txt", "parquet"):
-        assert run_command([*gate, "--out", f"out/gate.{suffix}"]) == 1
+        shell(*gate, "--out", f"out/gate.{suffix}", code=1)
     for name in ("gate.md", "gate.tex", "gate.txt"):
         text = (ward / "out" / name).read_text().replace("\\", "")
         assert "0.950 [0.888, 0.978]" in text and "INCONCLUSIVE" in text, name
     assert (ward / "out" / "gate.csv").read_text().count("\n") == 7
     assert pq.read_table(ward / "out" / "gate.parquet").num_rows == 6
     monkeypatch.setenv("COLUMNS", "80")
-    run_command([*gate, "--model", "middling"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = shell(*gate, "--model", "middling", code=2).splitlines()
     (line,) = (line for line in lines if "exact_match" in line)
     wanted = ["INCONCLUSIVE", "PASS", "exact_match", ">=", "0.55", "0.600", "[0.502,"]
     assert max(map(len, lines)) <= 80 and line.split()[:7] == wanted
@@ -793,20 +764,17 @@ def test_one_table_in_every_format(
 
 @pytest.mark.slow
 def test_samples_are_called_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     monkeypatch.chdir(tmp_path)
     medhelm.evaluate(["baseline/oracle", "baseline/lead"], "noharm", data="sample")
     medhelm.evaluate("baseline/lead", "headqa", data="sample")
-    capsys.readouterr()
-    command = ["gate", "--profile", "noharm_baseline", "--data", "sample"]
-    assert run_command(command) == 1
-    out = " ".join(capsys.readouterr().out.split())
+    command = ("gate", "--profile", "noharm_baseline", "--data", "sample")
+    out = " ".join(shell(*command, code=1).split())
     assert "Gate noharm_baseline: FAIL (by interval) on BUNDLED SAMPLES" in out
     assert "synthetic and not validated by clinicians" in out
     assert "they say nothing about models" in out
-    assert run_command([*command, "--model", "baseline/oracle", "--format", "json"]) == 2
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = shell.json(*command, "--model", "baseline/oracle", code=2)["rows"]
     found = {r["metric"]: r["verdict"] for r in rows if r["level"] == "threshold"}
     # 12 cases without any error leave open what happens in 1 - 0.05^(1/12), 22 %, of the cases
     assert found == {
@@ -818,42 +786,24 @@ def test_samples_are_called_samples(
     }
 
 
-MISTAKES = {
-    "noharm_base": "unknown profile 'noharm_base'; did you mean",
-    "noharm_median": "no graded run on noharm below medhelm-results",
-    "ward.yaml --results-dir none": "no graded run on headqa below none",
-    "ward.yaml --model god": "'god'; did you mean 'good'",
-    "ward.yaml --data sample": "data=sample",
-    "ward.yaml --draws 0": "draws",
-    "ward.yaml --plugin no.py": "no.py does not exist",
-}
-
-
-def test_a_mistake_is_one_line_and_no_verdict(
-    ward: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for options, said in MISTAKES.items():
-        assert run_command(["gate", "--profile", *options.split()]) == EXIT_CODES["INCONCLUSIVE"]
-        out, err = capsys.readouterr()
-        assert said in err and err.count("\n") == 1 and not out
+def test_a_mistake_is_one_line_and_no_verdict(ward: Path, shell: Shell) -> None:
+    for options, said in cases(__file__, "mistakes"):
+        assert said in shell.error("gate", "--profile", *options.split())
+    assert EXIT_CODES["INCONCLUSIVE"] == 2
 
 
 @pytest.mark.slow
 def test_profiles_are_listed_described_and_completed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
-    assert run_command(["list", "profiles", "--format", "json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["profiles"]
+    listed = shell.json("list", "profiles")["profiles"]
     assert [p["name"] for p in listed] == sorted(packaged_profiles())
-    assert run_command(["list", "profiles"]) == 0
-    assert "noharm_competitive" in capsys.readouterr().out
-    assert run_command(["describe", "noharm_competitive"]) == 0
-    assert "maximum: 0.03" in capsys.readouterr().out
+    assert "noharm_competitive" in shell("list", "profiles")
+    assert "maximum: 0.03" in shell("describe", "noharm_competitive")
     line = "medhelm gate --model a --profile noharm_c"
     monkeypatch.setenv("COMP_LINE", line)
     monkeypatch.setenv("COMP_POINT", str(len(line)))
-    assert run_command(["-sc", "query=bash"]) == 0
-    assert capsys.readouterr().out.split() == ["noharm_competitive"]
+    assert shell("-sc", "query=bash").split() == ["noharm_competitive"]
 
 
 def test_the_page_names_every_profile() -> None:
@@ -875,16 +825,14 @@ def test_a_reader_who_has_gone_changes_no_verdict(
 # JUnit ------------------------------------------------------------------------------------------
 
 
-def test_each_threshold_is_a_test_of_a_ci_system(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_threshold_is_a_test_of_a_ci_system(tmp_path: Path, shell: Shell) -> None:
     write_run(tmp_path / "r", "x", "lab/a<b", items([1.0] * 60 + [0.0] * 40))
     write_run(tmp_path / "r", "y", "lab/a<b", items([None] * 4))
     wanted = ("benchmark: x, minimum: 0.3", "benchmark: y, minimum: 0.5")
     profile = write_profile(tmp_path, *wanted)
     failing = write_profile(tmp_path, "benchmark: x, minimum: 0.9", name="failing.yaml")
-    command = ["gate", "--results-dir", str(tmp_path / "r"), "--junit", str(tmp_path / "j.xml")]
-    assert run_command([*command, "--profile", str(profile)]) == 2
+    command = ("gate", "--results-dir", tmp_path / "r", "--junit", tmp_path / "j.xml")
+    shell(*command, "--profile", profile, code=2)
     top = ElementTree.parse(tmp_path / "j.xml").getroot()
     (suite,) = top
     assert (top.tag, suite.tag, suite.get("name")) == ("testsuites", "testsuite", "lab/a<b")
@@ -894,10 +842,9 @@ def test_each_threshold_is_a_test_of_a_ci_system(
     assert passed.get("name") == "x: exact_match >= 0.3" and not len(passed)
     assert skipped[0].tag == "skipped"
     assert skipped[0].get("message") == "INCONCLUSIVE, no score: no instance has a value"
-    assert run_command([*command, "--profile", str(failing)]) == 1
+    shell(*command, "--profile", failing, code=1)
     (case,) = ElementTree.parse(tmp_path / "j.xml").iter("testcase")
     said = r"FAIL, 0.6 \[0.50\d*, 0.69\d*\]: all of the interval is short of it"
     assert case[0].tag == "failure" and re.fullmatch(said, case[0].get("message", ""))
-    capsys.readouterr()
     known = {"name", "classname", "tests", "failures", "skipped", "errors", "type", "message"}
     assert {name for node in top.iter() for name in node.attrib} <= known  # of Jenkins' schema

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +14,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job, JuryChoice
 from medhelm.errors import UsageError
 from medhelm.grading.jury.grader import judge_messages
@@ -35,6 +32,7 @@ from medhelm.tables.format import formats
 from medhelm.tables.format.table import Table
 from medhelm.tables.loading import load_results
 from tests.build_runs import EXACT, Item, write_run
+from tests.shell import Shell
 from tests.tables.shown import FEW, put_columns, shown
 
 RUBRIC = Rubric(
@@ -482,13 +480,11 @@ def offline(tmp_path: Path) -> Path:
     [("overall", "terminal"), ("jury", "csv"), ("compare", "csv"), ("benchmarks", "csv")],
 )
 def test_the_offline_jury_is_called_a_stand_in(
-    offline: Path, name: str, form: str, capsys: pytest.CaptureFixture[str]
+    offline: Path, name: str, form: str, shell: Shell
 ) -> None:
     what = ["compare", "m/x", "m/y"] if name == "compare" else ["tables", "--table", name]
-    argv = [*what, "--results-dir", str(offline), "--format", form, "--draws", "50"]
-    assert run_command(argv) == 0
-    captured = capsys.readouterr()
-    said = " ".join((captured.err if form == "csv" else captured.out).split())
+    out = shell(*what, "--results-dir", offline, "--format", form, "--draws", "50")
+    said = " ".join((shell.err if form == "csv" else out).split())
     assert STAND_IN in said and "say nothing about quality: ward." in said
 
 
@@ -736,24 +732,17 @@ def test_what_is_judged_already_is_not_counted(tmp_path: Path) -> None:
     assert sum_up([found]).judge_calls == 12
 
 
-def test_estimate_says_how_many_judge_calls(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
-    asked = "model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"
-    asked += " controls=0"
-
-    def say(*more: str) -> str:
-        assert run_command(["estimate", *asked.split(), f"results_dir={tmp_path}", *more]) == 0
-        return capsys.readouterr().out
-
-    out = say("jury=paper")
-    for words in ("Judges: 6 calls", "max: 18 calls", "Answers and judges together:"):
-        assert words in out
+def test_estimate_says_how_many_judge_calls(here: Path, shell: Shell) -> None:
+    asked = (
+        "estimate model=openai/gpt-4o-2024-05-13 benchmark=mediqa_qa data=sample max_instances=2"
+    )
+    words = (*asked.split(), "controls=0")
+    out = shell(*words, "jury=paper")
+    for said in ("Judges: 6 calls", "max: 18 calls", "Answers and judges together:"):
+        assert said in out
     for name in ("anthropic/claude-3-7-sonnet-20250219", "meta/llama-3.3-70b-instruct"):
         assert name in out
-    document = json.loads(say("jury=paper", "--format", "json"))
+    document = shell.json(*words, "jury=paper")
     assert document["total"]["judge_calls"] == 6
     assert len(document["runs"][0]["judges"]) == 3
-    assert "offline jury, a stand-in" in say()
+    assert "offline jury, a stand-in" in shell(*words)

@@ -18,16 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
-from medhelm.cli import command_parser, core_commands
-from medhelm.cli import compare as compare_command
-from medhelm.cli import tables as tables_command
-from medhelm.errors import MedhelmError, RecordError, UnknownName, UsageError
+from medhelm.errors import RecordError, UnknownName, UsageError
 from medhelm.store.records import Plan, read_record, run_path, write_struct
 from medhelm.tables.format.table import Document
 from medhelm.tables.known_tables import find_tables
 from medhelm.tables.loading import load_gradings, load_results
 from medhelm.tables.results import Results
 from tests.build_runs import EXACT, Item, items, write_run, write_suite
+from tests.shell import Shell
 from tests.tables.shown import FEW, cell, notes, put_columns, rate, shown, write
 
 # Reading
@@ -386,13 +384,6 @@ def test_a_model_is_not_compared_with_itself_or_a_stranger(tmp_path: Path) -> No
 # Commands
 
 
-def command(module: Any, *argv: object) -> int:
-    known = {command.name: command for command in core_commands()}
-    parser = command_parser(known[module.__name__.rpartition(".")[2]])
-    code: int = module.run(parser.parse_args([str(a) for a in argv]))
-    return code
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of two models on two benchmarks, which no test changes."""
@@ -408,11 +399,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", find_tables().specs)
-def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    more = ["--by", "specialty"] if name == "slices" else []
-    argv = ["--results-dir", folder, "--table", name, "--format", "json", "--draws", 50, *more]
-    assert command(tables_command, *argv) == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=Document)
+def test_tables_as_json(folder: Path, name: str, shell: Shell) -> None:
+    more = ("--by", "specialty") if name == "slices" else ()
+    shown = shell.json("tables", "--results-dir", folder, "--table", name, "--draws", 50, *more)
+    document = msgspec.convert(shown, Document)
     draws = 10_000 if name == "encounters" else 50  # that table has draws of its own
     assert document.table == name and document.settings["draws"] == draws
     # The runs hold none of what these show.
@@ -435,28 +425,23 @@ def test_tables_as_json(folder: Path, name: str, capsys: pytest.CaptureFixture[s
     assert bool(document.rows) == (name not in absent)
 
 
-def test_options_reach_the_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = "--format json --bootstrap-seed 5 --confidence 0.9 --rank-by macro --metrics all"
-    command(
-        tables_command, "--results-dir", folder, "--benchmark", "x", "--model", "a", *argv.split()
-    )
-    overall, benchmarks = json.loads(capsys.readouterr().out)
+def test_options_reach_the_tables(folder: Path, shell: Shell) -> None:
+    argv = "--bootstrap-seed 5 --confidence 0.9 --rank-by macro --metrics all"
+    own = ("tables", "--results-dir", folder, "--benchmark", "x", "--model", "a")
+    overall, benchmarks = shell.json(*own, *argv.split())
     settings = overall["settings"]
     assert (settings["bootstrap_seed"], settings["confidence"]) == (5, 0.9)
     assert settings["rank_by"] == "macro"
     assert [(r["benchmark"], r["model"]) for r in benchmarks["rows"]] == [("x", "a")]
 
 
-def test_csv_keeps_its_notes_apart(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_keeps_its_notes_apart(folder: Path, tmp_path: Path, shell: Shell) -> None:
     own = shutil.copytree(folder, tmp_path / "results")
     write_run(own, "z", "a", items([1.0]))
-    command(tables_command, "--results-dir", own, "--table", "benchmarks", "--format", "csv")
-    captured = capsys.readouterr()
-    rows = list(csv.DictReader(io.StringIO(captured.out)))
+    out = shell("tables", "--results-dir", own, "--table", "benchmarks", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
     assert len(rows) == 6 and rows[0]["benchmark"] == "x"
-    assert "note: Left out of the ranking: z (b: no run)." in captured.err
+    assert "note: Left out of the ranking: z (b: no run)." in shell.err
 
 
 SUFFIXES = {
@@ -470,13 +455,15 @@ SUFFIXES = {
 }
 
 
-def test_the_suffix_of_the_file_tells_the_format(folder: Path, tmp_path: Path) -> None:
+def test_the_suffix_of_the_file_tells_the_format(
+    folder: Path, tmp_path: Path, shell: Shell
+) -> None:
     for name, start in SUFFIXES.items():
         out = tmp_path / name
-        argv = ["--results-dir", folder, "--table", "mde", "--out", out]
-        command(tables_command, *argv)
+        argv = ("tables", "--results-dir", folder, "--table", "mde", "--out", out)
+        shell(*argv)
         assert out.read_bytes().strip().startswith(start)
-        command(tables_command, *argv, "--format", "json")
+        shell(*argv, "--format", "json")
         assert out.read_bytes().startswith(b"{")
 
 
@@ -495,30 +482,26 @@ WRONG = {
 }
 
 
-def test_wrong_options_are_one_line(folder: Path) -> None:
+def test_wrong_options_are_one_line(folder: Path, shell: Shell) -> None:
     for options, says in WRONG.items():
-        with pytest.raises(MedhelmError) as e:
-            command(tables_command, "--results-dir", folder, *options.split())
-        assert says in str(e.value) and "\n" not in str(e.value)
+        assert says in shell.error("tables", "--results-dir", folder, *options.split())
 
 
-def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match=r"cannot write .*file/x\.txt"):
-        command(tables_command, "--results-dir", folder, "--out", tmp_path / "file" / "x.txt")
+def test_a_file_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, shell: Shell) -> None:
+    path = tmp_path / "file" / "x.txt"
+    path.parent.write_text("")
+    said = shell.error("tables", "--results-dir", folder, "--out", path, code=4)
+    assert "cannot write " in said and "file/x.txt" in said
 
 
-def test_compare_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_command(folder: Path, tmp_path: Path, shell: Shell) -> None:
     out = tmp_path / "x.csv"
-    command(compare_command, "a", "b", "--results-dir", folder, "--out", out)
+    shell("compare", "a", "b", "--results-dir", folder, "--out", out)
     assert out.read_text().startswith("benchmark,")
-    capsys.readouterr()
-    assert command(compare_command, "a", "b", "--results-dir", folder, "--format", "json") == 0
-    document = msgspec.json.decode(capsys.readouterr().out, type=Document)
+    document = msgspec.convert(shell.json("compare", "a", "b", "--results-dir", folder), Document)
     assert document.table == "compare" and len(document.rows) == 3
     assert document.settings["model_a"] == "a"
-    with pytest.raises(UnknownName, match="unknown model 'bb'"):
-        command(compare_command, "a", "bb", "--results-dir", folder)
+    assert "unknown model 'bb'" in shell.error("compare", "a", "bb", "--results-dir", folder)
 
 
 def test_an_interval_of_a_win_rate_holds_the_rate(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import medhelm
-from medhelm import ModelSpec, load_results, read_choice
-from medhelm.cli import run_command
+from medhelm import load_results, read_choice
 from medhelm.data.dataset import open_dataset
 from medhelm.data.variants import OF_OPTIONS, as_shown, can_vary, vary, with_labels
 from medhelm.errors import UsageError
@@ -21,6 +20,7 @@ from medhelm.prompts.messages import render_prompt
 from medhelm.store import records
 from medhelm.tables.format.table import Settings
 from tests.server import Faults, Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], di
     }
     faults = Faults(rate=0.2, kinds=("500", "429_retry_after"), retry_after_s=0.0)
     with serve_in_thread(answer=student, faults=faults) as server:
-        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        model = server.model("openai/student")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_API_KEY", "test-key")
             medhelm.evaluate(model, **given)
@@ -206,10 +206,9 @@ def test_runs_are_chosen_with_their_forms(asked: tuple[Path, list[str], dict[str
         load_results(results, runs=[f"runs/exam/openai__student/{form.request_hash}"])
 
 
-def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_offline(tmp_path: Path, shell: Shell) -> None:
     """The oracle is right in all forms; always the first option is as right as chance lets it be."""
-    argv = [
-        "run",
+    argv = (
         "model=baseline/oracle,baseline/first_option,baseline/lexical",
         "benchmark=exam",
         f"data_dir={write_exam(tmp_path)}",
@@ -217,9 +216,8 @@ def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         f"plugins=[{PLUGIN}]",
         "variants=all",
         "max_instances=20",
-    ]
-    assert run_command(argv) == 0
-    assert "Questions in other forms" in capsys.readouterr().out
+    )
+    assert "Questions in other forms" in shell("run", *argv)
     found = load_results(tmp_path / "results").typed("robustness", Settings(draws=100))
     assert any("who always takes it scores 1" in note for note in found.notes)
     rows = found.rows
@@ -233,9 +231,7 @@ def test_rules_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert all(
         row["n"] + row.get("left_out", 0) == 20 for row in rows if row["variant"] != "original"
     )
-    argv[0] = "estimate"
-    assert run_command(argv) == 0
-    assert "exam (none_of_these)" in capsys.readouterr().out
+    assert "exam (none_of_these)" in shell("estimate", *argv)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +298,7 @@ def test_another_patient_is_a_pair_with_the_first_one(
         return "B" if number in misses else "A"
 
     with serve_in_thread(answer=student) as server:
-        model = ModelSpec(name="openai/student", model="student", base_url=server.base_url)
+        model = server.model("openai/student")
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         folders = {"data_dir": tmp_path / "data", "results_dir": tmp_path / "results"}
         forms = ("patient_female", "patient_name", "patient_black")

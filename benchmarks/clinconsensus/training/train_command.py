@@ -1,9 +1,11 @@
-"""`medhelm judge train CONFIG`: a causal model, fine-tuned on experts' decisions, and its report."""
+"""Commands of a judge that is trained on experts' decisions: its weights with a report, and how it is served."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -23,6 +25,7 @@ from medhelm_benchmarks.clinconsensus.training.recipe import (
     PAPER,
     Finished,
     Settings,
+    default_settings,
     encode_within,
     load_model,
     load_tokenizer,
@@ -145,7 +148,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, write weights and report, and return the exit code."""
+    """`medhelm judge train CONFIG`: train a causal model, write weights and report, and return the exit code."""
     if args.show_defaults:
         print(PAPER.read_text(encoding="utf-8"), end="")
         return 0
@@ -253,3 +256,46 @@ def _line(name: str, part: Part) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+_NO_THINKING = {"enable_thinking": False}
+
+
+def serve(args: argparse.Namespace) -> int:
+    """`medhelm judge serve FOLDER`: print how a judge is served, and named as the grader of a run."""
+    folder = Path(args.folder)
+    for name in ("config.json", "tokenizer_config.json"):
+        if not (folder / name).is_file():
+            raise UsageError(f"{folder} has no {name}: name a folder of weights, as OUTPUT/final")
+    if not 0 < args.port < 1 << 16:
+        raise UsageError(f"--port {args.port} is not a port")
+    settings = default_settings()
+    window = settings["max_tokens"] + settings["new_tokens"]
+    command = ["vllm", "serve", str(folder.resolve()), "--served-model-name", args.name,
+               "--host", "127.0.0.1", "--port", str(args.port), "--max-model-len", str(window),
+               "--default-chat-template-kwargs", json.dumps(_NO_THINKING)]  # fmt: skip
+    print(
+        f"# serve it (greedy decoding and {settings['new_tokens']} new tokens are asked for by medhelm)"
+    )
+    print(shlex.join(command))
+    print(f"\n# conf/model/{args.name}.yaml of a folder that --config-dir names: over this server")
+    print(
+        _judge_config(args.name, "openai", args.name, f"base_url: http://127.0.0.1:{args.port}/v1")
+    )
+    print("\n# or without a server, with the extra hf")
+    print(_judge_config(args.name, "hf", str(folder.resolve()), f"context_window: {window}"))
+    return 0
+
+
+def _judge_config(name: str, provider: str, model: str, more: str) -> str:
+    """Return a config of the judge: greedy, thinking off."""
+    return "\n".join(
+        (
+            f"name: {json.dumps(name)}",
+            f"provider: {provider}",
+            f"model: {json.dumps(model)}",
+            more,
+            "sampling: {temperature: 0.0}",
+            f"extra_body: {{chat_template_kwargs: {json.dumps(_NO_THINKING)}}}",
+        )
+    )

@@ -1,9 +1,10 @@
-"""`medhelm qc`: whether written or generated cases are well formed."""
+"""The form of cases, and whether written or generated ones are well formed."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -22,8 +23,14 @@ _SHOWN = _TABLES[:-2]
 _MOST_FAULTS = 20
 
 
+def print_schema(args: argparse.Namespace) -> int:
+    """`medhelm schema noharm`: the JSON Schema of a case, one JSON object a line."""
+    print(json.dumps(msgspec.json.schema(Case), indent=1))
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
-    """Print what is found; return 0 whatever it is, with --strict 1 where anything is."""
+    """`medhelm qc noharm`: print what is found; return 0 whatever it is, with --strict 1 where anything is."""
     from medhelm_benchmarks.noharm.rules.quality import check_cases
     from medhelm_benchmarks.noharm.rules.wording import load_embedder
     from medhelm_benchmarks.noharm.tables.quality import flags, origins, quality_tables

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import medhelm
-from medhelm.cli import run_command
 from medhelm.extract.json_reply import BadReply
-from medhelm.schema.model import ModelSpec
 from medhelm.schema.run import JurySpec
 from medhelm_benchmarks.clinconsensus.failures.labelling import read_type
 from medhelm_benchmarks.clinconsensus.failures.labels import failure_types
 from tests.cases import cases
+from tests.made import model_file
 from tests.server import FaultServer, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def says(prompt: str) -> str:
     return json.dumps({"reason": "So.", "type": type_of(criterion) or "bad luck"})
 
 
-Shell = Callable[..., str]
+Failures = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,7 @@ def server() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
     folder = tmp_path_factory.mktemp("failures")
-    judge = ModelSpec(
-        name="j/one", model="j", provider="openai", base_url=server.base_url, endpoint_class="local"
-    )
+    judge = server.model("j/one", endpoint_class="local")
     medhelm.evaluate(
         MODELS,
         "clinconsensus",
@@ -73,26 +71,21 @@ def results(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Pa
 
 
 @pytest.fixture
-def shell(
+def failures(
     results: Path,
     server: FaultServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Shell:
+    shell: Shell,
+) -> Failures:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "labeller.yaml").write_text(
-        f"name: our/labeller\nmodel: x\nprovider: openai\nbase_url: {server.base_url}\n"
-        "endpoint_class: local\n"
-    )
+    model_file(server, "labeller", endpoint_class="local")
 
     def call(*words: str, code: int = 0) -> str:
-        argv = ["rubric", "failures", "clinconsensus", "--results-dir", str(results), *words]
-        capsys.readouterr()
-        got = run_command(argv)
-        out, err = capsys.readouterr()
-        assert got == code, (got, out, err)
-        return err if code else out
+        out = shell(
+            "rubric", "failures", "clinconsensus", "--results-dir", results, *words, code=code
+        )
+        return shell.err if code else out
 
     return call
 
@@ -126,29 +119,28 @@ def check(rows: dict[str, dict[str, Any]], labels: list[str | None]) -> None:
             assert row["share_low"] < row["share"] < row["share_high"]
 
 
-def test_a_model_labels_once(shell: Shell, server: FaultServer) -> None:
+def test_a_model_labels_once(failures: Failures, server: FaultServer) -> None:
     words = ("--judge", "labeller.yaml", "--answers", "10", "--format", "json")
     before = server.requests
-    out = shell(*words)
+    out = failures(*words)
     labels = 2 * [type_of(text) for text in unmet()]
     check(overall(out), labels)
     assert "nobody has compared with people" in out
     unreadable = labels.count(None)
     assert unreadable > 0 and server.requests - before == len(labels) + unreadable, "no third time"
     again = server.requests
-    assert overall(shell(*words)) == overall(out) and server.requests == again
-    few = overall(shell("--judge", "labeller.yaml", "--answers", "3", "--format", "json"))
+    assert overall(failures(*words)) == overall(out) and server.requests == again
+    few = overall(failures("--judge", "labeller.yaml", "--answers", "3", "--format", "json"))
     assert server.requests == again  # the same first answers
     assert 0 < few[TYPES[0]]["labelled"] < overall(out)[TYPES[0]]["labelled"]
     assert few[TYPES[0]]["unmet"] == len(labels)
 
 
 def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_for(
-    shell: Shell, server: FaultServer, results: Path, tmp_path: Path
+    failures: Failures, server: FaultServer, results: Path, tmp_path: Path
 ) -> None:
     known = {*results.glob("failures/*/*")}
-    file = tmp_path / "labeller.yaml"
-    file.write_text(file.read_text().replace("model: x", "model: slow\nmax_concurrency: 1"))
+    model_file(server, "labeller", model="slow", max_concurrency=1, endpoint_class="local")
     before = server.requests
 
     def deleting(prompt: str) -> str:
@@ -160,15 +152,15 @@ def test_a_log_that_is_deleted_meanwhile_ends_the_command_before_more_is_paid_fo
     server.answer, server.latency_s = deleting, 0.05
     try:
         words = ("--judge", "labeller.yaml", "--answers", "10", "--format", "json")
-        error = shell(*words, code=4)
+        error = failures(*words, code=4)
     finally:
         server.answer, server.latency_s = says, 0.0
     assert "responses.jsonl" in error
     assert server.requests - before < len(unmet())
 
 
-def test_a_sheet_goes_out_and_comes_in(shell: Shell, tmp_path: Path) -> None:
-    assert "unmet criteria of 8 answers" in shell("--template", "sheet.csv", "--answers", "4")
+def test_a_sheet_goes_out_and_comes_in(failures: Failures, tmp_path: Path) -> None:
+    assert "unmet criteria of 8 answers" in failures("--template", "sheet.csv", "--answers", "4")
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert not any("baseline/" in value for row in rows for value in row.values())
@@ -180,14 +172,14 @@ def test_a_sheet_goes_out_and_comes_in(shell: Shell, tmp_path: Path) -> None:
         row["value"] = "" if n % 5 == 0 else TYPES[n % 4]
         labels[n] = row["value"] or None
     write(tmp_path / "filled.csv", rows)
-    check(overall(shell("--labels", "filled.csv", "--format", "json")), labels)
+    check(overall(failures("--labels", "filled.csv", "--format", "json")), labels)
     write(tmp_path / "bad.csv", [rows[1] | {"value": "folow_up"}])
-    assert f"is not {TYPES[0]} or {TYPES[1]}" in shell("--labels", "bad.csv", code=3)
+    assert f"is not {TYPES[0]} or {TYPES[1]}" in failures("--labels", "bad.csv", code=3)
     write(tmp_path / "bad.csv", [rows[1] | {"item": "no such"}])
-    assert "has no item 'no such'" in shell("--labels", "bad.csv", code=3)
+    assert "has no item 'no such'" in failures("--labels", "bad.csv", code=3)
     (tmp_path / "again.csv").write_bytes((tmp_path / "filled.csv").read_bytes())
-    assert "has a label already" in shell("--labels", "filled.csv", "again.csv", code=3)
-    assert "name one of" in shell(code=2)
+    assert "has a label already" in failures("--labels", "filled.csv", "again.csv", code=3)
+    assert "name one of" in failures(code=2)
 
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:

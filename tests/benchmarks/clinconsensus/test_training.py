@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from medhelm import Criterion, Instance
-from medhelm.cli import run_command
 from medhelm.errors import DataError, UsageError
 from medhelm.grading.rubric.prompt import decision_of, shared_messages, with_criterion
 from medhelm.grading.rubric.verdicts import read_decision
@@ -34,6 +33,7 @@ from medhelm_benchmarks.clinconsensus.training.train_command import drawn, fidel
 from tests.benchmarks.clinconsensus.tiny_judge import MODELS, make_rows, reply, write_rows
 from tests.cases import cases
 from tests.models.local_model import need_transformers
+from tests.shell import Shell
 
 NEEDED = {"rows": ["rows.jsonl"], "output": "out", "held_out": ["zeta"]}
 
@@ -60,9 +60,8 @@ class Thinking(Letters):
         return text + "<think></think>" * bool(options.get("add_generation_prompt"))
 
 
-def test_the_defaults_are_the_settings_of_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["judge", "train", "--show-defaults"]) == 0
-    printed = capsys.readouterr().out
+def test_the_defaults_are_the_settings_of_the_paper(shell: Shell) -> None:
+    printed = shell("judge", "train", "--show-defaults")
     assert printed == PAPER.read_text(encoding="utf-8")
     known = yaml.safe_load(printed)
     assert set(known) == set(Settings.__struct_fields__)
@@ -260,17 +259,13 @@ def test_held_out_fidelity() -> None:
     assert drawn(rows, 0, 3) == rows == drawn(rows, 99, 3)
 
 
-def test_serve_prints_what_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_prints_what_runs(tmp_path: Path, shell: Shell) -> None:
     folder = tmp_path / "out" / "final"
     folder.mkdir(parents=True)
-    assert run_command(["judge", "serve", str(folder)]) == 2
-    assert "has no config.json" in capsys.readouterr().err
+    assert "has no config.json" in shell.error("judge", "serve", folder)
     for name in ("config.json", "tokenizer_config.json"):
         (folder / name).write_text("{}")
-    assert (
-        run_command(["judge", "serve", str(folder), "--port", "8100", "--name", "judge/ours"]) == 0
-    )
-    out = capsys.readouterr().out
+    out = shell("judge", "serve", folder, "--port", "8100", "--name", "judge/ours")
     command, *configs = (
         "\n".join(line for line in block.splitlines() if not line.startswith("#"))
         for block in out.split("\n\n")

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm.data.fetch import verify
 from medhelm.errors import DataError
@@ -25,6 +24,7 @@ from medhelm.store.records import find_gradings, read_record
 from tests.benchmarks.conftest import load, prompt, sample_file
 from tests.cases import cases
 from tests.graded import grade
+from tests.shell import Shell
 
 SAMPLES = sample_file("ehrsql").parent
 PLUGIN = importlib.import_module("medhelm_benchmarks.ehrsql.metrics")
@@ -349,20 +349,13 @@ def test_a_database_without_the_tables_is_refused(own_files: tuple[Benchmark, Pa
     )
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDHELM_DATA_DIR", str(tmp_path / "data"))
-    yield tmp_path
-
-
 @pytest.mark.slow
-def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
+def test_a_run_and_a_second_grading_of_its_answers(here: Path, shell: Shell) -> None:
     asked = ["run", "model=baseline/oracle,baseline/empty", "benchmark=ehrsql", "data=sample", "-m"]
-    assert run_command(asked) == 0
-    assert run_command(["score", "--scoring", "helm"]) == 0
+    shell(*asked)
+    shell("score", "--scoring", "helm")
     found = {}
-    for path in find_gradings(folder / "medhelm-results"):
+    for path in find_gradings(here / "medhelm-results"):
         record = read_record(path)
         found[record.spec.model.name, record.grading.scoring] = record.results[0]
     oracle, empty = (found[f"baseline/{name}", "fixed"] for name in ("oracle", "empty"))
@@ -374,15 +367,14 @@ def test_a_run_and_a_second_grading_of_its_answers(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_on_files_elsewhere_is_graded_again_where_they_are(
-    folder: Path, real_data: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, real_data: Path, shell: Shell
 ) -> None:
     asked = ["run", "model=baseline/oracle", "benchmark=ehrsql", "data=full", "max_instances=40"]
-    assert run_command([*asked, f"data_dir={real_data}"]) == 0
-    capsys.readouterr()
-    assert run_command(["score"]) == 4
-    (line,) = capsys.readouterr().err.strip().splitlines()
+    shell(*asked, f"data_dir={real_data}")
+    shell("score", code=4)
+    (line,) = shell.err.strip().splitlines()
     assert "eicu.sqlite is missing" in line and "--data-dir" in line
-    assert run_command(["score", "--data-dir", str(real_data)]) == 0
+    shell("score", "--data-dir", real_data)
 
 
 # The real files ----------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from medhelm import Instance, Message, ModelSpec
@@ -26,8 +25,6 @@ from medhelm_benchmarks.encounters.packets import (
 )
 from medhelm_benchmarks.encounters.protocol import ENCOUNTERS
 from medhelm_benchmarks.encounters.rules import RuleModel
-from tests.quiz import medhelm
-from tests.server import FaultServer
 
 PACKETS = Packets(
     patient=PatientPacket(
@@ -195,16 +192,3 @@ def play(
     response = Response(instance_id=case.id, text=end.text, finish=end.finish, error=end.error)
     own: dict[str, Any] = {"calls": tuple(calls), "ending": end.ending, "state": end.state}
     return Episode(instance=case, response=response, **own)
-
-
-def command(*args: str) -> tuple[int, str, str]:
-    """Return the exit code of a command, and what it prints."""
-    done = medhelm(*args, code=None)
-    return done.returncode, done.stdout, done.stderr
-
-
-def model_file(server: FaultServer, name: str, **more: Any) -> str:
-    """Write a model of a server into the working folder; return the file's name."""
-    values = {"name": f"test/{name}", "model": name, "base_url": server.base_url, "timeout_s": 5}
-    Path(f"{name}.yaml").write_text(json.dumps(values | more))  # JSON is YAML
-    return f"{name}.yaml"

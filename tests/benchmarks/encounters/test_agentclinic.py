@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from medhelm import DataError, LeftOut, Message, load_results
-from medhelm.cli import run_command
 from medhelm_benchmarks.encounters.agentclinic import AGENTCLINIC, to_instance
 from medhelm_benchmarks.encounters.grading.diagnosis import DiagnosisNamed
 from medhelm_benchmarks.encounters.packets import packets_of
@@ -18,6 +17,7 @@ from medhelm_benchmarks.encounters.prompts import biases
 from medhelm_benchmarks.encounters.protocol import CONSULTATIONS
 from medhelm_benchmarks.encounters.record import encounter_of
 from tests.benchmarks.encounters.stage import answers, in_turn, play, rule, says
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -92,16 +92,15 @@ def test_the_rules_play_whole_consultations_in_both_forms(reply: str) -> None:
 
 @pytest.mark.skipif(not os.environ.get("MEDHELM_DATA_DIR"), reason="no real files here")
 def test_the_214_real_cases_are_played_stored_and_not_played_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shell: Shell
 ) -> None:
-    line = ["run", "model=encounter/oracle", "benchmark=agentclinic"]
-    line += ["data=full", f"results_dir={tmp_path}"]
-    assert run_command(line) == 0
+    line = ("run", "model=encounter/oracle", "benchmark=agentclinic", "data=full")
+    shell(*line, f"results_dir={tmp_path}")
     (row,) = (r for r in load_results(tmp_path).typed("benchmarks").rows if r["is_main"])
     assert (row["score"], row["scored"]) == (1.0, 214)
     (log,) = tmp_path.glob("runs/agentclinic/*/*/responses.jsonl")
     before = log.read_bytes()
-    assert run_command(line) == 0
+    shell(*line, f"results_dir={tmp_path}")
     assert log.read_bytes() == before
     assert before.count(b'"ending"') == 214
     path = Path(os.environ["MEDHELM_DATA_DIR"], "agentclinic", "agentclinic_medqa_extended.jsonl")

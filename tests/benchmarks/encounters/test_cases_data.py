@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from medhelm import DataError, Instance
-from medhelm.cli import run_command
 from medhelm.data.dataset import open_dataset
 from medhelm_benchmarks.encounters.data.layout import read_scenarios, without_struck
 from medhelm_benchmarks.encounters.data.medsp1000 import (
@@ -26,6 +25,7 @@ from medhelm_benchmarks.encounters.data.rubrics import (
 from medhelm_benchmarks.encounters.matches import copied_share, folded
 from medhelm_benchmarks.encounters.packets import COMPETENCIES, packets_of
 from tests.cases import cases
+from tests.shell import Shell
 
 REAL = Path(os.environ.get("MEDHELM_DATA_DIR") or Path(__file__).parents[4] / "shared" / "data")
 REAL /= "medsp1000"
@@ -153,22 +153,17 @@ def test_a_scenario_of_unknown_names_is_not_passed_over(
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_a_text_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_not_a_text_is_named(tmp_path: Path, shell: Shell) -> None:
     write_scenario(tmp_path / "medsp1000" / "cases")
     role = tmp_path / "medsp1000" / "cases" / "c1" / "scenario1" / "sp_actor"
     (role / "script.docx").write_bytes(b"PK")
     (role / ".hidden.pdf").write_bytes(b"%PDF")
     (tmp_path / "medsp1000" / "rubrics.jsonl").write_text("")
     said = "c1/scenario1/sp_actor/script.docx is not read; save what it holds as Markdown, or move it away"
-    assert run_command(["qc", "encounters", str(tmp_path / "medsp1000")]) == 0
-    out, err = capsys.readouterr()
-    assert err == f"medhelm: {said}\n" and "flag file_not_read: 1" in out
-    line = ["validate", "medsp1000", "--data", "full", "--data-dir", str(tmp_path)]
-    assert run_command(line) != 3
-    shown = " ".join("".join(capsys.readouterr()).split())
-    assert f"file_not_read: row 1: {said}" in shown
+    assert "flag file_not_read: 1" in shell("qc", "encounters", tmp_path / "medsp1000")
+    assert shell.err == f"medhelm: {said}\n"
+    shell("validate", "medsp1000", "--data", "full", "--data-dir", tmp_path, code=1)
+    assert f"file_not_read: row 1: {said}" in " ".join((shell.out + shell.err).split())
 
 
 def test_a_folder_without_scenarios_a_list_that_names_another_and_a_table_without_a_case(
@@ -249,22 +244,20 @@ def test_a_rubric_has_texts_or_items_with_weights(tmp_path: Path) -> None:
     assert marks == [("Greets", 1.0, False), ("Gives oxygen", 2.0, True)]
 
 
-def test_qc_counts_real_rubrics(real: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["qc", "encounters", str(real), "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_qc_counts_real_rubrics(real: Path, shell: Shell) -> None:
+    found = shell.json("qc", "encounters", real)
     assert (found["rubrics"], found["articles"]) == (1_634, 613)
     assert (found["scorable"], found["scorable_articles"]) == (1_548, 595)
     assert len(found["without_items"]) == 86 and sum(found["items"].values()) == 24_602
     assert (found["shared_rubrics"], found["groups_of_shared_rubrics"]) == (124, 37)
     failures = found["worded_as_failures"]  # read one by one: 11 of them describe no failure
     assert (len(failures), len({f["scenario"] for f in failures})) == (327, 117)
-    assert run_command(["qc", "encounters", str(real)]) == 0
-    out = capsys.readouterr().out
+    out = shell("qc", "encounters", real)
     assert "items worded as failures: 327 in 117 rubrics" in out
     assert "mededportal_10061/scenario1, item 6: Failure to correctly identify opiate" in out
 
 
-def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_qc_flags_what_needs_a_look(tmp_path: Path, shell: Shell) -> None:
     item = "Asks whether the pain began before or after the meal"
     write_scenario(
         tmp_path / "cases",
@@ -277,8 +270,7 @@ def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixtur
     rubric |= {"MK": ["Aspirin"], "SBP": [item.upper()], "ICS": ["Greets with great warmth"]}
     (tmp_path / "rubrics.jsonl").write_text(json.dumps(rubric | {"PBLI": [], "PROF": []}))
     flags = tmp_path / "flags.jsonl"
-    args = ["qc", "encounters", str(tmp_path), "--flags", str(flags), "--strict"]
-    assert run_command(args) == 1
+    shown = shell("qc", "encounters", tmp_path, "--flags", flags, "--strict", code=1)
     found = [json.loads(line) for line in flags.read_text().splitlines()]
     assert [(f["kind"], f.get("where")) for f in found] == [
         ("packet_too_short", "controller"),
@@ -288,7 +280,6 @@ def test_qc_flags_what_needs_a_look(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("duplicate_item", "item 3"),
         ("item_not_in_source", "item 4"),
     ]
-    shown = capsys.readouterr().out
     assert "flagged scenarios: 1 of 1" in shown and "only a model can tell" in shown
     assert item not in flags.read_text()
 

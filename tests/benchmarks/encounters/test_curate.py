@@ -12,8 +12,9 @@ from medhelm_benchmarks.encounters.curation.sources import read_article
 from medhelm_benchmarks.encounters.data.medsp1000 import read_rows, to_instance
 from medhelm_benchmarks.encounters.packets import packets_of
 from tests.benchmarks.encounters import teaching
-from tests.benchmarks.encounters.stage import command, model_file
+from tests.made import model_file
 from tests.server import Faults, FaultServer, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +30,6 @@ def model(server: FaultServer) -> str:
     return model_file(server, "curator", price=PRICE)
 
 
-def curate(*args: str) -> tuple[int, str, str]:
-    return command("curate", *args)
-
-
 def hashes(folder: Path) -> dict[str, str]:
     return {
         p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
@@ -42,10 +39,9 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    teaching.write_articles(tmp_path / "packets")
-    return tmp_path
+def desk(here: Path) -> Path:
+    teaching.write_articles(here / "packets")
+    return here
 
 
 def cases_only(folder: Path) -> dict[str, str]:
@@ -53,17 +49,16 @@ def cases_only(folder: Path) -> dict[str, str]:
     return {name: digest for name, digest in hashes(folder).items() if name.startswith(made)}
 
 
-def test_packets_become_cases_and_nothing_of_the_source_is_altered(desk: Path) -> None:
+def test_packets_become_cases_and_nothing_of_the_source_is_altered(
+    desk: Path, shell: Shell
+) -> None:
     before = hashes(desk / "packets")
     with serve_in_thread(teaching.good) as server:
-        args = ("packets", "--model", model(server), "--out", "out")
-        code, out, err = curate(*args)
-        assert (code, server.requests) == (0, SENT), (out, err)
+        args = ("curate", "packets", "--model", model(server), "--out", "out")
+        out = shell(*args)
+        assert server.requests == SENT, out
         assert "1 made, 1 not simulatable" in out and "scenarios: 1 made" in out
-        again = curate(*args)
-        assert (
-            again[0] == 0 and server.requests == SENT and "tokens of this command: 0\n" in again[1]
-        )
+        assert "tokens of this command: 0\n" in shell(*args) and server.requests == SENT
     assert hashes(desk / "packets") == before
 
     place = desk / "out" / "cases" / "ear_md" / "scenario1"
@@ -91,19 +86,19 @@ def test_packets_become_cases_and_nothing_of_the_source_is_altered(desk: Path) -
     assert (desk / "out").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_server_that_answers_badly_gives_the_same_cases(desk: Path) -> None:
+def test_a_server_that_answers_badly_gives_the_same_cases(desk: Path, shell: Shell) -> None:
     with serve_in_thread(teaching.good) as server:
-        assert curate("packets", "--model", model(server), "--out", "good")[0] == 0
+        shell("curate", "packets", "--model", model(server), "--out", "good")
     faults = Faults(rate=0.2, kinds=("500", "drop", "invalid_json"), seed=3)
     with serve_in_thread(teaching.sloppy(0.3), faults=faults) as server:
-        code, out, err = curate("packets", "--model", model(server), "--out", "bad")
-        assert code == 0 and server.requests > 8, (out, err)
+        out = shell("curate", "packets", "--model", model(server), "--out", "bad")
+        assert server.requests > 8, out
         assert "lost" in out, "an answer that was lost on its way is counted"
     assert cases_only(desk / "good") == cases_only(desk / "bad")
 
 
 @pytest.mark.extra
-def test_an_office_file_becomes_the_same_packets(desk: Path) -> None:
+def test_an_office_file_becomes_the_same_packets(desk: Path, shell: Shell) -> None:
     pytest.importorskip("markitdown")
     teaching.write_pdf(desk / "pdf" / "checklist.pdf")
     (shown_pdf,) = read_article(desk / "pdf").documents
@@ -116,15 +111,14 @@ def test_an_office_file_becomes_the_same_packets(desk: Path) -> None:
     assert [d.name for d in article.documents] == ["station.docx"]
     assert article.left_out == ("photo.jpg",)
     with serve_in_thread(teaching.good) as server:
-        code, out, err = curate("more", "--model", model(server), "--out", "out")
-    assert code == 0, (out, err)
+        shell("curate", "more", "--model", model(server), "--out", "out")
     place = desk / "out" / "cases" / "ear_docx" / "scenario1"
     for role, text in (("examinee", teaching.BRIEFING), ("evaluator", teaching.CHECKLIST)):
         shown = (place / role / "station.docx.md").read_text()
         assert [line for line in shown.splitlines() if line] == text.splitlines()
 
 
-def test_what_cannot_be_curated_is_named(desk: Path) -> None:
+def test_what_cannot_be_curated_is_named(desk: Path, shell: Shell) -> None:
     with serve_in_thread(teaching.good) as server:
         name = model(server)
         private = ("packets", "--model", name, "--source-class", "private")
@@ -135,11 +129,10 @@ def test_what_cannot_be_curated_is_named(desk: Path) -> None:
             (("packets", "--model", name, "--out", "packets/x"), "is within packets"),
             (("packets", "--model", "encounter/silent"), "is a rule and cannot be the curator"),
         ):
-            code, _, err = curate(*args)
-            assert code in (2, 5) and message in err, (code, err)
-            assert len(err.strip().splitlines()) == 1
+            code = 5 if args == private else 2
+            assert message in shell.error("curate", *args, code=code)
         assert server.requests == 0
-        assert curate("packets", "--model", name, "--out", "out")[0] == 0
+        shell("curate", "packets", "--model", name, "--out", "out")
         model_file(server, "curator", model="curator-2", price=PRICE)
-        code, _, err = curate("packets", "--model", name, "--out", "out")
-        assert code == 2 and "with another model" in err
+        said = shell.error("curate", "packets", "--model", name, "--out", "out")
+        assert "with another model" in said

@@ -51,16 +51,16 @@ from medhelm_benchmarks.encounters.tables.simulation import cast_rows, component
 from tests.benchmarks.encounters.stage import (
     CASE,
     answers,
-    command,
     in_turn,
-    model_file,
     play,
     rule,
     says,
     shows,
 )
 from tests.cases import cases
+from tests.made import model_file
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
@@ -246,20 +246,15 @@ def roles(prompt: str) -> str:
 
 
 @pytest.mark.slow
-def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_stored_encounters_are_checked_by_rule_and_by_a_judge(here: Path, shell: Shell) -> None:
     with serve_in_thread(roles) as server:
         who = model_file(server, "patient")
         base = ("run", "benchmark=agentclinic", "data=sample", "results_dir=r")
         for clinic in ("encounter/oracle", "encounter/asks_everything"):
             for cast in ((), (f"cast.patient={who}",)):
-                assert command(*base, f"model={clinic}", *cast)[0] == 0
-        args = ("qc", "simulation", "--results-dir", "r", "--format", "json")
-        code, out, err = command(*args, "--examples", "e.jsonl")
-        assert code == 0, err
-        rows = by_level(out)
+                shell(*base, f"model={clinic}", *cast)
+        args = ("qc", "simulation", "--results-dir", "r")
+        rows = by_level(shell.json(*args, "--examples", "e.jsonl"))
         by_rule = {(r["role"], r["model"], r["fault"]): r for r in rows["role"]}
         assert by_rule["patient", "test/patient", "role_break"]["share"] == 1.0
         assert by_rule["patient", "test/patient", "hint"]["share"] is None, "no rule tells"
@@ -273,9 +268,8 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         assert {r["moved"] for r in rows["cast"]} == {0} and len(rows["cast"]) == 4
         assert rows["variance"]
         cast = ("tables", "--table", "encounter_cast", "--results-dir", "r", "--data", "sample")
-        code, out, err = command(*cast, "--latest", "--format", "json")
-        assert code == 0, err
-        found = {(r["level"], r["model"], r["fault"]): r for r in json.loads(out)["rows"]}
+        shown = shell.json(*cast, "--latest")["rows"]
+        found = {(r["level"], r["model"], r["fault"]): r for r in shown}
         for fault in ("role_break", "any"):
             row = found["role", "test/patient", fault]
             assert (row["cases"], row["share"]) == (3, 1.0)
@@ -283,14 +277,13 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         assert asked["clean"] == 0.0
         assert (asked["marked"], asked["cases"], asked["mean_unmarked"]) == (3, 3, None)
         assert ("clinician", "encounter/oracle", None) not in found  # nobody was asked anything
-        first = json.loads((tmp_path / "e.jsonl").read_text().splitlines()[0])
+        first = json.loads((here / "e.jsonl").read_text().splitlines()[0])
         assert (first["kind"], first["by"], first["quote"]) == ("role_break", "rule", "Uncle")
 
         judge = model_file(server, "judge")
         before = server.requests
         judged = (*args, "--judge", judge, "--level", "judge")
-        code, out, err = command(*judged, "--model", "encounter/asks_everything")
-        assert code == 0, err
+        out = shell.json(*judged, "--model", "encounter/asks_everything")
         assert server.requests > before
         sent = server.requests
         rows = by_level(out)
@@ -299,8 +292,8 @@ def test_stored_encounters_are_checked_by_rule_and_by_a_judge(
         control = {r["fault"]: r for r in rows["control"]}
         assert control["any"]["missed"] == 1.0 and control["any"]["planted"] >= 12
         assert control["hint"]["wrong"] == 0.0 and control["hint"]["wrong_high"] > 0.0
-        again = command(*judged, "--model", "encounter/asks_everything")
-        assert again[0] == 0 and again[1] == out and server.requests == sent
+        assert shell.json(*judged, "--model", "encounter/asks_everything") == out
+        assert server.requests == sent
 
 
 def test_controls_have_lines_whose_fault_is_known() -> None:
@@ -358,9 +351,9 @@ def ended(control: Instance, faults: object) -> Episode:
     return Episode(instance=control, response=Response(instance_id=control.id), state=state)
 
 
-def by_level(out: str) -> dict[str, list[dict[str, Any]]]:
+def by_level(table: Any) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in json.loads(out)["rows"]:
+    for row in table["rows"]:
         found.setdefault(row["level"], []).append(row)
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from medhelm.cli import run_command
 from medhelm.store.records import find_gradings, find_runs, read_record
 from tests.benchmarks.encounters.test_cases_data import write_scenario
+from tests.shell import Shell
 
 PLUGIN = Path(__file__).parent / "stage_plugin.py"
 Row = dict[str, str]
 RUN = ("run", "model=encounter/oracle", "benchmark=stage", "data=sample", "results_dir=r")
-ITEMS = ["items", "r"]
+RUN += (f"plugins=[{PLUGIN}]",)
+ITEMS = ("agreement", "items", "r")
 
 
 def rows_of(name: str) -> list[Row]:
@@ -41,25 +41,17 @@ def rate(name: str, values: list[int | str]) -> None:
     fill(name, rows, lambda unit, item, row: row | {"value": str(next(left))})
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_raters_of_constructed_cases(here: Path, shell: Shell) -> None:
     for n in (1, 2):
-        write_scenario(desk / "made" / "cases", scenario=f"c{n}/scenario1")
-    args = ["agreement", "encounters", "made"]
-    assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "8 rows to rate, of 2 units" in capsys.readouterr().out
-    sheet = (desk / "s.csv").read_text(encoding="utf-8-sig")
+        write_scenario(here / "made" / "cases", scenario=f"c{n}/scenario1")
+    args = ("agreement", "encounters", "made")
+    assert "8 rows to rate, of 2 units" in shell(*args, "--template", "s.csv")
+    sheet = (here / "s.csv").read_text(encoding="utf-8-sig")
     assert "c1" not in sheet and "scenario1" not in sheet
     assert sheet.count("Packet of the patient") == 2
     rate("anna.csv", [5, 4, 5, 3, 5, 5, 2, ""])
     rate("bela.csv", [5, 5, 3, 3, 4, 5, 2, 1])
-    assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
-    rows = {r["aspect"]: r for r in json.loads(capsys.readouterr().out)["rows"]}
+    rows = {r["aspect"]: r for r in shell.json(*args, "anna.csv", "bela.csv")["rows"]}
     # differences of the seven pairs: 0 1 2 0 | 1 0 0
     whole = rows["all"]
     assert (whole["units"], whole["pairs"]) == (8, 7)
@@ -67,35 +59,28 @@ def test_two_raters_of_constructed_cases(desk: Path, capsys: pytest.CaptureFixtu
     assert whole["within_one"] == pytest.approx(6 / 7)
     assert whole["difference"] == pytest.approx(4 / 7)
     assert whole["mean"] == pytest.approx(57 / 15) and whole["high"] == pytest.approx(9 / 15)
-    assert run_command([*args, "anna.csv"]) == 0
-    assert "No unit is rated by two raters" in capsys.readouterr().out
-    assert run_command(["agreement", "encounters", ".", "anna.csv"]) != 0
-    assert "holds neither cases/" in capsys.readouterr().err
+    assert "No unit is rated by two raters" in shell(*args, "anna.csv")
+    assert "holds neither cases/" in shell.error(*args[:2], ".", "anna.csv")
     assert rows["source_understanding"]["difference"] == pytest.approx(0.5)
     assert rows["plausibility"]["pairs"] == 1 and rows["plausibility"]["alpha"] is None
-    assert run_command([*args, "anna.csv", "anna.csv"]) == 3
-    assert "give each file once" in capsys.readouterr().err
+    assert "give each file once" in shell.error(*args, "anna.csv", "anna.csv", code=3)
     rate("ben.csv", [5, 6, 5, 3, 5, 5, 2, ""])
-    assert run_command([*args, "ben.csv"]) != 0
-    assert "is not a whole number from 1 to 5" in capsys.readouterr().err
+    assert "is not a whole number from 1 to 5" in shell.error(*args, "ben.csv", code=3)
     Path("c.csv").write_text(Path("anna.csv").read_text().replace(",structure,", ",structur,"))
-    assert run_command([*args, "c.csv"]) != 0
-    assert "did you mean 'structure'?" in capsys.readouterr().err
+    assert "did you mean 'structure'?" in shell.error(*args, "c.csv", code=3)
 
 
-def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000"]
-    run += ["data=sample", "results_dir=r"]
-    assert run_command([*run, "-m"]) == 0
-    args = ["agreement", "encounters", "r"]
-    assert run_command([*args, "--template", "s.csv"]) == 0
-    assert "54 rows to rate, of 9 units" in capsys.readouterr().out
-    page = (desk / "s.csv").read_text()
+def test_raters_of_encounters(here: Path, shell: Shell) -> None:
+    run = ("run", "model=encounter/asks_everything", "benchmark=agentclinic,medsp1000")
+    shell(*run, "data=sample", "results_dir=r", "-m")
+    args = ("agreement", "encounters", "r")
+    assert "54 rows to rate, of 9 units" in shell(*args, "--template", "s.csv")
+    page = (here / "s.csv").read_text()
     assert "asks_everything" not in page and "offline" not in page and "clinician: " in page
     assert page.count("Items, as the evaluator ticked them") == 6 and page.count("Turn 1\n") == 9
     scored = [
         row["extracted"]
-        for grading in find_gradings(desk / "r")
+        for grading in find_gradings(here / "r")
         for row in pq.read_table(grading / "scores.parquet").to_pylist()
         if row["metric"] == "encounter_completion"
     ]
@@ -105,18 +90,13 @@ def test_raters_of_encounters(desk: Path, capsys: pytest.CaptureFixture[str]) ->
     assert page.count("[not met] ") == items - ticked
     rate("anna.csv", [4] * 54)
     rate("bela.csv", [5] * 54)
-    assert run_command([*args, "anna.csv", "bela.csv", "--format", "json"]) == 0
-    whole = json.loads(capsys.readouterr().out)["rows"][-1]
+    whole = shell.json(*args, "anna.csv", "bela.csv")["rows"][-1]
     assert (whole["exact"], whole["within_one"], whole["difference"]) == (0.0, 1.0, 1.0)
 
 
 def by_hand(*sheets: str) -> list[str]:
     judges = ",".join(f"rater/{sheet}" for sheet in sheets)
     return ["jury.name=by_hand", "jury.quorum=1", f"jury.judges=[{judges}]"]
-
-
-def run(*more: str) -> None:
-    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *more]) == 0
 
 
 def scores(*judges: str) -> dict[str, tuple[float | None, str]]:
@@ -131,10 +111,10 @@ def scores(*judges: str) -> dict[str, tuple[float | None, str]]:
 
 
 @pytest.fixture
-def sheet(desk: Path) -> list[Row]:
+def sheet(here: Path, shell: Shell) -> list[Row]:
     """Return the rows of a sheet of four encounters with four items each, in the order of the sheet."""
-    run()
-    assert run_command(["agreement", *ITEMS, "--template", "s.csv"]) == 0
+    shell(*RUN)
+    shell(*ITEMS, "--template", "s.csv")
     return rows_of("s.csv")
 
 
@@ -161,9 +141,7 @@ def bela(unit: int, item: int, row: Row) -> Row | None:
 
 
 @pytest.mark.slow
-def test_a_sheet_is_a_judge_and_nothing_is_run_again(
-    sheet: list[Row], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sheet_is_a_judge_and_nothing_is_run_again(sheet: list[Row], shell: Shell) -> None:
     page = Path("s.csv").read_text()
     assert "clinician does: " in page and "oracle" not in page
     assert "art0" not in page and len(sheet) == 16
@@ -171,8 +149,8 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
     before = log.read_bytes()
     fill("anna.csv", sheet, anna)
     fill("bela.csv", sheet, bela)
-    run(*by_hand("anna.csv"))
-    run(*by_hand("anna.csv", "bela.csv"))
+    shell(*RUN, *by_hand("anna.csv"))
+    shell(*RUN, *by_hand("anna.csv", "bela.csv"))
     # 3 of 4; no verdict on one that is met without a turn, or on a reworded one; nothing is filled in
     unread = (None, "0 of 1 needed verdicts (rater/anna: error)")
     partly = (None, "a valid verdict on 3 of 4 items")
@@ -182,10 +160,9 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
     both = [v for v, _ in scores("rater/anna", "rater/bela").values()]
     assert sorted(v or -1 for v in both) == [-1, -1, -1, 0.75]
     assert log.read_bytes() == before
-    capsys.readouterr()
     fill("anna.csv", sheet, lambda unit, item, row: yes(row))
     Path("carl.csv").write_bytes(Path("anna.csv").read_bytes())
-    run(*by_hand("anna.csv", "carl.csv"))  # two who agree in all are two raters
+    shell(*RUN, *by_hand("anna.csv", "carl.csv"))  # two who agree in all are two raters
     assert {v for v, _ in scores("rater/anna", "rater/carl").values()} == {1.0}
     raters = [(yes({**row}) | {"rater": "anna"}) for row in sheet]
     raters += [
@@ -193,26 +170,21 @@ def test_a_sheet_is_a_judge_and_nothing_is_run_again(
         for n, row in enumerate(sheet)
     ]
     fill("all.csv", raters, lambda unit, item, row: row)  # as a review in a browser leaves it
-    run(*by_hand("all.csv@dora"))
+    shell(*RUN, *by_hand("all.csv@dora"))
     assert {v for v, _ in scores("rater/dora").values()} == {0.75}
-    capsys.readouterr()
-    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("all.csv")]) != 0
-    assert "all.csv has ratings of anna, dora; name one: rater/all.csv@" in capsys.readouterr().err
-    run(*by_hand("anna.csv"))  # a corrected sheet is another judge
+    shell(*RUN, *by_hand("all.csv"), code=3)
+    assert "all.csv has ratings of anna, dora; name one: rater/all.csv@" in shell.err
+    shell(*RUN, *by_hand("anna.csv"))  # a corrected sheet is another judge
     newest = read_record(max(find_gradings(Path("r")), key=lambda p: p.stat().st_mtime))
     assert [r.value for r in newest.results if r.metric == "encounter_completion"] == [1.0]
 
 
 @pytest.mark.slow
-def test_how_far_raters_and_evaluators_agree(
-    sheet: list[Row], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_how_far_raters_and_evaluators_agree(sheet: list[Row], shell: Shell) -> None:
     fill("anna.csv", sheet, lambda unit, item, row: yes(row) if item else row | {"value": "no"})
     fill("bela.csv", sheet, lambda unit, item, row: yes(row) if unit else row)
-    capsys.readouterr()
-    line = ["agreement", *ITEMS, "anna.csv", "bela.csv"]
-    assert run_command([*line, "--format", "json"]) == 0
-    rows = {(r["one"], r["other"]): r for r in json.loads(capsys.readouterr().out)["rows"]}
+    line = (*ITEMS, "anna.csv", "bela.csv")
+    rows = {(r["one"], r["other"]): r for r in shell.json(*line)["rows"]}
     pair = rows["anna", "bela"]
     assert (pair["units"], pair["items"], pair["met_one"], pair["met_other"]) == (3, 12, 0.75, 1.0)
     assert (pair["agree"], pair["kappa"]) == (0.75, 0.0)
@@ -226,7 +198,6 @@ def test_how_far_raters_and_evaluators_agree(
         ({"value": "yes", "unit": "x"}, "there is no unit 'x'"),
     ):
         fill("anna.csv", sheet, lambda u, item, row, w=wrong: row if u + item else row | w)
-        assert run_command(line) != 0
-        assert said in capsys.readouterr().err
-    assert run_command([*RUN, f"plugins=[{PLUGIN}]", *by_hand("nobody.csv")]) != 0
-    assert "there is no sheet nobody.csv; `medhelm agreement" in capsys.readouterr().err
+        assert said in shell.error(*line, code=3)
+    shell(*RUN, *by_hand("nobody.csv"), code=2)
+    assert "there is no sheet nobody.csv; `medhelm agreement" in shell.err

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from medhelm import Episode, ModelSpec, evaluate, load_results
@@ -32,25 +33,26 @@ CALLS = dict.fromkeys(ROLES, TURNS)
 
 
 def model(server: FaultServer, name: str, **more: Any) -> ModelSpec:
-    return ModelSpec(
-        name=f"lab/{name}", model=name, base_url=server.base_url, timeout_s=2.0, **more
-    )
+    return server.model(f"lab/{name}", timeout_s=2.0, **more)
 
 
 def run(server: FaultServer, folder: Path, **more: Any) -> None:
     limit = more.pop("limit", None)
+    made = {name: model(server, name, max_concurrency=limit) for name in (*ROLES, "judge")}
+    specs = more.pop("specs", made)
     strategy = more.pop("strategy", "")
-    judge = model(server, "judge", max_concurrency=limit)
-    jury = more.pop("jury", JurySpec(name="judges", quorum=1, judges=(judge,)))
+    given = {
+        "jury": JurySpec(name="judges", quorum=1, judges=(specs["judge"],)),
+        "plugins": str(PLUGIN),
+        "controls": 0,
+    }
     evaluate(
-        model(server, "clinician", max_concurrency=limit, strategy=strategy),
+        msgspec.structs.replace(specs["clinician"], strategy=strategy),
         "stage",
         data="sample",
-        cast={role: model(server, role, max_concurrency=limit) for role in ROLES[1:]},
-        jury=jury,
+        cast={role: specs[role] for role in ROLES[1:]},
         results_dir=folder,
-        plugins=str(PLUGIN),
-        **{"controls": 0, **more},
+        **given | more,
     )
 
 
@@ -158,15 +160,7 @@ def test_a_private_case_goes_to_no_role_that_may_not_have_it(tmp_path: Path) -> 
             names = (*ROLES, "judge")
             specs = {n: model(server, n, **({} if n == blamed else local)) for n in names}
             with pytest.raises(PrivacyRefused, match=f"lab/{blamed}"):
-                evaluate(
-                    specs["clinician"],
-                    "stage",
-                    data="sample",
-                    cast={role: specs[role] for role in ROLES[1:]},
-                    jury=JurySpec(name="j", quorum=1, judges=(specs["judge"],)),
-                    results_dir=tmp_path / "results",
-                    plugins=str(plugin),
-                )
+                run(server, tmp_path / "results", plugins=str(plugin), specs=specs)
         assert server.requests == 0
 
 

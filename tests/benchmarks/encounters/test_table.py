@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from medhelm import ModelSpec, Table, evaluate, load_results
-from medhelm.cli import run_command
+from medhelm import Table, evaluate, load_results
 from medhelm.errors import UsageError
 from medhelm.schema.episode import Sampling
 from medhelm.stats.agreement import icc3k
@@ -23,6 +22,7 @@ from medhelm_benchmarks.encounters.tables.reliability import reliability
 from tests.benchmarks.encounters.players import reply
 from tests.benchmarks.encounters.stage import CASE, in_turn, play, says
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -120,16 +120,16 @@ def test_ten_equal_bins_by_length_of_input_for_each_model_and_over_all(rows: lis
     assert {r["case_mean"] for r in whole} == {0.0}
 
 
-def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path) -> None:
+def test_models_on_other_items_are_refused_side_by_side(tmp_path: Path, shell: Shell) -> None:
     given = {"data": "sample", "results_dir": tmp_path, "plugins": [PLUGIN]}
     evaluate("encounter/oracle", "stage", **given)  # type: ignore[arg-type]
     rubric = tmp_path / "v2.jsonl"
     own = [(f"art{n // 2}", f"scenario{n % 2}") for n in range(4)]
     lines = [json.dumps({"case_id": c, "scenario": s, "PC": ["Says so"]}) for c, s in own]
     rubric.write_text("\n".join(lines))
-    line = ["run", "model=encounter/silent", "benchmark=stage", "data=sample"]
-    line += [f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}"]
-    assert run_command(line) == 6  # none of its answers has a value
+    line = ("run", "model=encounter/silent", "benchmark=stage", "data=sample")
+    more = (f"grader.rubric={rubric}", f"plugins=[{PLUGIN}]", f"results_dir={tmp_path}")
+    shell(*line, *more, code=6)  # none of its answers has a value
     with pytest.raises(UsageError) as refused:
         load_results(tmp_path, plugins=[PLUGIN]).typed("encounters")
     assert "grad" in str(refused.value)
@@ -180,7 +180,7 @@ def test_strategies_of_one_clinician_are_compared_on_the_same_cases(tmp_path: Pa
         return reply(body)
 
     with serve_in_thread(by_body=by_strategy) as server:
-        plain = ModelSpec(name="lab/one", model="one", base_url=server.base_url)
+        plain = server.model("lab/one")
         best = msgspec.structs.replace(plain, strategy="best_of_5")
         evaluate([plain, best], jury="offline", **cases(tmp_path, 8))
     (row,) = [r for r in table(tmp_path).rows if r["level"] == "strategy"]
@@ -199,7 +199,7 @@ def test_the_length_of_repeats_is_that_of_the_encounters_that_ended(tmp_path: Pa
 
     with serve_in_thread(by_body=in_prose_again) as server:
         warm = Sampling(temperature=0.5)  # a seed is sent where the temperature is above 0
-        spec = ModelSpec(name="lab/a", model="a", base_url=server.base_url, sampling=warm)
+        spec = server.model("lab/a", sampling=warm)
         evaluate(spec, repeats=2, **cases(tmp_path, 10))
     rows = table(tmp_path).rows
     (whole,) = [r for r in rows if r["level"] == "model"]
@@ -241,7 +241,7 @@ def test_three_models_on_twelve_cases_are_an_examination(tmp_path: Path) -> None
 
     with serve_in_thread(by_body=by_model) as server:
         names = ("all", "half", "none")
-        models = [ModelSpec(name=f"lab/{n}", model=n, base_url=server.base_url) for n in names]
+        models = [server.model(f"lab/{n}") for n in names]
         evaluate(models, jury="offline", **cases(tmp_path, 12))
     results = load_results(tmp_path / "r", plugins=[PLUGIN])
     found = results.typed("encounter_reliability").rows

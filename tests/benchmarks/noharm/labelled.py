@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from medhelm.schema.model import ModelSpec
+from tests.made import scripted
 
 PLUGIN = Path(__file__).parent / "labelled_plugin.py"
 
@@ -65,10 +66,4 @@ def labels(**given: str) -> str:
 
 def labeller(name: str, replies: Mapping[str, str], **script: Any) -> ModelSpec:
     """Return a model that answers by the code of the case."""
-    return ModelSpec(
-        name=name,
-        model=name,
-        provider="scripted",
-        endpoint_class="local",
-        extra_body={"default": "", "replies": dict(replies), **script},
-    )
+    return scripted(name, default="", replies=dict(replies), **script)

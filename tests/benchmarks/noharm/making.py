@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, Action, Case, to_case
+
+SAMPLES = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
 def case(

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.score import consensus
+from tests.benchmarks.noharm.making import SAMPLES
 
 ROOT = Path(__file__).parents[3]
-CASES = {
-    c.code.split("-")[2]: c for c in read_cases(ROOT / "benchmarks/noharm/samples/noharm.jsonl")
-}
+CASES = {c.code.split("-")[2]: c for c in read_cases(SAMPLES)}
 ROW = re.compile(r"^\| ([A-Z]+) \| (a\d+) [^|]+\| (\d) \|[^|]+\| ([^|]+) \|$", re.M)
 
 

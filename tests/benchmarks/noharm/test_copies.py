@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
 
 import msgspec
 import pytest
 
-from medhelm_benchmarks.noharm.rules.cases import read_cases
+from medhelm_benchmarks.noharm.rules.cases import Action, Case, read_cases
 from medhelm_benchmarks.noharm.rules.quality import check_cases, find_copies
+from tests.benchmarks.noharm.making import SAMPLES
 
-BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")
+BUNDLED = read_cases(SAMPLES)
 ONE, OTHER = BUNDLED[:2]
 COPY = msgspec.structs.replace(ONE, code="NOHARM-CARD-COPY-001")
 OLDER = msgspec.structs.replace(
     COPY, vignette=ONE.vignette.replace("74-year-old", "79-year-old").replace("136/82", "128/70")
 )
 TURNED = msgspec.structs.replace(COPY, actions=COPY.actions[::-1])
-SPELT = msgspec.structs.replace(
+
+
+def with_menu(made: Case, actions: Iterable[Action], **more: str) -> Case:
+    """Return a case with other actions, which have nothing to do with each other."""
+    none = {"alternatives": (), "best_alternatives": (), "broad": ()}
+    return msgspec.structs.replace(made, actions=tuple(actions), **none, **more)
+
+
+SPELT = with_menu(
     OTHER,
-    code="NOHARM-CARD-COPY-001",
-    actions=tuple(
+    (
         msgspec.structs.replace(a, text=a.text.replace("Measure", "Check").upper())
         for a in ONE.actions[:30]
     ),
-    alternatives=(),
-    best_alternatives=(),
-    broad=(),
+    code="NOHARM-CARD-COPY-001",
 )
 
 
@@ -48,13 +54,8 @@ def test_what_repeats(cases: tuple[object, ...], found: list[tuple[int, int, str
 def test_half_in_common_is_not_a_copy_and_more_is() -> None:
     halves = [ONE.actions[:20] + OTHER.actions[:20], OTHER.actions[:20] + BUNDLED[2].actions[:5]]
     for menu, is_copy in ((halves[0], False), (halves[1], True)):
-        ids = tuple(msgspec.structs.replace(a, id=f"b{n}") for n, a in enumerate(menu))
-        made = msgspec.structs.replace(
-            BUNDLED[5], actions=ids, alternatives=(), best_alternatives=(), broad=()
-        )
-        short = msgspec.structs.replace(
-            OTHER, actions=OTHER.actions[:20], alternatives=(), best_alternatives=(), broad=()
-        )
+        ids = (msgspec.structs.replace(a, id=f"b{n}") for n, a in enumerate(menu))
+        made, short = with_menu(BUNDLED[5], ids), with_menu(OTHER, OTHER.actions[:20])
         # 20 of 40 in common; 20 of 25
         assert bool(find_copies([short, made])) is is_copy
 

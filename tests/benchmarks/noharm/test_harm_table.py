@@ -14,10 +14,10 @@ import scipy.stats
 
 from medhelm import Results, evaluate, load_results
 from medhelm.models.baselines import BASELINES
-from medhelm.schema.model import ModelSpec
 from medhelm_benchmarks.noharm.rules.cases import CATEGORIES, read_cases
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels, write_cases
+from tests.benchmarks.noharm.making import SAMPLES
 from tests.server import serve_in_thread
 
 pytestmark = pytest.mark.slow
@@ -241,7 +241,7 @@ def test_a_case_of_which_some_repeats_are_read_is_the_mean_of_those(tmp_path: Pa
     own = [json.dumps(json.loads(x) | {"vignette": f"Case {n}"}) for n, x in enumerate(lines)]
     (data / "labelled" / "cases.jsonl").write_text("\n".join(own))
     with serve_in_thread(answer) as server:
-        model = ModelSpec(name="lab/m", model="m", base_url=server.base_url)
+        model = server.model("lab/m")
         evaluate(
             model,
             "labelled",
@@ -285,8 +285,7 @@ def test_completeness_is_a_rate_with_an_exact_interval(results: Path) -> None:
 
 @pytest.mark.slow
 def test_the_baselines_on_the_bundled_cases(tmp_path: Path) -> None:
-    samples = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-    cases = [*read_cases(samples)]
+    cases = read_cases(SAMPLES)
     evaluate([f"baseline/{b}" for b in BASELINES], "noharm", data="sample", results_dir=tmp_path)
     loaded = load_results(tmp_path)
     found = rows(loaded, "model")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,16 +12,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from medhelm.cli import run_command
 from medhelm.plugins.registry import load_registry
 from medhelm.schema.episode import Response
 from medhelm.schema.score import Score
 from medhelm.stats.intervals import exact_rate
+from medhelm_benchmarks.noharm.rules.cases import read_cases
 from medhelm_benchmarks.noharm.rules.menu import case_instance
 from medhelm_benchmarks.noharm.rules.score import harmonic_mean
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import SAMPLES, case
 from tests.graded import grade
 from tests.poolings import pooled
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ def scored(name: str, text: str, **more: Any) -> Score:
 def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
     shown = INSTANCE.context + INSTANCE.question
     assert "Pain for two hours" in shown and "Syncope (absent)" in shown and "ecg. Do ecg." in shown
-    for case_ in (CASE, *bundled()):
+    for case_ in (CASE, *read_cases(SAMPLES)):
         instance = case_instance(msgspec.to_builtins(case_))
         prompt = instance.context + instance.question
         for word in ("ratings", "alternative", "implausible", "category", "guideline references"):
@@ -63,13 +63,6 @@ def test_what_a_model_is_shown_never_holds_the_rubric() -> None:
             assert f"{action.id}. {action.text}" in prompt
             # A reference may be named in the case itself; as a field of the rubric it is not shown.
             assert not any(f"{action.text} ({r})" in prompt for r in action.references)
-
-
-def bundled() -> list[Any]:
-    from medhelm_benchmarks.noharm.rules.cases import read_cases
-
-    path = Path(__file__).parents[3] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
-    return [*read_cases(path)]
 
 
 @pytest.mark.slow
@@ -233,9 +226,8 @@ def test_where_all_trials_end_alike_the_bound_is_the_exact_one_sided(n: int) -> 
 # Bundled cases -----------------------------------------------------------------------------------
 
 
-def test_the_schema_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command(["schema", "noharm"]) == 0
-    schema = json.loads(capsys.readouterr().out)
+def test_the_schema_command(shell: Shell) -> None:
+    schema = json.loads(shell("schema", "noharm"))
     assert set(schema["$defs"]) >= {"Case", "Action", "RedFlag", "Broad"}
     action, own = schema["$defs"]["Action"]["properties"], schema["$defs"]["Case"]["properties"]
     assert re.fullmatch(own["code"]["pattern"], "NOHARM-CARD-ACS-001")

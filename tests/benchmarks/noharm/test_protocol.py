@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medhelm import evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.config import BenchmarkChoice, Job
 from medhelm.errors import BudgetReached, DataError
 from medhelm.models.costs import Ledger
@@ -30,6 +30,7 @@ from medhelm_benchmarks.noharm.rules.labels import read_labels
 from medhelm_benchmarks.noharm.rules.menu import menu_of
 from tests.asking import first_request
 from tests.server import Reply, serve_in_thread
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +144,7 @@ def test_the_body_carries_the_schema_where_the_config_says_so(
         held = wanted["json_schema"]["schema"]["properties"]["labels"]
         menu = _ACTION.findall(body["messages"][0]["content"].partition("Actions:\n")[2])
         assert [*held["properties"]] == menu
-    (row,) = [r for r in load_results(tmp_path).typed("harm").rows if r["level"] == "model"]
+    row = harm_row(tmp_path)
     assert (row["attempted"], row["parsed"], row["omissions"]) == (12, 12, 0)
 
 
@@ -190,9 +191,22 @@ def test_the_schema_is_in_the_estimate_and_in_what_is_set_aside(tmp_path: Path) 
 # What is not answered ----------------------------------------------------------------------------
 
 
-def harm_row(results: Path) -> dict[str, Any]:
+def harm_row(results: Path) -> Mapping[str, Any]:
     (row,) = [r for r in load_results(results).typed("harm").rows if r["level"] == "model"]
     return row
+
+
+def cut_at(results: Path, end: Callable[[str], int]) -> Mapping[str, Any]:
+    """Return the row of a model whose replies are held to the schema and end so early at their budget."""
+
+    def ends(prompt: str) -> Reply:
+        whole = all_right(prompt)
+        return Reply(whole[: end(whole)], finish_reason="length")
+
+    with serve_in_thread(ends) as server:
+        model = msgspec.structs.replace(HELD, base_url=server.base_url)
+        evaluate(model, "noharm", data="sample", results_dir=results)
+    return harm_row(results)
 
 
 def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_path: Path) -> None:
@@ -210,27 +224,13 @@ def test_a_menu_that_exceeds_the_window_is_refused_counted_and_in_no_mean(tmp_pa
 def test_a_constrained_reply_that_ends_at_the_budget_is_given_no_harm_for_what_is_cut(
     tmp_path: Path,
 ) -> None:
-    def ends(prompt: str) -> Reply:
-        whole = all_right(prompt)
-        return Reply(whole[: len(whole) // 2], finish_reason="length")
-
-    with serve_in_thread(ends) as server:
-        model = msgspec.structs.replace(HELD, base_url=server.base_url)
-        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
-    row = harm_row(tmp_path)
+    row = cut_at(tmp_path, lambda whole: len(whole) // 2)
     assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 0, "12 truncated")
     assert (row["severe_rate"], row["severe_rate_worst"]) == (None, 1.0)
 
 
 def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_path: Path) -> None:
-    def ends(prompt: str) -> Reply:
-        whole = all_right(prompt)
-        return Reply(whole[: whole.rindex(":")], finish_reason="length")
-
-    with serve_in_thread(ends) as server:
-        model = msgspec.structs.replace(HELD, base_url=server.base_url)
-        evaluate(model, "noharm", data="sample", results_dir=tmp_path)
-    row = harm_row(tmp_path)
+    row = cut_at(tmp_path, lambda whole: whole.rindex(":"))
     assert (row["attempted"], row["parsed"], row["not_scored"]) == (12, 12, "")
     assert (row["partly_read"], row["labels_missing"], row["labels_invalid"]) == (12, 12, 0)
     shown = load_results(tmp_path).typed("benchmarks")
@@ -249,7 +249,7 @@ def test_of_a_constrained_reply_that_lacks_its_last_label_the_others_count(tmp_p
     ],
 )  # fmt: skip
 def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
-    tmp_path: Path, error: dict[str, str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, error: dict[str, str], shell: Shell
 ) -> None:
     def refuse(prompt: str) -> str | Reply:
         return Reply(status=400, body={"error": error})
@@ -257,13 +257,13 @@ def test_an_endpoint_that_takes_no_schema_ends_with_the_setting_to_change(
     with serve_in_thread(refuse) as server:
         argv = ["run", "model=openai/m", f"model.base_url={server.base_url}", "benchmark=noharm"]
         argv += ["data=sample", f"results_dir={tmp_path}", "model.max_concurrency=1"]
-        assert run_command([*argv, "model.json_schema=true"]) == 6
-        said = [line for line in capsys.readouterr().err.splitlines() if "noharm x" in line]
+        shell(*argv, "model.json_schema=true", code=6)
+        said = [line for line in shell.err.splitlines() if "noharm x" in line]
         assert len(said) == 1 and "does not take 'response_format' (http 400" in said[0]
         assert "set model.json_schema=false" in said[0]
         assert server.requests == 1  # no case after the first is sent
         server.answer = all_right
-        assert run_command([*argv, "model.json_schema=false"]) == 0
+        shell(*argv, "model.json_schema=false")
         assert server.requests == 13 and "response_format" not in server.bodies[-1]
 
 

@@ -7,25 +7,34 @@ import json
 import os
 import re
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import read_cases, write_cases
 from medhelm_benchmarks.noharm.rules.quality import is_strong
-from tests.benchmarks.noharm.making import case, tell_tale
+from tests.benchmarks.noharm.making import SAMPLES, case, tell_tale
+from tests.made import model_file
 from tests.server import serve_in_thread
+from tests.shell import Shell
 
-BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
-LINES = BUNDLED.read_bytes().splitlines()
+LINES = SAMPLES.read_bytes().splitlines()
 
 
-def qc(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = run_command(["qc", "noharm", *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return code, out, err
+Qc = Callable[..., str]
+
+
+@pytest.fixture
+def qc(shell: Shell) -> Qc:
+    return partial(shell, "qc", "noharm")
+
+
+@pytest.fixture
+def error(shell: Shell) -> Qc:
+    return partial(shell.error, "qc", "noharm")
 
 
 @pytest.fixture
@@ -36,40 +45,37 @@ def flagged(tmp_path: Path) -> Path:
     actions = [msgspec.structs.replace(a, text=t) for a, t in zip(made.actions, texts, strict=True)]
     path = tmp_path / "cases.jsonl"
     write_cases(
-        path, [read_cases(BUNDLED)[0], msgspec.structs.replace(made, actions=tuple(actions))]
+        path, [read_cases(SAMPLES)[0], msgspec.structs.replace(made, actions=tuple(actions))]
     )
     return path
 
 
 @pytest.mark.slow
-def test_without_a_file_the_bundled_cases_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = qc(capsys)
-    assert (code, err) == (0, "")
+def test_without_a_file_the_bundled_cases_pass(qc: Qc, shell: Shell) -> None:
+    out = qc()
+    assert shell.err == ""
     assert "Total actions            475" in out
     assert out.count("12/12") == 11
     assert "Flagged: 0 of 12 cases" in out
     assert "give an action's class away: 0" in out
-    assert qc(capsys, BUNDLED)[1] == out
-    assert qc(capsys, BUNDLED, "--strict")[0] == 0
+    assert qc(SAMPLES) == out
+    qc(SAMPLES, "--strict")
 
 
-def test_flags_are_shown_and_fail_nothing(
-    flagged: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_are_shown_and_fail_nothing(flagged: Path, qc: Qc) -> None:
     before = flagged.read_bytes()
-    code, out, _ = qc(capsys, flagged)
-    assert code == 0
+    out = qc(flagged)
     assert "Flagged: 1 of 2 cases" in out
     for said in ("NOHARM-CARD-BAD-001", "a1 + a2", "a1, a2, a4", "contraindicated", "1/43"):
         assert said in out
-    assert qc(capsys, flagged, "--strict")[0] == 1
+    qc(flagged, "--strict", code=1)
     assert flagged.read_bytes() == before
 
 
 @pytest.mark.slow
-def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_flags(flagged: Path, qc: Qc) -> None:
     target = flagged.with_name("flags.jsonl")
-    assert qc(capsys, flagged, "--flags", target)[0] == 0
+    qc(flagged, "--flags", target)
     lines = [json.loads(line) for line in target.read_text().splitlines()]
     assert {line["schema"] for line in lines} == {"medhelm.noharm-flag/1"}
     assert [(line["case"], line["check"], line["actions"]) for line in lines] == [
@@ -78,30 +84,27 @@ def test_a_file_of_flags(flagged: Path, capsys: pytest.CaptureFixture[str]) -> N
         ("NOHARM-CARD-BAD-001", "leak", [["a4"]]),
     ]
     assert lines[-1]["found"] == "contraindication: contraindicated"
-    assert qc(capsys, "--flags", target)[0] == 0
+    qc("--flags", target)
     assert target.read_bytes() == b""  # nothing found is an empty file
 
 
-def test_formats(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = qc(capsys, flagged, "--format", "json")
-    documents = json.loads(out)
-    assert code == 0
+def test_formats(flagged: Path, qc: Qc, error: Qc) -> None:
+    documents = json.loads(qc(flagged, "--format", "json"))
     assert {d["schema"] for d in documents} == {"medhelm.table/1"}
     names = ["summary", "checks", "rates", "flags", "leaks"]
     assert [d["table"] for d in documents] == names
     target = flagged.with_name("flags.csv")
-    assert qc(capsys, flagged, "--table", "flags", "--out", target)[0] == 0
+    qc(flagged, "--table", "flags", "--out", target)
     head, first, second = target.read_text().splitlines()
     assert head == "case,check,found,actions"
     assert second.startswith("NOHARM-CARD-BAD-001,duplicates,pairs of near-duplicates: 1")
     assert "a1, a2, a4" in first
-    code, out, _ = qc(capsys, flagged, "--table", "measures", "--format", "csv")
+    out = qc(flagged, "--table", "measures", "--format", "csv")
     assert out.count("\n") == 1 + 2 * 10
-    code, _, err = qc(capsys, flagged, "--format", "csv")
-    assert (code, err.count("\n")) == (2, 1) and "--table" in err
+    assert "--table" in error(flagged, "--format", "csv")
 
 
-def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_fault_of_a_file_is_named(tmp_path: Path, qc: Qc, shell: Shell) -> None:
     def rated(line: bytes, rating: int) -> bytes:
         value = json.loads(line)
         value["actions"][4]["ratings"][0] = rating
@@ -110,9 +113,8 @@ def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 
     path = tmp_path / "cases.jsonl"
     path.write_bytes(b"\n".join([LINES[0], rated(LINES[1], 12), b'{"a":', LINES[2], LINES[0]]))
-    code, out, err = qc(capsys, path)
-    assert (code, out) == (3, "")
-    lines = err.splitlines()
+    assert qc(path, code=3) == ""
+    lines = shell.err.splitlines()
     assert "line 2: case NOHARM-NEPH-HYPERK-001: field vignette is empty" in lines[0]
     assert "line 2: case NOHARM-NEPH-HYPERK-001: action 'a5', field ratings: 12" in lines[1]
     assert "line 3: not readable JSON" in lines[2]
@@ -121,108 +123,94 @@ def test_every_fault_of_a_file_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(lines) == 5
 
 
-def test_names_that_are_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = qc(capsys, tmp_path / "absent.jsonl")
-    assert (code, err.count("\n")) == (3, 1) and "no such file" in err
-    code, _, err = qc(capsys, tmp_path)
-    assert (code, err.count("\n")) == (3, 1) and "is a directory" in err
-    assert run_command(["qc", "nohram"]) == 2
-    assert "did you mean 'noharm'?" in capsys.readouterr().err
+def test_names_that_are_wrong(tmp_path: Path, error: Qc, shell: Shell) -> None:
+    assert "no such file" in error(tmp_path / "absent.jsonl", code=3)
+    assert "is a directory" in error(tmp_path, code=3)
+    assert "did you mean 'noharm'?" in shell.error("qc", "nohram")
 
 
-def test_the_cases_are_not_written_over(flagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cases_are_not_written_over(flagged: Path, error: Qc) -> None:
     before = flagged.read_bytes()
     beside = flagged.parent / "." / "link.jsonl"
     beside.symlink_to(flagged)
     for option in (("--flags", beside), ("--out", flagged, "--format", "json")):
-        code, _, err = qc(capsys, flagged, *option)
-        assert code == 2 and "the file of cases itself" in err
+        assert "the file of cases itself" in error(flagged, *option)
     assert flagged.read_bytes() == before
 
 
 def test_the_standard_input_and_a_pipe(
-    flagged: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    flagged: Path, qc: Qc, error: Qc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = qc(capsys, flagged)[1]
+    expected = qc(flagged)
     whole = flagged.read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole)))
-    assert qc(capsys, "-")[1] == expected
+    assert qc("-") == expected
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(whole[:-40])))
-    code, _, err = qc(capsys, "-")
-    assert code == 3 and err.startswith("medhelm: standard input, line 2")
+    assert error("-", code=3).startswith("medhelm: standard input, line 2")
     fifo = flagged.with_name("pipe")
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(whole,))
     writer.start()
-    assert qc(capsys, fifo)[1] == expected
+    assert qc(fifo) == expected
     writer.join(timeout=10)
 
 
-def test_embeddings_without_the_extra(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embeddings_without_the_extra(error: Qc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("medhelm_benchmarks.noharm.rules.wording.find_spec", lambda name: None)
-    code, out, err = qc(capsys, "--embeddings", "owner/encoder")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "pip install '.[hf]'" in err
+    assert "pip install '.[hf]'" in error("--embeddings", "owner/encoder")
 
 
 def test_a_file_of_another_form_does_not_flood_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, qc: Qc, shell: Shell
 ) -> None:
     path = tmp_path / "report.jsonl"
     path.write_text("a line of a report\n" * 500)
-    code, out, err = qc(capsys, path)
-    assert (code, out, err.count("\n")) == (3, "", 21)
-    assert "report.jsonl: 500 faults, the first 20 above" in err
+    assert qc(path, code=3) == "" and shell.err.count("\n") == 21
+    assert "report.jsonl: 500 faults, the first 20 above" in shell.err
 
 
-def test_copies_and_words_are_flagged_and_strict_minds_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_copies_and_words_are_flagged_and_strict_minds_them(tmp_path: Path, qc: Qc) -> None:
     told = [tell_tale(number) for number in range(5)]
     path = tmp_path / "cases.jsonl"
     write_cases(path, [*told, msgspec.structs.replace(told[0], code="NOHARM-CARD-TWICE-001")])
-    code, out, _ = qc(capsys, path)
-    assert code == 0
+    out = qc(path)
     assert "NOHARM-CARD-TWICE-001: identical" in " ".join(out.split())
     assert "words alone have an AUC of 1.00" in out and "above the limit of 0.65" in out
-    assert qc(capsys, path, "--strict")[0] == 1
+    qc(path, "--strict", code=1)
     target = tmp_path / "flags.jsonl"
-    qc(capsys, path, "--flags", target)
+    qc(path, "--flags", target)
     last = json.loads(target.read_text().splitlines()[-1])
     assert (last["case"], last["check"], last["actions"]) == ("all cases", "words", [])
 
 
 def test_where_actions_come_from_is_shown_where_generation_wrote_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, qc: Qc, error: Qc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # so that no message is folded
     made = case({f"a{i}": 8 for i in range(1, 9)}, code="NOHARM-CARD-BAD-001")
     path = tmp_path / "cases.jsonl"
     write_cases(path, [made])
-    assert qc(capsys, path, "--table", "origins")[0] == 2
+    error(path, "--table", "origins")
     tags = ["blind"] * 4 + ["first_line", "dose", "monitoring"]  # of the eighth it does not say
     line = {"code": made.code, "tags": {f"a{i}": t for i, t in enumerate(tags, 1)}, "schema": "x"}
     line["not_covered"] = {"a1": 3, "a2": 2, "a3": 3}  # on a2 one of the three has something
     (tmp_path / "provenance.jsonl").write_text(json.dumps(line) + "\n")
-    code, out, _ = qc(capsys, path, "--table", "origins", "--format", "json")
+    out = qc(path, "--table", "origins", "--format", "json")
     rows = {r["origin"]: (r["count"], r["share"]) for r in json.loads(out)["rows"]}
-    assert code == 0 and rows["blind generation"] == (4, 0.5)
+    assert rows["blind generation"] == (4, 0.5)
     assert rows["traps"] == (2, 0.25) and rows["trap: dose"] == (1, 0.125)
     assert rows["conditional"] == (0, 0.0) and rows["not stated"] == (1, 0.125)
-    said = " ".join(qc(capsys, path)[1].split())
+    said = " ".join(qc(path).split())
     assert "Where actions come from" in said
     assert "All raters find the guideline silent on 2 of 8 actions (25%): expect about" in said
     strong = sum(is_strong(action) for action in made.actions)
     assert f"without a reference: {strong} of {strong} (100.0%); at most 0%" in said
     (tmp_path / "provenance.jsonl").write_text("[]\n")
-    code, _, err = qc(capsys, path)
-    assert code != 0 and "provenance.jsonl, row 1" in err
+    assert "provenance.jsonl, row 1" in error(path, code=3)
 
 
 def test_a_judge_sees_actions_alone_and_its_error_is_told(
-    flagged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flagged: Path, here: Path, qc: Qc, error: Qc
 ) -> None:
     asked: list[str] = []
 
@@ -233,18 +221,16 @@ def test_a_judge_sees_actions_alone_and_its_error_is_told(
         return json.dumps(found)
 
     with serve_in_thread(judge) as server:
-        model = tmp_path / "judge.yaml"
-        values = {"name": "test/judge", "model": "j", "base_url": server.base_url}
-        model.write_text(json.dumps(values | {"endpoint_class": "external"}))
-        options = ("--judge", model, "--results-dir", tmp_path / "results")
+        model = model_file(server, "judge", endpoint_class="external")
+        options = ("--judge", model, "--results-dir", "results")
         public = ("--data-class", "public")
-        assert qc(capsys, flagged, *options, *public, "--estimate")[0] == 0 and not asked
-        code, _, err = qc(capsys, flagged, *options)  # a file may be private
-        assert code == 5 and "private" in err and not asked
-        code, out, _ = qc(capsys, flagged, *options, *public)
-        assert code == 0 and len(asked) == 3
-        again = qc(capsys, flagged, *options, *public)[1]
-        assert again == out and len(asked) == 3  # nothing is asked twice
+        qc(flagged, *options, *public, "--estimate")
+        assert not asked
+        assert "private" in error(flagged, *options, code=5)  # a file may be private
+        assert not asked
+        out = qc(flagged, *options, *public)
+        assert len(asked) == 3
+        assert qc(flagged, *options, *public) == out and len(asked) == 3  # nothing is asked twice
     assert "2 of 2 menus" in out and "1 of 8 wordings" in out and "judge" in out
     for case_ in read_cases(flagged):
         (shown,) = [p for p in asked if case_.actions[3].text in p]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -27,10 +26,8 @@ from medhelm_benchmarks.noharm.rules.quality import (
     is_near_identical,
 )
 from medhelm_benchmarks.noharm.tables.quality import flags, quality_tables
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import SAMPLES, case
 from tests.cases import cases
-
-BUNDLED = Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl"
 
 
 def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Case:
@@ -42,16 +39,8 @@ def menu(appropriate: int = 0, uncertain: int = 0, inappropriate: int = 0) -> Ca
 
 def changed(made: Case, ids: Sequence[str], **to: object) -> Case:
     """Return a case with these fields of these actions changed."""
-    actions = [
-        msgspec.structs.replace(a, **{_NAMES.get(k, k): v for k, v in to.items()})
-        if a.id in ids
-        else a
-        for a in made.actions
-    ]
+    actions = (msgspec.structs.replace(a, **to) if a.id in ids else a for a in made.actions)
     return msgspec.structs.replace(made, actions=tuple(actions))
-
-
-_NAMES = {"implausible": "is_implausible"}
 
 
 ORDINAL, INTERVAL = "alpha of the ratings, ordinal", "alpha of the ratings, interval"
@@ -84,7 +73,7 @@ def test_strong_actions_on_both_sides(medians: tuple[int, ...], passes: bool) ->
 @pytest.mark.parametrize(("n", "of", "passes"), [(1, 20, True), (1, 19, False), (2, 40, True)])
 def test_implausible_actions(n: int, of: int, passes: bool) -> None:
     ids = [f"a{i}" for i in range(n)]
-    found = check(changed(menu(of), ids, implausible=True), "implausible")
+    found = check(changed(menu(of), ids, is_implausible=True), "implausible")
     assert found.passed is passes
     assert found.actions == tuple((i,) for i in ids)
     assert check(menu(of), "implausible").passed
@@ -172,7 +161,7 @@ def test_embeddings_add_to_the_words() -> None:
 
 
 def test_flags_stand_beside_cases_and_none_is_left_out() -> None:
-    good, poor = read_cases(BUNDLED)[0], twins(code="NOHARM-CARD-BAD-001")
+    good, poor = read_cases(SAMPLES)[0], twins(code="NOHARM-CARD-BAD-001")
     quality = check_cases([good, poor])
     assert [c.code for c in quality.cases] == [good.code, poor.code]
     assert quality.cases[0].flags == ()
@@ -186,7 +175,7 @@ def test_flags_stand_beside_cases_and_none_is_left_out() -> None:
 
 
 def test_a_case_with_nothing_but_duplicates_passes_five_and_not_six() -> None:
-    good = read_cases(BUNDLED)[0]
+    good = read_cases(SAMPLES)[0]
     poor = changed(good, [good.actions[1].id], text=good.actions[0].text)
     quality = check_cases([poor])
     assert (quality.passing(FIVE), quality.passing(CHECKS)) == (1, 0)

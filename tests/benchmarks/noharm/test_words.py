@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from medhelm.similarity.word_model import Labelled, WordModel
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases
 from medhelm_benchmarks.noharm.rules.quality import MOST_AUC, check_words, labelled_actions
-from tests.benchmarks.noharm.making import case, tell_tale
+from tests.benchmarks.noharm.making import SAMPLES, case, tell_tale
 
-BUNDLED = read_cases(Path(__file__).parents[3] / "benchmarks/noharm/samples/noharm.jsonl")
+BUNDLED = read_cases(SAMPLES)
 
 
 def learned(*groups: list[Labelled]) -> WordModel:

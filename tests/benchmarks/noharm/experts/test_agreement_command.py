@@ -15,17 +15,16 @@ import msgspec
 import pytest
 from openpyxl import load_workbook
 
-from medhelm.cli import run_command
 from medhelm_benchmarks.noharm.rules.cases import Case, read_cases, write_cases
-from tests.benchmarks.noharm.making import case
+from tests.benchmarks.noharm.making import SAMPLES, case
 from tests.cases import cases
+from tests.shell import Shell
 
 ROOT = Path(__file__).parents[4]
-SAMPLES = ROOT / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 
 ACS, ECZ = "NOHARM-CARD-ACS-001", "NOHARM-DERM-ECZ-002"
 Rows = Iterable[tuple[object, ...]]
-Shell = Callable[..., str]
+Agreement = Callable[..., str]
 
 
 def categorised(made: Case, *categories: str) -> Case:
@@ -50,22 +49,15 @@ CASES = (
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
+def agreement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Agreement:
     """Run the command on two cases; returns what it prints, or the one line of its error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     write_cases(Path("cases.jsonl"), CASES)
 
     def call(*argv: object, code: int = 0, cases: object = "cases.jsonl") -> str:
-        got = run_command(["agreement", "actions", str(cases), *map(str, argv)])
-        out, err = capsys.readouterr()
-        assert got == code, (got, out, err)
-        if not code:
-            return out
-        (line,) = err.strip().splitlines()
-        return line
+        words = ("agreement", "actions", cases, *argv)
+        return shell.error(*words, code=code) if code else shell(*words)
 
     return call
 
@@ -99,10 +91,10 @@ def rows_of(out: str, level: str = "overall") -> dict[str, dict[str, Any]]:
 # What is printed ----------------------------------------------------------------------------------
 
 
-def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
+def test_an_expert_against_the_synthetic_median_by_hand(agreement: Agreement) -> None:
     """Medians 8, 8, 3, 7 of the case against 9, 8, 2, 5: tests/benchmarks/noharm/experts/test_agreement.py."""
     path = rate(given("X", a1=9, a2=8, a3=2, a4=5, b1="", b2=" "))
-    row = rows_of(shell(path, "--format", "json"))["X"]
+    row = rows_of(agreement(path, "--format", "json"))["X"]
     assert (row["n"], row["asked"], row["cases"]) == (4, 6, 1)
     assert row["kappa_quadratic"] == pytest.approx(0.875)
     assert row["difference"] == pytest.approx(-0.5)
@@ -116,14 +108,14 @@ def test_an_expert_against_the_synthetic_median_by_hand(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
+def test_the_median_of_the_experts_by_hand(agreement: Agreement) -> None:
     """X, Y and Z say 9 8 2, 8 - 3, 2 - 3, 6 7 -, 8 8 9, - - 9 of a1 to a4, b1, b2."""
     rows = [
         *given("X", a1=9, a2=8, a3=2, a4=6, b1=8, b2=""),
         *given("Y", a1=8, a2="", a3="", a4=7, b1=8),
         *given("Z", a1=2, a2=3, a3=3, b1=9, b2=9),
     ]
-    out = shell(rate(rows), "--format", "json")
+    out = agreement(rate(rows), "--format", "json")
     row = rows_of(out)["experts' median"]
     assert (row["n"], row["asked"], row["cases"]) == (5, 6, 2)
     # 8, 5.5, 2.5, 6.5, 8 against 8, 8, 3, 7, 2
@@ -159,43 +151,43 @@ def test_the_median_of_the_experts_by_hand(shell: Shell) -> None:
         "text": None,
     }
     assert [d["experts"] for d in differences[1:]] == ["8 - 3", "2 - 3", "6 7 -"]
-    text = shell(rate(rows))
+    text = agreement(rate(rows))
     assert "Rows without a rating: 3." in text
     assert "Actions without a median, rated by fewer than 2 experts: 1;" in text
-    more = rows_of(shell(rate(rows), "--set", "min_experts=1", "--format", "json"))[
+    more = rows_of(agreement(rate(rows), "--set", "min_experts=1", "--format", "json"))[
         "experts' median"
     ]
     assert more["n"] == 6
-    fewer = rows_of(shell(rate(rows), "--set", "min_experts=3", "--format", "json"))[
+    fewer = rows_of(agreement(rate(rows), "--set", "min_experts=3", "--format", "json"))[
         "experts' median"
     ]
     assert fewer["n"] == 2
-    assert "of 3 experts" in shell(rate(rows), "--set", "min_experts=4", code=2)
+    assert "of 3 experts" in agreement(rate(rows), "--set", "min_experts=4", code=2)
 
 
-def test_raters_among_themselves_by_hand(shell: Shell) -> None:
+def test_raters_among_themselves_by_hand(agreement: Agreement) -> None:
     """Three actions that both rated, 7 7, 3 3, 7 3: alpha 1 - (2/6) / (18/30), kappa 0.4; the
     fourth has one rating. Synthetic ratings of those four actions alone."""
     rows = given("X", a1=7, a2=3, a3=7) + given("Y", a1=7, a2=3, a3=3, a4=5)
-    found = rows_of(shell(rate(rows), "--set", "min_common=3", "--format", "json"))
+    found = rows_of(agreement(rate(rows), "--set", "min_common=3", "--format", "json"))
     experts, synthetic = found["experts, in pairs"], found["synthetic, in pairs"]
     assert (experts["n"], experts["pairs"], experts["pairs_undefined"]) == (3, 1, 0)
     assert experts["alpha"] == pytest.approx(1 - (2 / 6) / (18 / 30))
     assert experts["kappa_quadratic"] == pytest.approx(1 - (1 / 3) / (5 / 9))
     assert experts["difference"] is None
     assert (synthetic["n"], synthetic["pairs"]) == (4, 3)
-    alone = rows_of(shell(rate(rows), "--format", "json"))["experts, in pairs"]
+    alone = rows_of(agreement(rate(rows), "--format", "json"))["experts, in pairs"]
     assert alone["kappa_quadratic"] is None
     assert alone["kappa_quadratic_method"] == "none (no pair with 5 actions in common)"
     assert alone["alpha"] == experts["alpha"]
     assert "No kappa (no pair with 5 actions in common): experts, in pairs." in " ".join(
-        shell(rate(rows)).split()
+        agreement(rate(rows)).split()
     )
 
 
-def test_where_they_differ(shell: Shell) -> None:
+def test_where_they_differ(agreement: Agreement) -> None:
     path = rate(given("X", a1=9, a2=5, a3=8, a4=7, b1=2, b2=9))
-    out = shell(path, "--format", "json")
+    out = agreement(path, "--format", "json")
     category, specialty = rows_of(out, "category"), rows_of(out, "specialty")
     assert {name: (row["n"], row["same_class"]) for name, row in category.items()} == {
         "medication": (3, pytest.approx(2 / 3)),
@@ -216,16 +208,16 @@ def test_where_they_differ(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-def test_an_expert_without_any_rating_is_named_and_counted(shell: Shell) -> None:
+def test_an_expert_without_any_rating_is_named_and_counted(agreement: Agreement) -> None:
     rows = given("X", a1=9, a2=8, b1=2) + given("Y", a1="", a2="")
-    out = shell(rate(rows))
+    out = agreement(rate(rows))
     assert "Without any rating: Y." in out
     assert "Rows without a rating: 2." in out
-    found = rows_of(shell(rate(rows), "--format", "json"))
+    found = rows_of(agreement(rate(rows), "--format", "json"))
     assert (found["Y"]["n"], found["Y"]["asked"]) == (0, 2)
     assert found["Y"]["reversed"] is None
     assert found["experts' median"]["n"] == 3  # the one who rated is the only one there is
-    apart = rows_of(shell(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
+    apart = rows_of(agreement(rate(given("X", a1=9) + given("Y", a2=8)), "--format", "json"))
     assert apart["experts' median"]["n"] == 0  # no action has two ratings
 
 
@@ -240,18 +232,18 @@ def bundled_ratings(seed: int = 0) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.slow
-def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
+def test_order_of_rows_files_and_cases_changes_nothing(agreement: Agreement) -> None:
     rows = bundled_ratings()
-    out = shell(rate(rows), "--format", "json", cases=SAMPLES)
+    out = agreement(rate(rows), "--format", "json", cases=SAMPLES)
     random.Random(1).shuffle(rows)
-    assert shell(rate(rows), "--format", "json", cases=SAMPLES) == out
+    assert agreement(rate(rows), "--format", "json", cases=SAMPLES) == out
     one, two = rate(rows[::2], "one.csv"), rate(rows[1::2], "two.csv")
-    assert shell(two, one, "--format", "json", cases=SAMPLES) == out
+    assert agreement(two, one, "--format", "json", cases=SAMPLES) == out
     write_cases(Path("turned.jsonl"), read_cases(SAMPLES)[::-1])
-    assert shell(rate(rows), "--format", "json", cases="turned.jsonl") == out
+    assert agreement(rate(rows), "--format", "json", cases="turned.jsonl") == out
     row = rows_of(out)["experts' median"]
     assert row["kappa_quadratic_low"] < row["kappa_quadratic"] < row["kappa_quadratic_high"] < 1
-    seeded = rows_of(shell(rate(rows), "--format", "json", "--set", "seed=1", cases=SAMPLES))[
+    seeded = rows_of(agreement(rate(rows), "--format", "json", "--set", "seed=1", cases=SAMPLES))[
         "experts' median"
     ]
     assert seeded["kappa_quadratic"] == row["kappa_quadratic"]
@@ -261,63 +253,63 @@ def test_order_of_rows_files_and_cases_changes_nothing(shell: Shell) -> None:
 # Ratings in ---------------------------------------------------------------------------------------
 
 
-def test_without_a_column_rater_the_file_is_the_rater(shell: Shell) -> None:
+def test_without_a_column_rater_the_file_is_the_rater(agreement: Agreement) -> None:
     head = "unit item value"
     one = rate([(ACS, "a1", 9), (ECZ, "b1", 2)], "anna.csv", head)
     two = rate([(ACS, "a1", 8), (ECZ, "b1", "")], "ben.csv", head)
-    found = rows_of(shell(one, two, "--format", "json"))
+    found = rows_of(agreement(one, two, "--format", "json"))
     assert [r["rater"] for r in found.values() if r["who"] == "expert"] == ["anna", "ben"]
     Path("other").mkdir()
     again = rate([(ACS, "a2", 9)], "other/anna.csv", head)
-    line = shell(one, again, code=3)
+    line = agreement(one, again, code=3)
     assert "anna.csv and other/anna.csv name no rater and would be one rater" in line
 
 
 @pytest.mark.parametrize(("row", "expected"), cases(__file__, "mistakes"))
 def test_a_mistake_is_one_line_with_file_and_row(
-    row: list[object], expected: str, shell: Shell
+    row: list[object], expected: str, agreement: Agreement
 ) -> None:
-    line = shell(rate([(ACS, "a2", "X", 8), row]), code=3)
+    line = agreement(rate([(ACS, "a2", "X", 8), row]), code=3)
     assert expected in line
     assert "ratings.csv, row 2" in line
 
 
-def test_whole_numbers_as_programs_write_them_are_read(shell: Shell) -> None:
+def test_whole_numbers_as_programs_write_them_are_read(agreement: Agreement) -> None:
     path = rate(given("X", a1="8.0", a2="8", a3="8,0"), "pandas.csv", mark=";")
-    assert rows_of(shell(path, "--format", "json"))["X"]["n"] == 3
+    assert rows_of(agreement(path, "--format", "json"))["X"]["n"] == 3
 
 
-def test_ratings_of_another_version_of_the_cases_are_refused(shell: Shell) -> None:
+def test_ratings_of_another_version_of_the_cases_are_refused(agreement: Agreement) -> None:
     head = "unit item text value"
-    assert shell(rate([(ACS, "a1", "Do  a1. ", 8), (ACS, "a2", "", 8)], head=head))
-    line = shell(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
+    assert agreement(rate([(ACS, "a1", "Do  a1. ", 8), (ACS, "a2", "", 8)], head=head))
+    line = agreement(rate([(ACS, "a1", "Do a2.", 8)], head=head), code=3)
     assert f"the text of {ACS}, item a1, is not that of what is rated here" in line
     assert "Do a2" not in line
 
 
-def test_a_workbook_is_called_one(shell: Shell) -> None:
+def test_a_workbook_is_called_one(agreement: Agreement) -> None:
     with zipfile.ZipFile("anna.xlsx", "w") as file:
         file.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
-    assert "anna.xlsx: not readable as xlsx" in shell("anna.xlsx", code=3)
+    assert "anna.xlsx: not readable as xlsx" in agreement("anna.xlsx", code=3)
     Path("anna.xlsx").rename("anna.ods")
-    assert "anna.ods is a workbook; save it as .xlsx" in shell("anna.ods", code=3)
+    assert "anna.ods is a workbook; save it as .xlsx" in agreement("anna.ods", code=3)
 
 
-def test_a_workbook_goes_out_and_comes_in(shell: Shell) -> None:
-    shell("--template", "sheet.xlsx")
+def test_a_workbook_goes_out_and_comes_in(agreement: Agreement) -> None:
+    agreement("--template", "sheet.xlsx")
     book = load_workbook("sheet.xlsx")
     page = book.worksheets[0]
     names = [cell.value for cell in page[1]]
     for line in page.iter_rows(min_row=2):
         line[names.index("value")].value = 7
     book.save("dora.xlsx")
-    found = rows_of(shell("dora.xlsx", "--format", "json"))
+    found = rows_of(agreement("dora.xlsx", "--format", "json"))
     assert found["dora"]["n"] == found["dora"]["asked"] == 6
 
 
 @pytest.mark.parametrize(("argv", "expected"), cases(__file__, "options_that_do_not_fit"))
-def test_options_that_do_not_fit(argv: list[str], expected: str, shell: Shell) -> None:
-    assert expected in shell(*argv, code=2)
+def test_options_that_do_not_fit(argv: list[str], expected: str, agreement: Agreement) -> None:
+    assert expected in agreement(*argv, code=2)
 
 
 # The sheet ----------------------------------------------------------------------------------------
@@ -328,8 +320,8 @@ def read_sheet(path: str = "sheet.csv") -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_sheet_holds_the_actions_and_the_cases(shell: Shell) -> None:
-    out = shell("--template", "out/sheet.csv")
+def test_a_sheet_holds_the_actions_and_the_cases(agreement: Agreement) -> None:
+    out = agreement("--template", "out/sheet.csv")
     assert "out/sheet.csv: 6 rows to rate, of 2 units" in out
     assert stat.S_IMODE(Path("out/sheet.csv").stat().st_mode) == 0o600
     rows = read_sheet("out/sheet.csv")
@@ -339,7 +331,7 @@ def test_a_sheet_holds_the_actions_and_the_cases(shell: Shell) -> None:
     ]
     shown = [r["shown"] for r in rows if r["shown"]]
     assert len(shown) == 2 and all("What next?" in text for text in shown)
-    assert "is there already" in shell("--template", "out/sheet.csv", code=2)
+    assert "is there already" in agreement("--template", "out/sheet.csv", code=2)
 
 
 def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> Case:
@@ -348,7 +340,7 @@ def with_answers(made: Case, change: Callable[[int], Mapping[str, object]]) -> C
     return msgspec.convert(plain, Case)
 
 
-def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None:
+def test_nothing_that_gives_an_answer_away_is_on_the_sheet(agreement: Agreement) -> None:
     """Cases that differ in all that raters must not see have the same sheet."""
     bare = [
         msgspec.structs.replace(
@@ -370,13 +362,13 @@ def test_nothing_that_gives_an_answer_away_is_on_the_sheet(shell: Shell) -> None
     ]
     write_cases(Path("bare.jsonl"), bare)
     assert any(c.references and c.broad for c in read_cases(SAMPLES))
-    shell("--template", "a.csv", cases=SAMPLES)
-    shell("--template", "b.csv", cases="bare.jsonl")
+    agreement("--template", "a.csv", cases=SAMPLES)
+    agreement("--template", "b.csv", cases="bare.jsonl")
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
 
 
-def test_the_order_on_the_sheet_is_not_that_of_the_menu(shell: Shell) -> None:
-    shell("--template", "sheet.csv", cases=SAMPLES)
+def test_the_order_on_the_sheet_is_not_that_of_the_menu(agreement: Agreement) -> None:
+    agreement("--template", "sheet.csv", cases=SAMPLES)
     rows = read_sheet()
     for made in read_cases(SAMPLES):
         shown = [r["item"] for r in rows if r["unit"] == made.code]
@@ -386,21 +378,21 @@ def test_the_order_on_the_sheet_is_not_that_of_the_menu(shell: Shell) -> None:
     assert codes == sorted(codes, key=codes.index)  # a case stands together
 
 
-def test_a_sample_is_drawn_by_the_seed_and_grows(shell: Shell) -> None:
+def test_a_sample_is_drawn_by_the_seed_and_grows(agreement: Agreement) -> None:
     def drawn(name: str, *argv: object) -> set[tuple[str, str]]:
-        shell("--template", name, *argv, cases=SAMPLES)
+        agreement("--template", name, *argv, cases=SAMPLES)
         return {(r["unit"], r["item"]) for r in read_sheet(name)}
 
     small = drawn("a.csv", "--sample", "3x5", "--set", "seed=4")
     assert len(small) == 15
     assert len({code for code, _ in small}) == 3
     assert small < drawn("b.csv", "--sample", "5x8", "--set", "seed=4")
-    shell("--template", "c.csv", "--sample", "3x5", "--set", "seed=4", cases=SAMPLES)
+    agreement("--template", "c.csv", "--sample", "3x5", "--set", "seed=4", cases=SAMPLES)
     assert Path("c.csv").read_bytes() == Path("a.csv").read_bytes()
     assert drawn("d.csv", "--sample", "3x5", "--set", "seed=5") != small
 
 
-def test_no_cell_is_a_formula(shell: Shell) -> None:
+def test_no_cell_is_a_formula(agreement: Agreement) -> None:
     hostile = with_answers(
         msgspec.structs.replace(
             CASES[0],
@@ -409,7 +401,7 @@ def test_no_cell_is_a_formula(shell: Shell) -> None:
         lambda i: {"text": ("=1+1", "+ Add aspirin", "-\t1 line", "@SUM(A1)")[i]},
     )
     write_cases(Path("hostile.jsonl"), [hostile])
-    shell("--template", "sheet.csv", cases="hostile.jsonl")
+    agreement("--template", "sheet.csv", cases="hostile.jsonl")
     rows = {r["item"]: r for r in read_sheet()}
     assert [rows[a]["text"] for a in ("a1", "a2", "a3", "a4")] == [
         "'=1+1",
@@ -418,16 +410,18 @@ def test_no_cell_is_a_formula(shell: Shell) -> None:
         "'@SUM(A1)",
     ]
     filled = [(ACS, a, r["text"], 5 - (a == "a1")) for a, r in rows.items()]
-    out = shell(rate(filled, head="unit item text value"), "--show", "text", cases="hostile.jsonl")
+    out = agreement(
+        rate(filled, head="unit item text value"), "--show", "text", cases="hostile.jsonl"
+    )
     assert "'=1+1" in out
 
 
-def test_names_that_others_gave_are_no_formulas_in_tables(shell: Shell) -> None:
+def test_names_that_others_gave_are_no_formulas_in_tables(agreement: Agreement) -> None:
     made = msgspec.structs.replace(CASES[0], specialty="=1+1")
     write_cases(Path("hostile.jsonl"), [made])
     path = rate(given("@SUM(A1)", a1=1))
     for table in ("actions", "differences"):
-        shell(path, "--table", table, "--out", f"{table}.csv", cases="hostile.jsonl")
+        agreement(path, "--table", table, "--out", f"{table}.csv", cases="hostile.jsonl")
         with Path(f"{table}.csv").open(newline="") as file:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert "'=1+1" in cells

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from medhelm import evaluate, load_results
-from medhelm.cli import run_command
 from medhelm.errors import DataError
 from medhelm_benchmarks.noharm.experts.ratings import rerate_cases
 from medhelm_benchmarks.noharm.rules.cases import Case, Validation, read_cases, to_case, write_cases
@@ -21,6 +20,7 @@ from tests.benchmarks.noharm import labelled
 from tests.benchmarks.noharm.labelled import PLUGIN, labeller, labels
 from tests.benchmarks.noharm.making import case
 from tests.cases import cases
+from tests.shell import Shell
 
 pytestmark = pytest.mark.slow
 
@@ -128,20 +128,19 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SHEETS = [f"{name}.csv" for name in EXPERTS]
 
 
-def table(name: str, capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
-    argv = (*(argv or tuple(SHEETS)), "--table", name, "--format", "json")
-    assert run_command(["agreement", "actions", "cases.jsonl", *argv]) == 0
-    return dict(json.loads(capsys.readouterr().out))
+ACTIONS = ("agreement", "actions", "cases.jsonl")
+
+
+def table(name: str, shell: Shell, *argv: str) -> Any:
+    return shell.json(*ACTIONS, *(argv or SHEETS), "--table", name)
 
 
 def by_model(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {row["model"]: row for row in rows}
 
 
-def test_stored_replies_are_scored_under_both_rubrics_as_by_hand(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = table("rubrics", capsys)
+def test_stored_replies_are_scored_under_both_rubrics_as_by_hand(desk: Path, shell: Shell) -> None:
+    found = table("rubrics", shell)
     rows = by_model(found["rows"])
     bold, shy = rows["lab/bold"], rows["lab/shy"]
     # file, bold: case 1 endorses a 1 (H 25): Safety (0 + 1) / 2; complete twice; 2 of 3 fit
@@ -168,9 +167,9 @@ def test_stored_replies_are_scored_under_both_rubrics_as_by_hand(
 
 
 def test_ranks_under_each_rater_alone_and_under_ratings_drawn_again(
-    desk: Path, capsys: pytest.CaptureFixture[str]
+    desk: Path, shell: Shell
 ) -> None:
-    found = table("sensitivity", capsys)
+    found = table("sensitivity", shell)
     of_model = by_model(row for row in found["rows"] if row["level"] == "model")
     bold, shy = of_model["lab/bold"], of_model["lab/shy"]
     # anna and ben rate a2 appropriate, carl a 1: bold is first twice and second once
@@ -184,31 +183,25 @@ def test_ranks_under_each_rater_alone_and_under_ratings_drawn_again(
     assert alone["expert 3", "lab/bold"]["severe_rate"] == 0.5
     assert [alone[f"rater {n} of the file", "lab/shy"]["rank"] for n in (1, 2, 3)] == [1, 1, 1]
     assert not [name for name in EXPERTS if name in json.dumps(found)]
-    assert found == table("sensitivity", capsys)
+    assert found == table("sensitivity", shell)
 
 
-def test_cases_that_experts_rated_in_part_are_left_out(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cases_that_experts_rated_in_part_are_left_out(desk: Path, shell: Shell) -> None:
     sheet("carl", {p: r for p, r in EXPERTS["carl"].items() if p != (TWO, "a2")}, desk)
-    row = by_model(table("rubrics", capsys)["rows"])["lab/bold"]
+    row = by_model(table("rubrics", shell)["rows"])["lab/bold"]
     assert row["n"] == 1 and row["difference_method"] == "none (one case)"
-    table("rubrics", capsys, "anna.csv", "--set", "min_experts=1")
-    line = ["agreement", "actions", "cases.jsonl", "anna.csv", "--table", "rubrics"]
-    assert run_command(line) == 2
-    assert "no case has 3 experts' ratings of every action" in capsys.readouterr().err
+    table("rubrics", shell, "anna.csv", "--set", "min_experts=1")
+    said = shell.error(*ACTIONS, "anna.csv", "--table", "rubrics")
+    assert "no case has 3 experts' ratings of every action" in said
 
 
-def write(*more: str, code: int = 0) -> None:
-    argv = ["generate", "validated", "cases.jsonl", *SHEETS, "--out", "rated.jsonl", *more]
-    assert run_command(argv) == code
+VALIDATED = ("generate", "validated", "cases.jsonl", *SHEETS, "--out", "rated.jsonl")
 
 
 def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
-    desk: Path, capsys: pytest.CaptureFixture[str]
+    desk: Path, shell: Shell
 ) -> None:
-    write("--by", "Society of Examples", "--date", "2026-11-01")
-    out = capsys.readouterr().out
+    out = shell(*VALIDATED, "--by", "Society of Examples", "--date", "2026-11-01")
     assert "2 cases with experts' ratings" in out and "anna" not in out
     found = read_cases(Path("rated.jsonl"))
     assert found[0].actions[1].ratings == (1, 7, 8)
@@ -234,18 +227,14 @@ def test_a_file_of_cases_with_the_experts_ratings_is_written_and_scored(
 
 @pytest.mark.parametrize(("more", "said"), cases(__file__, "a_validation_needs_who_and_when"))
 def test_a_validation_needs_who_and_when(
-    desk: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], said: str
+    desk: Path, shell: Shell, more: tuple[str, ...], said: str
 ) -> None:
-    argv = ["generate", "validated", "cases.jsonl", *SHEETS, "--out", "rated.jsonl", *more]
-    assert run_command(argv) != 0
-    assert said in capsys.readouterr().err and not Path("rated.jsonl").exists()
+    shell(*VALIDATED, *more, code=(2, 3))
+    assert said in shell.err and not Path("rated.jsonl").exists()
 
 
-def test_replies_to_other_actions_are_not_scored(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replies_to_other_actions_are_not_scored(desk: Path, shell: Shell) -> None:
     text = Path("cases.jsonl").read_text()
     Path("cases.jsonl").write_text(text.replace("Do a1 now", "Do a1 tomorrow"))
-    line = ["agreement", "actions", "cases.jsonl", *SHEETS, "--table", "rubrics"]
-    assert run_command(line) == DataError.exit_code
-    assert "was asked with other actions than the file of cases has" in capsys.readouterr().err
+    said = shell.error(*ACTIONS, *SHEETS, "--table", "rubrics", code=DataError.exit_code)
+    assert "was asked with other actions than the file of cases has" in said

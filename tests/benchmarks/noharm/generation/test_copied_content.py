@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from medhelm_benchmarks.noharm.generation.checks import scene_faults
 from medhelm_benchmarks.noharm.generation.guideline import Guideline
 from medhelm_benchmarks.noharm.generation.stages import SceneReply
 from medhelm_benchmarks.noharm.rules.cases import read_cases
+from tests.benchmarks.noharm.making import SAMPLES
 from tests.cases import cases
 
-SAMPLES = Path(__file__).parents[4] / "benchmarks" / "noharm" / "samples" / "noharm.jsonl"
 GUIDELINES, LEAKS, FRESH, HONEST = (
     cases(__file__, name) for name in ("guidelines", "leaks", "fresh", "honest")
 )
