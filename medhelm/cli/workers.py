@@ -148,7 +148,7 @@ class _Crew:
     def _start(self, shard: str) -> Worker:
         output = self._output(shard)
         output.touch(0o600)  # by which a worker tells whether it sees the folder
-        return self._engine.start([*self._asked, f"shard={shard}"], output)
+        return self._engine.start([*self._asked, "workers=", f"shard={shard}"], output)
 
     def _output(self, shard: str) -> Path:
         return self._path.with_suffix(f".{shard.partition('/')[0]}.log")

@@ -166,12 +166,13 @@ class Desk:
         """Stop for a failure of this part of the work.
 
         Requests in flight to a model that cannot be asked are given up, with None all are; those to
-        other models get some seconds, so that nothing is paid for twice.
+        other models, or to one with several addresses, get some seconds, so that nothing is paid for twice.
         """
         if self.stopped is reason:
             return
         self.stop(reason)
-        self._give_up([t for t, asked in self._in_flight.items() if model in (None, asked)])
+        if model is None or max(len(model.spec.addresses), model.spec.replicas) < 2:
+            self._give_up([t for t, asked in self._in_flight.items() if model in (None, asked)])
         if self._in_flight:
             asyncio.get_running_loop().call_later(GRACE_S, self._give_up, self._in_flight)
 
