@@ -168,7 +168,7 @@ class Desk:
         Requests in flight to a model that cannot be asked are given up, with None all are; those to
         other models, or to one with several addresses, get some seconds, so that nothing is paid for twice.
         """
-        if self.stopped is reason:
+        if self.stopped is reason or (model is None and self.failed):
             return
         self.stop(reason)
         if model is None or max(len(model.spec.addresses), model.spec.replicas) < 2:

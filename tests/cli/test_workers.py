@@ -19,7 +19,7 @@ from medhelm.models.pacing.pool_file import PoolFile
 from medhelm.store.runlog import read_log
 from tests.processes import Started, asked, medhelm_forked, start
 from tests.quiz import PLUGIN, arguments, medhelm, record_of, scores_of, write_quiz
-from tests.server import FaultServer, serve_in_thread
+from tests.server import FaultServer, Reply, serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -69,6 +69,30 @@ def test_workers_give_what_one_process_gives(tmp_path: Path, server: FaultServer
     assert "120 of 120 answered (120 now" in many.stderr
     medhelm(*argv)
     assert server.requests == 240, "a finished run starts no worker"
+
+
+def test_workers_may_be_named_by_a_config_file(tmp_path: Path, server: FaultServer) -> None:
+    write_quiz(tmp_path, 30)
+    own = tmp_path / "conf" / "experiment"
+    own.mkdir(parents=True)
+    (own / "two.yaml").write_text("# @package _global_\nworkers: local:2\n")
+    words = arguments(tmp_path, server.base_url)
+    done = medhelm_forked(*words, "experiment=two", "--config-dir", str(own.parent))
+    assert "2 workers on this machine" in done.stderr
+    assert server.requests == 30 and record_of(tmp_path).state == "complete"
+
+
+def test_an_address_that_refuses_takes_no_answers_of_the_others_with_it(
+    tmp_path: Path, server: FaultServer
+) -> None:
+    write_quiz(tmp_path, 40)
+    server.latency_s = 0.5
+    with serve_in_thread(answer=lambda _: Reply(status=404)) as other:
+        urls = f"[{server.base_url},{other.base_url}]"
+        settings = {"model.max_concurrency": 8}
+        done = medhelm_forked(*arguments(tmp_path, urls, **settings), code=None)
+    assert done.returncode != 0 and server.requests > 0
+    assert logged(tmp_path) >= server.requests, "each answer that was on its way is kept"
 
 
 @pytest.mark.parametrize(
