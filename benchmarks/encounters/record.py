@@ -57,6 +57,10 @@ class Encounter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The diagnosis that was given as an action, in protocols that ask for one."""
 
 
+msgspec.json.Decoder(Encounter)
+# msgspec crashes where two threads are the first to read a type: here there is one.
+
+
 def as_state(value: msgspec.Struct) -> dict[str, Any]:
     """Return an encounter, or verdicts on one, as the JSON values of an episode's end state."""
     state: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
